@@ -1,0 +1,72 @@
+package hlc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// reserveAhead is how far above the current timestamp the stored ceiling lies.
+	reserveAhead = 30 * time.Second
+	// reserveEvery is how often the ceiling is moved; it must stay well below reserveAhead.
+	reserveEvery = 10 * time.Second
+)
+
+// ReadFloor returns the ceiling stored in path, 0 when there is no such file.
+func ReadFloor(path string) (Timestamp, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read clock floor: %w", err)
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("read clock floor %s: %w", path, err)
+	}
+	return Timestamp(n), nil
+}
+
+// Reserve writes a ceiling above the clock's current timestamp to path, so that a restart on a machine whose clock was
+// set back still starts above every serial handed out.
+func (c *Clock) Reserve(path string) error {
+	ceiling := c.Last() + Timestamp(uint64(reserveAhead.Milliseconds())<<counterBits)
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".clock-*")
+	if err != nil {
+		return fmt.Errorf("reserve clock: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // no-op after the rename
+	_, err = fmt.Fprintf(tmp, "%d\n", ceiling)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("reserve clock: %w", err)
+	}
+	return nil
+}
+
+// KeepReserved calls Reserve every few seconds until ctx ends. report gets each failure.
+func (c *Clock) KeepReserved(ctx context.Context, path string, report func(error)) {
+	tick := time.NewTicker(reserveEvery)
+	defer tick.Stop()
+	for {
+		if err := c.Reserve(path); err != nil {
+			report(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
