@@ -1,0 +1,96 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is everything an operator can set. Zero values are not defaults: start
+// from DefaultConfig or Load.
+type Config struct {
+	ID      string // of this node, in the cluster and in saltclusterctl; default: the host's name
+	Edge    Edge
+	Cluster Cluster
+	Salt    Salt
+	Paths   Paths
+	Health  Health
+	Log     Log
+
+	files   []string          // that were read, in order
+	sources map[string]string // option -> file:line
+}
+
+// Edge is what minions see: the two ports and their limits.
+type Edge struct {
+	Interface                []string // addresses to bind; empty: every address of the host but loopback
+	PublishPort              int
+	RetPort                  int
+	MaxConnections           int // per port
+	MaxConnectionsPerAddress int // per port
+	MaxRequestSize           Size
+	MaxInFlight              int // requests without an answer, all connections
+	MaxInFlightPerConnection int
+	HandshakeTimeout         time.Duration
+	PubQueueMessages         int // per subscriber
+	PubQueueBytes            Size
+	RotateWindow             time.Duration // over which subscribers move to a new AES key
+	DrainTime                time.Duration // over which subscribers are let go on stop
+	RequestMinimumVersion    int           // payload version; 0: every one
+	AllowClearCommands       map[string][]netip.Prefix
+}
+
+// Cluster is who belongs together.
+type Cluster struct {
+	ID                 string
+	Peers              []string // host or host:port
+	Secret             Secret   // resolved: from the file, secret file or credential
+	SecretFile         string
+	PubFingerprint     string // SHA-256 in lower-case hex, or empty
+	PKIDir             string
+	Interface          string // address the peer port binds
+	PoolPort           int
+	Advertise          string // host or host:port that peers dial; empty: first of Edge.Interface
+	BootstrapExpect    int    // 0: only saltclusterctl bootstrap gives birth
+	IsolatedFilesystem bool
+}
+
+// Salt is the stock master beside us.
+type Salt struct {
+	Config              string   // its main configuration file
+	MasterCommand       string   // asked for --version
+	RestartCommand      []string // run when the master must read a new identity; empty: an operator does it
+	UpstreamConnections int
+	ForwardTimeout      time.Duration
+}
+
+// Paths are our own places on disk.
+type Paths struct {
+	StateDir    string
+	RunDir      string
+	AdminSocket string // default: RunDir/admin.sock
+	AdminGroup  string // whose members may use the socket, beside root and our own user
+}
+
+// Health is what load balancers and monitoring ask.
+type Health struct {
+	Listen      string // HTTP; empty: off
+	AgentListen string // HAProxy agent-check; empty: off
+	Trusted     []netip.Prefix
+	Metrics     bool
+}
+
+// Log is how we talk.
+type Log struct {
+	Level  string // debug, info, warning, error
+	Format string // text, json
+}
+
+// Size is a number of bytes.
+type Size int64
+
+// Units of a Size.
+const (
+	KiB Size = 1 << 10
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+)

@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"context"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Backend answers the verbs. An *adminapi.Error anywhere in a returned error's
+// chain decides code and hint; every other error becomes "internal" with its
+// text.
+//
+// Status, Members, RingInfo and Config must answer from what this node knows,
+// also while peers are down or there is no leader; their contexts end after
+// Config.RequestTimeout.
+//
+// The context of Bootstrap and Join ends when the client goes away, when its
+// timeout is over or when the server closes. Before the point of no return the
+// backend then stops and leaves everything as it was; after it, only the
+// waiting stops. A timeout should be reported as adminapi.CodeTimeout with what
+// was waited for.
+type Backend interface {
+	Version(ctx context.Context) (adminapi.Version, error)
+	Status(ctx context.Context) (adminapi.Status, error)
+	Members(ctx context.Context) (adminapi.Members, error)
+	RingInfo(ctx context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error)
+	Config(ctx context.Context) (adminapi.Config, error)
+	Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error)
+	Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error)
+}
+
+// Progress tells the client what an operation is doing: a short stable step
+// name and a sentence. It may be called from any goroutine until the
+// operation returns and does not block for long.
+type Progress func(step, message string)

@@ -1,0 +1,17 @@
+// Package admin serves the admin API (package adminapi) over HTTP on a unix
+// socket.
+//
+// It owns the socket file, the accept loop and the HTTP server; it knows
+// nothing about the cluster and asks a Backend, which the daemon supplies.
+//
+// In: connections whose peer credentials (SO_PEERCRED, SO_PEERGROUPS) are
+// those of root, of the daemon's own user, or of an allowed group. Out: JSON
+// values, JSON errors with a code and a hint, and newline-delimited JSON for
+// the long operations.
+//
+// Promises: nobody else gets more than a refusal; request bodies, connections
+// and times are bounded; at most one long operation runs at a time; a client
+// that stops reading never holds up an operation; request bodies (they may
+// carry a secret) are never logged; a socket file left behind by a dead daemon
+// is replaced, one that still answers is not.
+package admin

@@ -1,0 +1,57 @@
+package adminapi
+
+import (
+	"fmt"
+	"time"
+)
+
+// Secret is text that travels from client to daemon and never prints.
+type Secret string
+
+// Format implements fmt.Formatter for every verb: a secret shows as
+// "[redacted]".
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "[redacted]") }
+
+// BootstrapRequest is the body of POST /v1/bootstrap: make a new cluster out of
+// this node and its master.pem.
+type BootstrapRequest struct {
+	Wait    bool          `json:"wait"`              // report until the node is a ready voter
+	Timeout time.Duration `json:"timeout,omitempty"` // of the wait, nanoseconds; 0: the client's patience
+}
+
+// JoinRequest is the body of POST /v1/join: make this node a member of the
+// cluster that Peer belongs to.
+type JoinRequest struct {
+	Peer           string        `json:"peer"`                      // host or host:port of any member's peer port
+	Secret         Secret        `json:"secret,omitempty"`          // empty: the configured cluster_secret
+	PubFingerprint string        `json:"pub_fingerprint,omitempty"` // empty: the configured cluster_pub_fingerprint
+	Wait           bool          `json:"wait"`
+	Timeout        time.Duration `json:"timeout,omitempty"`
+}
+
+// Progress is one step of a long operation, told as it happens.
+type Progress struct {
+	Time    time.Time `json:"time"`
+	Step    string    `json:"step"`              // short and stable: "prove", "identity", "learner", "catch-up", ...
+	Message string    `json:"message"`           // a sentence for people
+	Percent *int      `json:"percent,omitempty"` // of this step, when it can be told
+}
+
+// Outcome is how a long operation ended well.
+type Outcome struct {
+	Node      string   `json:"node"`
+	ClusterID string   `json:"cluster_id"`
+	UUID      string   `json:"uuid"`
+	Role      Role     `json:"role"`
+	Ready     bool     `json:"ready"`
+	Message   string   `json:"message"`        // a sentence
+	Next      []string `json:"next,omitempty"` // what to do or type now, in order
+}
+
+// Event is one line of an operation's stream. Exactly one field is set; the
+// last line is an Outcome or an Error.
+type Event struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Outcome  *Outcome  `json:"outcome,omitempty"`
+	Error    *Error    `json:"error,omitempty"`
+}

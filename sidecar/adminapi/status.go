@@ -1,0 +1,92 @@
+package adminapi
+
+import "time"
+
+// Status is the answer of GET /v1/status: one screen about the cluster and the
+// node that answered.
+type Status struct {
+	Cluster  *Cluster  `json:"cluster,omitempty"` // nil: this node belongs to no cluster yet
+	Members  []Member  `json:"members"`           // sorted by id
+	Node     Node      `json:"node"`              // the node that answered
+	Problems []Problem `json:"problems"`          // worst first; empty means healthy
+}
+
+// Cluster is what the roster and consensus say about the cluster as a whole.
+type Cluster struct {
+	ID                  string `json:"id"`   // option cluster_id
+	UUID                string `json:"uuid"` // made once, at birth
+	Leader              string `json:"leader,omitempty"`
+	Term                uint64 `json:"term"`
+	Quorum              Quorum `json:"quorum"`
+	Epoch               uint64 `json:"epoch"`                          // number of the current cluster AES key
+	IdentityFingerprint string `json:"identity_fingerprint,omitempty"` // of the cluster's master.pub
+}
+
+// Quorum counts voters: decisions need Need of them.
+type Quorum struct {
+	Voters int  `json:"voters"`
+	Alive  int  `json:"alive"`
+	Need   int  `json:"need"`
+	OK     bool `json:"ok"` // decisions can be made, as far as this node can tell
+}
+
+// Level grades a Problem or a readiness Reason.
+type Level string
+
+// Levels from harmless to serious.
+const (
+	LevelOK   Level = "ok"
+	LevelWarn Level = "warn"
+	LevelFail Level = "fail"
+)
+
+// Problem is one thing that is wrong and what to type about it.
+type Problem struct {
+	Level   Level  `json:"level"`
+	Node    string `json:"node,omitempty"` // empty: concerns the cluster
+	Message string `json:"message"`        // a sentence
+	Hint    string `json:"hint,omitempty"` // what to do or type next
+}
+
+// Node describes the node that answered.
+type Node struct {
+	ID          string    `json:"id"`
+	Version     string    `json:"version"`                // of saltclusterd
+	SaltVersion string    `json:"salt_version,omitempty"` // of the local salt-master; empty: unknown
+	Started     time.Time `json:"started"`
+	Edges       []Edge    `json:"edges"`
+	Upstream    Upstream  `json:"upstream"`
+	Ready       bool      `json:"ready"`
+	Draining    bool      `json:"draining,omitempty"`
+	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
+}
+
+// Edge is one listening side that minions use.
+type Edge struct {
+	Name        string   `json:"name"` // "pub" (4505) or "req" (4506)
+	Addresses   []string `json:"addresses"`
+	Connections int      `json:"connections"`
+	InFlight    int      `json:"in_flight,omitempty"` // requests without an answer yet; req only
+	Refused     uint64   `json:"refused,omitempty"`   // connections and requests turned away since start
+	Cut         uint64   `json:"cut,omitempty"`       // connections ended by a limit since start
+}
+
+// Upstream is the state of the connections to the local salt-master.
+type Upstream struct {
+	Address     string    `json:"address,omitempty"` // where requests go
+	Up          bool      `json:"up"`
+	Subscribed  bool      `json:"subscribed"` // publications arrive
+	SignedIn    bool      `json:"signed_in"`  // the master's own AES is known
+	Connections int       `json:"connections"`
+	Queued      int       `json:"queued,omitempty"`
+	Since       time.Time `json:"since,omitzero"`  // of the current Up value
+	Error       string    `json:"error,omitempty"` // last failure, while down
+}
+
+// Reason is one health check that is not ok.
+type Reason struct {
+	Check   string `json:"check"`
+	Level   Level  `json:"level"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
