@@ -1,0 +1,137 @@
+package epochs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// Signer makes the X9.31 signature of the cluster identity (saltcrypt.MasterKey).
+type Signer interface {
+	SignX931(msg []byte) ([]byte, error)
+}
+
+// Epoch is one generation of the cluster's AES key, as consensus decided it.
+type Epoch struct {
+	Number  uint64
+	Key     saltcrypt.Key
+	Revoked bool // begun because a key was removed: the epoch before is dead at once
+}
+
+// Material is an epoch with everything that is computed from it once. It is immutable.
+type Material struct {
+	Epoch
+	Crypticle *saltcrypt.Crypticle
+	KeyText   string // the 76 characters that minions receive as "aes"
+	Sig       []byte // X9.31 over the hex SHA-256 of KeyText: "sig" of the _auth reply (salt/channel/server.py _auth)
+}
+
+// Manager hands out the epochs in force. It is safe for concurrent use.
+type Manager struct {
+	signer   Signer
+	announce func(id string, epoch uint64)
+	now      func() time.Time
+
+	mu    sync.Mutex
+	cur   *Material
+	prev  *Material
+	until time.Time // end of the window in which prev still seals
+	given map[string]uint64
+}
+
+// New returns a manager without an epoch. announce, which may be nil, is told of each sign-in answered inside a window.
+func New(signer Signer, now func() time.Time, announce func(id string, epoch uint64)) *Manager {
+	return &Manager{signer: signer, announce: announce, now: now, given: map[string]uint64{}}
+}
+
+// Begin makes e the current epoch and opens a window in which the one before may still seal. It reports whether e was
+// news; an epoch that is not above the current one changes nothing.
+func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
+	if cur := m.Current(); cur != nil && e.Number <= cur.Number {
+		return false, nil
+	}
+	mat, err := m.material(e)
+	if err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cur != nil && e.Number <= m.cur.Number {
+		return false, nil
+	}
+	m.prev, m.until = nil, time.Time{}
+	if m.cur != nil && !e.Revoked && window > 0 {
+		m.prev, m.until = m.cur, m.now().Add(window)
+	}
+	m.cur = mat
+	clear(m.given)
+	return true, nil
+}
+
+func (m *Manager) material(e Epoch) (*Material, error) {
+	text := e.Key.Text()
+	digest := sha256.Sum256([]byte(text))
+	sig, err := m.signer.SignX931([]byte(hex.EncodeToString(digest[:])))
+	if err != nil {
+		return nil, fmt.Errorf("sign epoch %d: %w", e.Number, err)
+	}
+	return &Material{Epoch: e, Crypticle: saltcrypt.NewCrypticle(e.Key), KeyText: text, Sig: sig}, nil
+}
+
+// Current returns the current epoch, nil before the first Begin.
+func (m *Manager) Current() *Material {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cur
+}
+
+// Sealing returns the epochs a publication must be sealed under now: the current one and, inside a window, the one
+// before (else nil).
+func (m *Manager) Sealing() (cur, prev *Material) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire()
+	return m.cur, m.prev
+}
+
+// ForSignIn returns the epoch with which a sign-in of id is answered.
+func (m *Manager) ForSignIn(id string) *Material {
+	m.mu.Lock()
+	m.expire()
+	mat := m.cur
+	if m.prev == nil {
+		m.mu.Unlock()
+		return mat
+	}
+	if m.given[id] == m.cur.Number {
+		mat = m.prev
+	}
+	m.given[id] = mat.Number
+	m.mu.Unlock()
+	if m.announce != nil {
+		m.announce(id, mat.Number)
+	}
+	return mat
+}
+
+// Given records that another node answered a sign-in of id with epoch.
+func (m *Manager) Given(id string, epoch uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire()
+	if m.prev != nil {
+		m.given[id] = epoch
+	}
+}
+
+// expire ends a window that is over. The caller holds mu.
+func (m *Manager) expire() {
+	if m.prev != nil && !m.now().Before(m.until) {
+		m.prev = nil
+		clear(m.given)
+	}
+}

@@ -1,0 +1,230 @@
+package fanout
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// MaxAge is how old a publication may be when a peer gets it: a command is not run long after it was given.
+const MaxAge = 30 * time.Second
+
+const (
+	outboxRecords = 16384
+	outboxBytes   = 64 << 20
+)
+
+var errNoEpoch = errors.New("no epoch in force")
+
+// Publisher is this node's 4505 (edge.PubEdge).
+type Publisher interface {
+	Publish(edge.Publication)
+}
+
+// Config is what a hub needs. All fields but Registerer and Algorithm are required.
+type Config struct {
+	Self       node.ID
+	Edge       Publisher
+	Epochs     Epochs
+	Signer     Signer
+	Algorithm  string // publish_signing_algorithm; empty when the master does not sign publications
+	Clock      *hlc.Clock
+	HTTP       *http.Client                          // the peer port's client
+	From       func(context.Context) (node.ID, bool) // which peer a request came from
+	JobSeen    func(jid string, origin node.ID)      // called before the publication leaves, so that no return is faster
+	SignedIn   func(id string, epoch uint64)         // a peer answered a sign-in inside a rotation's window
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Hub is the fan-out of one node.
+type Hub struct {
+	cfg     Config
+	run     string
+	out     *outbox
+	in      *inbox
+	metrics *metrics
+
+	sealMu sync.Mutex // serials reach the edge in the order in which they were stamped
+	sealer sealer
+
+	mu     sync.Mutex
+	ctx    context.Context // nil before Open and after Close
+	cancel context.CancelFunc
+	links  map[node.ID]context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New returns a hub without links; nothing runs before Open.
+func New(cfg Config) *Hub {
+	h := &Hub{
+		cfg:     cfg,
+		run:     rand.Text(),
+		out:     newOutbox(outboxRecords, outboxBytes, MaxAge, time.Now),
+		metrics: newMetrics(cfg.Registerer),
+		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
+		links:   map[node.ID]context.CancelFunc{},
+	}
+	h.in = &inbox{from: cfg.From, clock: cfg.Clock, sink: h, log: cfg.Logger, origins: map[node.ID]*origin{}}
+	return h
+}
+
+// Open lets links be made. The hub's life ends with Close, not with ctx.
+func (h *Hub) Open(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return nil
+}
+
+// Close ends all links and waits for them.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	if h.cancel != nil {
+		h.cancel()
+	}
+	h.ctx = nil
+	h.mu.Unlock()
+	h.wg.Wait()
+	return nil
+}
+
+// Handler takes the record streams of peers, at Path on the peer port.
+func (h *Hub) Handler() http.Handler { return h.in }
+
+// SetPeers makes links to exactly these nodes.
+func (h *Hub) SetPeers(peers []node.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil {
+		return
+	}
+	want := make(map[node.ID]bool, len(peers))
+	for _, id := range peers {
+		if id == h.cfg.Self {
+			continue
+		}
+		want[id] = true
+		if h.links[id] == nil {
+			h.link(id)
+		}
+	}
+	for id, cancel := range h.links {
+		if !want[id] {
+			cancel()
+			delete(h.links, id)
+		}
+	}
+	h.in.forget(want)
+}
+
+// link starts a link to id. The caller holds mu.
+func (h *Hub) link(id node.ID) {
+	ctx, cancel := context.WithCancel(h.ctx)
+	h.links[id] = cancel
+	l := &link{
+		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
+	}
+	h.wg.Go(func() { l.keep(ctx) })
+}
+
+// Local takes a publication of the local master and hands it to this node's subscribers and to every peer.
+func (h *Hub) Local(p Publication) error {
+	peek, err := saltwire.PeekPub(p.Plain)
+	if err != nil {
+		h.metrics.refused.WithLabelValues("malformed").Inc()
+		return fmt.Errorf("read local publication: %w", err)
+	}
+	if p.Topics == nil && peek.TgtType == "list" {
+		p.Topics = listTopics(peek.Targets)
+	}
+	if peek.JID != "" {
+		h.cfg.JobSeen(peek.JID, h.cfg.Self)
+	}
+	payload, err := appendPublication(nil, p)
+	if err != nil {
+		h.metrics.refused.WithLabelValues("too_long").Inc()
+		return fmt.Errorf("local publication: %w", err)
+	}
+	h.out.add(kindPublication, h.cfg.Clock.Last(), payload)
+	h.metrics.published.WithLabelValues("local").Inc()
+	return h.deliver(p)
+}
+
+// remotePublication implements sink.
+func (h *Hub) remotePublication(origin node.ID, p Publication) {
+	peek, err := saltwire.PeekPub(p.Plain)
+	if err != nil {
+		h.metrics.refused.WithLabelValues("malformed").Inc()
+		h.cfg.Logger.Warn("publication of a peer refused", "node", origin, "err", err)
+		return
+	}
+	if peek.JID != "" {
+		h.cfg.JobSeen(peek.JID, origin)
+	}
+	h.metrics.published.WithLabelValues("peer").Inc()
+	if err := h.deliver(p); err != nil {
+		h.metrics.refused.WithLabelValues("seal").Inc()
+		h.cfg.Logger.Error("publication of a peer not delivered", "node", origin, "jid", peek.JID, "err", err)
+	}
+}
+
+// remoteSignIn implements sink.
+func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) }
+
+// AnnounceSignIn tells the peers that id was answered with epoch (epochs.Manager's announce).
+func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
+	h.out.add(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch))
+}
+
+// deliver seals p and hands it to this node's 4505.
+func (h *Hub) deliver(p Publication) error {
+	h.sealMu.Lock()
+	defer h.sealMu.Unlock()
+	began := time.Now()
+	cur, prev, err := h.sealer.seal(p.Plain)
+	if err != nil {
+		return err
+	}
+	h.metrics.seal.Observe(time.Since(began).Seconds())
+	h.cfg.Edge.Publish(edge.Publication{Body: cur, Prev: prev, Topics: p.Topics, TopicOnly: p.TopicOnly})
+	return nil
+}
+
+// Nudge returns a publication for nobody, sealed under the current epoch: a minion that still holds the one before
+// cannot open it and signs in again.
+func (h *Hub) Nudge() ([]byte, error) {
+	h.sealMu.Lock()
+	defer h.sealMu.Unlock()
+	cur, _, err := h.sealer.seal(nudge)
+	return cur, err
+}
+
+// nudge is {"fun": "test.ping", "arg": [], "tgt": [], "jid": "0", "ret": "", "tgt_type": "list"}: complete enough for
+// every minion version's target check, and an empty list matches no minion.
+var nudge = []byte("\x86\xa3fun\xa9test.ping\xa3arg\x90\xa3tgt\x90\xa3jid\xa10\xa3ret\xa0\xa8tgt_type\xa4list")
+
+// listTopics returns the topics of a list target for minions with zmq_filtering: the hex SHA-1 of each id
+// (salt/transport/zeromq.py publish_payload).
+func listTopics(ids []string) []string {
+	topics := make([]string, 0, len(ids))
+	for _, id := range ids {
+		sum := sha1.Sum([]byte(id))
+		topics = append(topics, hex.EncodeToString(sum[:]))
+	}
+	return topics
+}

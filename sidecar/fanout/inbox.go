@@ -1,0 +1,166 @@
+package fanout
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/hlc"
+)
+
+// sink is what the inbox hands accepted records to; calls for one origin come in order.
+type sink interface {
+	remotePublication(origin node.ID, p Publication)
+	remoteSignIn(id string, epoch uint64)
+}
+
+// inbox takes the record streams of the peers and lets each record through once.
+type inbox struct {
+	from  func(context.Context) (node.ID, bool)
+	clock *hlc.Clock
+	sink  sink
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	origins map[node.ID]*origin
+}
+
+// origin is how far one peer's records have been taken.
+type origin struct {
+	mu     sync.Mutex // held while a record is taken: one stream at a time delivers
+	run    string
+	seq    uint64
+	cancel context.CancelFunc // ends the stream in force
+}
+
+// begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
+// node never heard the origin before, for then the minions here have not missed anything of its past.
+func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
+	i.mu.Lock()
+	o := i.origins[id]
+	if o == nil {
+		o = &origin{run: run, seq: unknownPosition}
+		i.origins[id] = o
+	}
+	i.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cancel != nil {
+		o.cancel()
+	}
+	o.cancel = cancel
+	if o.run != run {
+		o.run, o.seq = run, 0
+	}
+	return o, o.seq
+}
+
+// forget drops what is known of nodes that are no peers any more.
+func (i *inbox) forget(keep map[node.ID]bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id, o := range i.origins {
+		if !keep[id] {
+			o.mu.Lock()
+			if o.cancel != nil {
+				o.cancel()
+			}
+			o.mu.Unlock()
+			delete(i.origins, id)
+		}
+	}
+}
+
+// ServeHTTP takes one stream until it breaks, another replaces it, or the peer is removed.
+func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, ok := i.from(r.Context())
+	run := r.Header.Get(headerRun)
+	if !ok || run == "" || r.Method != http.MethodPost {
+		http.Error(w, "not a member", http.StatusForbidden)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
+	defer stop()
+	o, seq := i.begin(id, run, cancel)
+	w.WriteHeader(http.StatusOK)
+	err := i.take(ctx, id, run, o, seq, bufio.NewReaderSize(r.Body, 64<<10), w)
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		i.log.Debug("publication stream ended", "node", id, "err", err)
+	}
+}
+
+// take reads records and acknowledges them whenever no more are waiting.
+func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, r *bufio.Reader, w http.ResponseWriter) error {
+	flush := http.NewResponseController(w)
+	ack := func() error {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], seq)
+		if _, err := w.Write(b[:]); err != nil {
+			return err
+		}
+		return flush.Flush()
+	}
+	if err := ack(); err != nil { // tells the peer where to go on
+		return err
+	}
+	for {
+		h, payload, err := readRecord(r)
+		if err != nil {
+			return err
+		}
+		if err := i.clock.Observe(h.clock); err != nil {
+			i.log.Warn("peer clock refused", "node", id, "err", err)
+		}
+		if h.seq != 0 {
+			if seq, err = i.deliver(ctx, id, run, o, h, payload); err != nil {
+				return err
+			}
+		}
+		if r.Buffered() == 0 {
+			if err := ack(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var errReplaced = errors.New("stream replaced by a newer one")
+
+// unknownPosition is acknowledged by a node that never heard the origin: go on with what comes next.
+const unknownPosition = ^uint64(0)
+
+// deliver hands a record on unless it was taken before, and returns the position reached.
+func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte) (uint64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if ctx.Err() != nil || o.run != run {
+		return 0, errReplaced
+	}
+	if h.seq <= o.seq && o.seq != unknownPosition {
+		return o.seq, nil
+	}
+	switch h.kind {
+	case kindPublication:
+		p, err := parsePublication(payload)
+		if err != nil {
+			return 0, err
+		}
+		i.sink.remotePublication(id, p)
+	case kindSignIn:
+		minion, epoch, err := parseSignIn(payload)
+		if err != nil {
+			return 0, err
+		}
+		i.sink.remoteSignIn(minion, epoch)
+	}
+	o.seq = h.seq
+	return o.seq, nil
+}

@@ -1,0 +1,167 @@
+package fanout
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/hlc"
+)
+
+const (
+	// Path is where a node takes the record stream of a peer, on its peer port.
+	Path = "/v1/publications"
+	// headerRun names the run of the origin's daemon, within which sequence numbers mean something.
+	headerRun = "Scd-Run"
+
+	heartbeatEvery = 250 * time.Millisecond
+	// silentAfter is how long a link may go without an acknowledgement of its heartbeats before it is made anew.
+	silentAfter = 5 * time.Second
+	minBackoff  = 50 * time.Millisecond
+	maxBackoff  = 2 * time.Second
+	batchSize   = 64
+)
+
+var errSilent = errors.New("peer acknowledges nothing")
+
+// link carries this node's records to one peer, from the peer's last acknowledged one on.
+type link struct {
+	peer    node.ID
+	run     string
+	client  *http.Client
+	out     *outbox
+	clock   *hlc.Clock
+	log     *slog.Logger
+	metrics *metrics
+}
+
+// keep holds the link until ctx ends, redialling with backoff.
+func (l *link) keep(ctx context.Context) {
+	backoff := minBackoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := l.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > maxBackoff {
+			backoff = minBackoff
+		}
+		l.log.Debug("publication link lost", "node", l.peer, "err", err, "retry", backoff)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// once makes the link and feeds it until it breaks.
+func (l *link) once(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	body, feed := io.Pipe()
+	defer body.Close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(l.peer)+Path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set(headerRun, l.run)
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("peer answered %s", resp.Status)
+	}
+	acks := bufio.NewReaderSize(resp.Body, 512)
+	acked, err := readAck(acks)
+	if err != nil {
+		return fmt.Errorf("read position: %w", err)
+	}
+	if acked == unknownPosition {
+		acked = l.out.last()
+	}
+	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
+	defer alive.Stop()
+	done := make(chan struct{})
+	go func() { // ends when the response body is closed
+		defer close(done)
+		for {
+			if _, err := readAck(acks); err != nil {
+				cancel(err)
+				return
+			}
+			alive.Reset(silentAfter)
+		}
+	}()
+	err = l.feed(ctx, feed, acked)
+	feed.CloseWithError(err)
+	cancel(err)
+	resp.Body.Close()
+	<-done
+	return err
+}
+
+// feed writes records after seq, and heartbeats, until ctx ends.
+func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64) error {
+	w := bufio.NewWriterSize(pipe, 32<<10)
+	beat := time.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	buf := make([]record, 0, batchSize)
+	for {
+		recs, missed, more := l.out.after(seq, buf)
+		if missed > 0 {
+			l.metrics.lost(string(l.peer), missed)
+			l.log.Warn("publications not delivered to a peer in time", "node", l.peer, "count", missed)
+			seq += missed
+		}
+		for _, r := range recs {
+			if _, err := w.Write(r.buf); err != nil {
+				return cause(ctx, err)
+			}
+			seq = r.seq
+		}
+		if err := w.Flush(); err != nil {
+			return cause(ctx, err)
+		}
+		if len(recs) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-more:
+		case <-beat.C:
+			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()}, nil)); err != nil {
+				return cause(ctx, err)
+			}
+		}
+	}
+}
+
+// cause prefers why the context ended over the write error that its end led to.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil {
+		return c
+	}
+	return err
+}
+
+// readAck reads one acknowledgement: the sequence number up to which the peer has everything.
+func readAck(r io.Reader) (uint64, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(b[:]), nil
+}

@@ -1,0 +1,39 @@
+package fanout
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics counts what the fan-out does. A nil registerer gives metrics that nobody reads.
+type metrics struct {
+	published *prometheus.CounterVec // by source: local, peer
+	refused   *prometheus.CounterVec // by reason
+	missed    *prometheus.CounterVec // by peer
+	seal      prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_fanout_publications_total",
+			Help: "Publications handed to this node's subscribers, by source (local or peer).",
+		}, []string{"source"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_fanout_refused_total",
+			Help: "Publications not handed on, by reason.",
+		}, []string{"reason"}),
+		missed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_fanout_missed_total",
+			Help: "Records that fell out of the outbox before a peer took them, by peer.",
+		}, []string{"peer"}),
+		seal: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "saltcluster_fanout_seal_seconds",
+			Help:    "Time to stamp, encrypt and sign one publication.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
+		}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.published, m.refused, m.missed, m.seal)
+	}
+	return m
+}
+
+func (m *metrics) lost(peer string, n uint64) { m.missed.WithLabelValues(peer).Add(float64(n)) }

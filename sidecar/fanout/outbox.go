@@ -1,0 +1,90 @@
+package fanout
+
+import (
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/hlc"
+)
+
+// outbox is the bounded log of the records this node originates, encoded once for all peers.
+type outbox struct {
+	maxRecords int
+	maxBytes   int
+	maxAge     time.Duration
+	now        func() time.Time
+
+	mu    sync.Mutex
+	recs  []record // ascending by seq without gaps
+	bytes int
+	next  uint64        // sequence number of the next record
+	added chan struct{} // closed and replaced when a record is added
+}
+
+type record struct {
+	seq uint64
+	at  time.Time
+	buf []byte
+}
+
+func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.Time) *outbox {
+	return &outbox{maxRecords: maxRecords, maxBytes: maxBytes, maxAge: maxAge, now: now, next: 1, added: make(chan struct{})}
+}
+
+// add appends a record and drops what exceeds the bounds.
+func (o *outbox) add(k kind, clock hlc.Timestamp, payload []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	buf := appendRecord(make([]byte, 0, headerSize+len(payload)), header{kind: k, seq: o.next, clock: clock}, payload)
+	o.recs = append(o.recs, record{seq: o.next, at: o.now(), buf: buf})
+	o.next++
+	o.bytes += len(buf)
+	o.trim()
+	close(o.added)
+	o.added = make(chan struct{})
+}
+
+// trim drops records that are too many, too large together or too old to be delivered. The caller holds mu.
+func (o *outbox) trim() {
+	oldest := o.now().Add(-o.maxAge)
+	drop := 0
+	for drop < len(o.recs)-1 && (len(o.recs)-drop > o.maxRecords || o.bytes > o.maxBytes || o.recs[drop].at.Before(oldest)) {
+		o.bytes -= len(o.recs[drop].buf)
+		drop++
+	}
+	if drop == 0 {
+		return
+	}
+	clear(o.recs[:drop])
+	o.recs = o.recs[drop:]
+	if cap(o.recs) > 4*len(o.recs)+64 { // let the array behind a long burst go
+		o.recs = append([]record(nil), o.recs...)
+	}
+}
+
+// after copies up to cap(buf) records that follow seq into buf, and returns how many were dropped before they could be
+// returned, and a channel that is closed when more arrive.
+func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, more <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trim()
+	if len(o.recs) == 0 {
+		return nil, 0, o.added
+	}
+	first := o.recs[0].seq
+	if seq+1 < first {
+		missed, seq = first-seq-1, first-1
+	}
+	from := int(seq + 1 - first)
+	if from >= len(o.recs) {
+		return nil, missed, o.added
+	}
+	return append(buf[:0], o.recs[from:min(len(o.recs), from+cap(buf))]...), missed, o.added
+}
+
+// last returns the sequence number of the newest record, 0 when there was none.
+func (o *outbox) last() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.next - 1
+}

@@ -1,0 +1,144 @@
+package fanout
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"saltclusterd/sidecar/hlc"
+)
+
+// kind tells what a record carries. Numbers are never reused; a receiver skips kinds it does not know.
+type kind uint8
+
+const (
+	kindHeartbeat   kind = 1 // no payload
+	kindPublication kind = 2 // u16 n, n × (u16 length, topic), u8 flags, plaintext
+	kindSignIn      kind = 3 // u64 epoch, minion id
+)
+
+const (
+	headerSize = 1 + 8 + 8 + 4 // kind, sequence, clock, payload length; big endian
+	// maxPayload bounds a record: a publication is a master's own message, and a megabyte is already rare.
+	maxPayload = 64 << 20
+	maxTopics  = 65535
+	flagTopic  = 1 // the publication is a further copy for its topics only
+)
+
+var (
+	errTooLong   = errors.New("record exceeds the limit")
+	errMalformed = errors.New("malformed record")
+)
+
+// header is the fixed part of a record.
+type header struct {
+	kind  kind
+	seq   uint64 // 0: not part of the sequence (heartbeats)
+	clock hlc.Timestamp
+}
+
+// appendRecord appends a record with payload to dst.
+func appendRecord(dst []byte, h header, payload []byte) []byte {
+	dst = append(dst, byte(h.kind))
+	dst = binary.BigEndian.AppendUint64(dst, h.seq)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.clock))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(payload)))
+	return append(dst, payload...)
+}
+
+// readRecord reads one record. The payload grows as bytes arrive, never by an announced length alone.
+func readRecord(r *bufio.Reader) (header, []byte, error) {
+	var raw [headerSize]byte
+	if _, err := io.ReadFull(r, raw[:]); err != nil {
+		return header{}, nil, err
+	}
+	h := header{
+		kind:  kind(raw[0]),
+		seq:   binary.BigEndian.Uint64(raw[1:]),
+		clock: hlc.Timestamp(binary.BigEndian.Uint64(raw[9:])),
+	}
+	n := binary.BigEndian.Uint32(raw[17:])
+	if n > maxPayload {
+		return header{}, nil, fmt.Errorf("%d bytes: %w", n, errTooLong)
+	}
+	if n <= uint32(r.Size()) {
+		payload := make([]byte, n)
+		_, err := io.ReadFull(r, payload)
+		return h, payload, err
+	}
+	payload, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	if err == nil && len(payload) < int(n) {
+		err = io.ErrUnexpectedEOF
+	}
+	return h, payload, err
+}
+
+// Publication is a master's publication in the clear, as it travels between nodes.
+type Publication struct {
+	Plain     []byte   // msgpack map as the publishing master made it, with that master's own serial
+	Topics    []string // topics for subscribers that filter; nil means "broadcast"
+	TopicOnly bool     // a further copy of one already delivered to those that do not filter
+}
+
+// appendPublication appends p's encoding to dst.
+func appendPublication(dst []byte, p Publication) ([]byte, error) {
+	if len(p.Topics) > maxTopics {
+		return nil, fmt.Errorf("%d topics: %w", len(p.Topics), errTooLong)
+	}
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(p.Topics)))
+	for _, t := range p.Topics {
+		if len(t) > 1<<16-1 {
+			return nil, fmt.Errorf("topic of %d bytes: %w", len(t), errTooLong)
+		}
+		dst = binary.BigEndian.AppendUint16(dst, uint16(len(t)))
+		dst = append(dst, t...)
+	}
+	var flags byte
+	if p.TopicOnly {
+		flags |= flagTopic
+	}
+	dst = append(dst, flags)
+	dst = append(dst, p.Plain...)
+	if len(dst) > maxPayload {
+		return nil, fmt.Errorf("publication of %d bytes: %w", len(p.Plain), errTooLong)
+	}
+	return dst, nil
+}
+
+// parsePublication is the inverse of appendPublication; Plain aliases b.
+func parsePublication(b []byte) (Publication, error) {
+	var p Publication
+	if len(b) < 2 {
+		return p, errMalformed
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	b = b[2:]
+	for range n {
+		if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+			return Publication{}, errMalformed
+		}
+		end := 2 + int(binary.BigEndian.Uint16(b))
+		p.Topics = append(p.Topics, string(b[2:end]))
+		b = b[end:]
+	}
+	if len(b) < 1 {
+		return Publication{}, errMalformed
+	}
+	p.TopicOnly = b[0]&flagTopic != 0
+	p.Plain = b[1:]
+	return p, nil
+}
+
+// appendSignIn and parseSignIn code a sign-in notice: id was answered with epoch.
+func appendSignIn(dst []byte, id string, epoch uint64) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, epoch), id...)
+}
+
+func parseSignIn(b []byte) (id string, epoch uint64, err error) {
+	if len(b) < 9 {
+		return "", 0, errMalformed
+	}
+	return string(b[8:]), binary.BigEndian.Uint64(b), nil
+}

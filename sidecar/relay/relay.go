@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+
+	"saltclusterd/gossip/node"
+)
+
+const (
+	// Path is where a node takes relayed requests on its peer port.
+	Path = "/v1/relay"
+	// MaxBody bounds a relayed request and its reply.
+	MaxBody = 64 << 20
+	// headerRemote tells the address the minion's connection came from, for logs.
+	headerRemote = "Scd-Remote"
+)
+
+// ErrDropped says that the other node took the request and chose not to answer it.
+var ErrDropped = errors.New("request dropped by the other node")
+
+// Client sends requests to other nodes.
+type Client struct {
+	http *http.Client
+}
+
+// NewClient returns a client over the peer port's HTTP client, whose URL hosts are node ids.
+func NewClient(c *http.Client) *Client { return &Client{http: c} }
+
+// Do hands body to node to and returns its master's reply.
+func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+Path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("relay to %s: %w", to, err)
+	}
+	req.Header.Set(headerRemote, remote.String())
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("relay to %s: %w", to, err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNoContent:
+		return nil, fmt.Errorf("relay to %s: %w", to, ErrDropped)
+	default:
+		return nil, fmt.Errorf("relay to %s: %s", to, resp.Status)
+	}
+	reply, err := readAll(resp.Body, resp.ContentLength)
+	if err != nil {
+		return nil, fmt.Errorf("relay to %s: %w", to, err)
+	}
+	return reply, nil
+}
+
+// Receiver serves a request that a peer relayed. Exactly one of reply and drop is called, once, from any goroutine.
+type Receiver interface {
+	ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
+}
+
+// Handler returns the peer port's handler for Path. from tells which node a request came from.
+func Handler(rcv Receiver, from func(context.Context) (node.ID, bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peer, ok := from(r.Context())
+		if !ok || r.Method != http.MethodPost {
+			http.Error(w, "not a member", http.StatusForbidden)
+			return
+		}
+		body, err := readAll(r.Body, r.ContentLength)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // only for logs; zero when absent
+		replies := make(chan []byte, 1)
+		rcv.ServeRelayed(r.Context(), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
+		select {
+		case <-r.Context().Done():
+		case reply, ok := <-replies:
+			if !ok {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = w.Write(reply) // a failed write is the caller's broken connection; it sees that itself
+		}
+	})
+}
+
+// readAll reads a body of at most MaxBody bytes, in one allocation when its length was announced.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	if length > MaxBody {
+		return nil, fmt.Errorf("body of %d bytes exceeds the limit of %d", length, MaxBody)
+	}
+	if length >= 0 {
+		buf := make([]byte, length)
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return nil, fmt.Errorf("read body: %w", err)
+		}
+		return buf, nil
+	}
+	buf, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	if len(buf) > MaxBody {
+		return nil, fmt.Errorf("body exceeds the limit of %d bytes", MaxBody)
+	}
+	return buf, nil
+}

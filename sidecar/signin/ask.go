@@ -1,0 +1,76 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// askTimeout bounds a sign-in that the master decides: a little less than the minion's auth_timeout of 5 s.
+const askTimeout = 4500 * time.Millisecond
+
+// ask has the local master decide a sign-in by its own policy.
+func (s *Service) ask(ctx context.Context, f flight, r *Request) {
+	reply, outcome, err := s.decide(ctx, r)
+	if err != nil {
+		s.cfg.Logger.Warn("sign-in not decided", "minion", r.Auth.ID, "err", err)
+		s.finish(f, nil, "undecided")
+		return
+	}
+	if reply == nil {
+		s.accept(f, r.Auth, outcome)
+		return
+	}
+	s.finish(f, reply, outcome)
+}
+
+// decide returns the reply to hand on, or nil when the minion is accepted and answered with the cluster's keys.
+func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
+	if err := s.cfg.Keys.Settled(ctx); err != nil {
+		return nil, "", fmt.Errorf("wait for key files: %w", err)
+	}
+	st := s.cfg.Keys.Standing(r.Auth.ID)
+	raw, err := s.cfg.Master.Do(ctx, r.Raw)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask local master: %w", err)
+	}
+	got, err := saltwire.ParseAuthReply(raw)
+	if err != nil {
+		return nil, "", fmt.Errorf("local master's reply: %w", err)
+	}
+	switch got.Outcome {
+	case saltwire.AuthPending:
+		return raw, "pending", nil
+	case saltwire.AuthRejected:
+		return raw, "rejected", nil
+	case saltwire.AuthFull:
+		return raw, "full", nil
+	case saltwire.AuthAccepted:
+		return s.accepted(ctx, r, st)
+	default:
+		return raw, "refused", nil
+	}
+}
+
+// accepted makes the master's "accepted" the cluster's before the minion hears of it.
+func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string, err error) {
+	if st.Accepted && saltcrypt.CleanKey(st.Pub) == saltcrypt.CleanKey(r.Auth.Pub) {
+		return nil, "accepted_by_master", nil
+	}
+	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st.Rev)
+	switch {
+	case err == nil:
+		return nil, "accepted_by_master", nil
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrNoQuorum):
+		// Not ours to decide now: the minion comes again in acceptance_wait_time and finds it decided.
+		s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", err)
+		reply, err = s.replier.pending(r.Auth)
+		return reply, "pending_undecided", err
+	default:
+		return nil, "", fmt.Errorf("propose key: %w", err)
+	}
+}
