@@ -1,0 +1,268 @@
+package zmtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// ClientOptions describe the socket a Client plays.
+type ClientOptions struct {
+	SocketType string // REQ, DEALER, SUB, ...
+	Identity   string
+	Limits     Limits
+	// HandshakeTimeout bounds NewClient, 10 s if zero.
+	HandshakeTimeout time.Duration
+	// WriteTimeout bounds one write, 30 s if zero. A write that fails leaves
+	// the connection of no use.
+	WriteTimeout time.Duration
+	// Heartbeat is the silence after which ReadMessage sends a PING (zero:
+	// never), and HeartbeatTimeout the time it then waits for any sign of life
+	// (three times Heartbeat if zero). Peers of ZMTP 3.0 are not pinged.
+	Heartbeat, HeartbeatTimeout time.Duration
+}
+
+// ErrSilent says that a peer answered no PING in time.
+var ErrSilent = errors.New("peer is silent")
+
+// Client is one end of a ZMTP connection with blocking calls. Messages are
+// raw: a REQ or DEALER caller sends and gets the empty delimiter itself.
+//
+// One goroutine may read while others write. PINGs are answered and sent
+// inside ReadMessage, so a connection that is to live must have a reader.
+type Client struct {
+	conn net.Conn
+	opts ClientOptions
+	peer Metadata
+	dec  Decoder
+	in   []byte // what was read and not yet decoded, a part of space
+	room []byte
+
+	wmu  sync.Mutex
+	wbuf []byte
+}
+
+const (
+	clientRoom     = 32 << 10 // read buffer of a client
+	clientKeepsOut = 64 << 10 // largest write buffer kept between messages
+)
+
+// NewClient shakes hands over c and returns when the peer's READY has been
+// read. When it fails, c is closed.
+func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error) {
+	o = o.withDefaults()
+	cl := &Client{conn: c, opts: o, room: make([]byte, clientRoom)}
+	cl.dec = NewDecoder(&cl.opts.Limits)
+	if err := cl.handshake(ctx); err != nil {
+		_ = c.Close()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("zmtp handshake: %w", err)
+	}
+	return cl, nil
+}
+
+func (o ClientOptions) withDefaults() ClientOptions {
+	o.Limits = o.Limits.WithDefaults()
+	if o.HandshakeTimeout <= 0 {
+		o.HandshakeTimeout = 10 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	if o.HeartbeatTimeout <= 0 {
+		o.HeartbeatTimeout = 3 * o.Heartbeat
+	}
+	return o
+}
+
+func (c *Client) handshake(ctx context.Context) error {
+	if err := c.conn.SetDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	hello := AppendReady(AppendGreeting(nil), c.opts.SocketType, c.opts.Identity)
+	if _, err := c.conn.Write(hello); err != nil {
+		return err
+	}
+	for {
+		ev, err := c.event()
+		if err != nil {
+			return err
+		}
+		if ev.Kind != Command {
+			continue
+		}
+		if err := c.meet(ev.Body); err != nil {
+			return err
+		}
+		if !stop() { // ctx ended: its deadline may have been set already
+			return context.Cause(ctx)
+		}
+		return c.conn.SetDeadline(time.Time{})
+	}
+}
+
+// meet takes the first command of the peer, which must be READY.
+func (c *Client) meet(body []byte) error {
+	name, data, err := ParseCommand(body)
+	if err != nil {
+		return err
+	}
+	switch string(name) {
+	case CmdReady:
+		if c.peer, err = ParseReady(data); err == nil {
+			c.dec.SetReady()
+		}
+		return err
+	case CmdError:
+		pe, err := ParseError(data)
+		if err != nil {
+			return err
+		}
+		return pe
+	}
+	return ErrHandshake
+}
+
+// event returns the next event, reading when what has been read is used up.
+func (c *Client) event() (Event, error) {
+	for {
+		if len(c.in) > 0 {
+			ev, n, err := c.dec.Next(c.in)
+			c.in = c.in[n:]
+			if err != nil || ev.Kind != None {
+				return ev, err
+			}
+		}
+		if err := c.fill(); err != nil {
+			return Event{}, err
+		}
+	}
+}
+
+// Peer is what the other side said of itself.
+func (c *Client) Peer() Metadata { return c.peer }
+
+// ReadMessage waits for the next message; its parts belong to the caller. Any
+// error but a caller's own read deadline is final.
+func (c *Client) ReadMessage() ([][]byte, error) {
+	var parts [][]byte
+	for {
+		ev, err := c.event()
+		if err != nil {
+			return nil, fmt.Errorf("read message: %w", err)
+		}
+		if ev.Kind == Command {
+			if err := c.command(ev.Body); err != nil {
+				return nil, fmt.Errorf("read message: %w", err)
+			}
+			continue
+		}
+		body := ev.Body
+		if !ev.Owned {
+			body = append(make([]byte, 0, len(body)), body...)
+		}
+		if parts = append(parts, body); !ev.More {
+			return parts, nil
+		}
+	}
+}
+
+// fill reads once. With heartbeats on, it asks the peer after a silence and
+// gives up when not a byte comes back.
+func (c *Client) fill() error {
+	beat := c.opts.Heartbeat > 0 && c.dec.ready && c.dec.Minor() >= 1
+	err := c.read(beat, c.opts.Heartbeat)
+	if !beat || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if err := c.Ping(); err != nil {
+		return err
+	}
+	if err = c.read(true, c.opts.HeartbeatTimeout); errors.Is(err, os.ErrDeadlineExceeded) {
+		return ErrSilent
+	}
+	return err
+}
+
+func (c *Client) read(limited bool, wait time.Duration) error {
+	if limited {
+		if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			return err
+		}
+	}
+	n, err := c.conn.Read(c.room)
+	if c.in = c.room[:n]; n > 0 {
+		return nil // a lasting error shows again at the next read
+	}
+	return err
+}
+
+func (c *Client) command(body []byte) error {
+	name, data, err := ParseCommand(body)
+	if err != nil {
+		return err
+	}
+	switch string(name) {
+	case CmdPing:
+		_, context, err := ParsePing(data)
+		if err != nil {
+			return err
+		}
+		return c.send(func(b []byte) []byte { return AppendPong(b, context) })
+	case CmdError:
+		pe, err := ParseError(data)
+		if err != nil {
+			return err
+		}
+		return pe
+	}
+	return nil // PONG, and what later versions may add
+}
+
+// WriteMessage sends one message. It may be called by several goroutines.
+func (c *Client) WriteMessage(parts ...[]byte) error {
+	return c.send(func(b []byte) []byte { return AppendMessage(b, parts...) })
+}
+
+// Subscribe asks a publisher for messages that begin with topic.
+func (c *Client) Subscribe(topic []byte) error {
+	return c.send(func(b []byte) []byte {
+		if c.dec.Minor() < 1 {
+			return AppendSubscription(b, topic, true)
+		}
+		return AppendSubscribe(b, topic)
+	})
+}
+
+// Ping sends a PING; the answer shows as a quiet success of ReadMessage.
+func (c *Client) Ping() error {
+	return c.send(func(b []byte) []byte { return AppendPing(b, c.opts.HeartbeatTimeout, nil) })
+}
+
+func (c *Client) send(encode func([]byte) []byte) error {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	c.wbuf = encode(c.wbuf[:0])
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout)); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	_, err := c.conn.Write(c.wbuf)
+	if cap(c.wbuf) > clientKeepsOut {
+		c.wbuf = nil
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// Close closes the connection; a blocked call returns.
+func (c *Client) Close() error { return c.conn.Close() }
