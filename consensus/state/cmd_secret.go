@@ -1,0 +1,91 @@
+package state
+
+import "errors"
+
+// EpochRotate ("epoch.rotate") puts a new AES key in force. Expect is the
+// number of the epoch it replaces; a conflict means somebody else was first.
+type EpochRotate struct {
+	Expect uint64
+	Key    Secret
+	Reason string
+	Audit
+}
+
+// Type implements Command.
+func (EpochRotate) Type() string { return "epoch.rotate" }
+
+// Validate implements Command.
+func (c EpochRotate) Validate() error {
+	return errors.Join(validEpochKey(c.Key), plain("reason", c.Reason, MaxText), c.Audit.validate())
+}
+
+func (c EpochRotate) apply(d *data) Result {
+	cur := d.epochs.Current
+	switch {
+	case cur.N != c.Expect:
+		return refuse(Conflict, cur.Rev, "epoch %d is in force, not %d", cur.N, c.Expect)
+	case cur.Key.Equal(c.Key):
+		return refuse(Invalid, cur.Rev, "the new epoch key is the old one")
+	}
+	next := Epoch{N: cur.N + 1, Key: c.Key, Reason: c.Reason, Rev: d.next(), Audit: c.Audit}
+	d.epochs = Epochs{Current: next, Previous: cur}
+	return Result{Rev: next.Rev}
+}
+
+// GossipKeyAdd ("gossip.key") makes a new gossip key the primary one. Expect is
+// the number of the primary it replaces. Older ones stay usable for receiving,
+// MaxGossipKeys in all, until gossip.drop.
+type GossipKeyAdd struct {
+	Expect uint64
+	Key    Secret
+	Audit
+}
+
+// Type implements Command.
+func (GossipKeyAdd) Type() string { return "gossip.key" }
+
+// Validate implements Command.
+func (c GossipKeyAdd) Validate() error {
+	return errors.Join(validGossipKey(c.Key), c.Audit.validate())
+}
+
+func (c GossipKeyAdd) apply(d *data) Result {
+	cur := d.gossip[0]
+	if cur.N != c.Expect {
+		return refuse(Conflict, cur.Rev, "gossip key %d is the primary one, not %d", cur.N, c.Expect)
+	}
+	for _, k := range d.gossip {
+		if k.Key.Equal(c.Key) {
+			return refuse(Invalid, k.Rev, "the new gossip key is key %d", k.N)
+		}
+	}
+	next := GossipKey{N: cur.N + 1, Key: c.Key, Rev: d.next(), Audit: c.Audit}
+	ring := append([]GossipKey{next}, d.gossip...)
+	d.gossip = ring[:min(len(ring), MaxGossipKeys):MaxGossipKeys]
+	return Result{Rev: next.Rev}
+}
+
+// GossipKeyDrop ("gossip.drop") forgets all gossip keys older than key N, which
+// must be the primary one.
+type GossipKeyDrop struct {
+	N uint64 `json:"n"`
+	Audit
+}
+
+// Type implements Command.
+func (GossipKeyDrop) Type() string { return "gossip.drop" }
+
+// Validate implements Command.
+func (c GossipKeyDrop) Validate() error { return c.Audit.validate() }
+
+func (c GossipKeyDrop) apply(d *data) Result {
+	cur := d.gossip[0]
+	if cur.N != c.N {
+		return refuse(Conflict, cur.Rev, "gossip key %d is the primary one, not %d", cur.N, c.N)
+	}
+	if len(d.gossip) == 1 {
+		return Result{Rev: cur.Rev}
+	}
+	d.gossip = []GossipKey{cur}
+	return Result{Rev: d.next()}
+}

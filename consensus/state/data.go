@@ -1,0 +1,111 @@
+package state
+
+import (
+	"saltclusterd/gossip/node"
+)
+
+// data is the whole state at one revision. A published data is immutable: maps
+// and slices in it are replaced, not written, and tables are cloned first.
+type data struct {
+	ident Identity
+	rev   uint64 // last effective change
+
+	revokedRev uint64 // last change that took an accepted key away
+	deniedRev  uint64 // last change to the denied keys
+	tombFloor  uint64 // highest revision among the forgotten tombstones
+
+	members map[node.ID]Member
+
+	keys     table[string, Key]
+	keyRevs  table[uint64, Key]
+	tombs    table[string, Tombstone]
+	tombRevs table[uint64, Tombstone]
+	denied   table[string, DeniedKey]
+
+	epochs Epochs
+	seed   Secret
+	gossip []GossipKey // newest first
+
+	requests requestLog
+}
+
+func newData() *data {
+	return &data{
+		keys:     newTable[string, Key](),
+		keyRevs:  newTable[uint64, Key](),
+		tombs:    newTable[string, Tombstone](),
+		tombRevs: newTable[uint64, Tombstone](),
+		denied:   newTable[string, DeniedKey](),
+		requests: newRequestLog(),
+	}
+}
+
+// clone returns a writable copy; d itself stays readable and must not be
+// written any more.
+func (d *data) clone() *data {
+	c := *d
+	c.keys = d.keys.clone()
+	c.keyRevs = d.keyRevs.clone()
+	c.tombs = d.tombs.clone()
+	c.tombRevs = d.tombRevs.clone()
+	c.denied = d.denied.clone()
+	c.requests = d.requests.clone()
+	return &c
+}
+
+func (d *data) born() bool { return d.ident.UUID != "" }
+
+// next starts a new revision.
+func (d *data) next() uint64 {
+	d.rev++
+	return d.rev
+}
+
+// keyRev is the revision a proposal for id has to be based on: that of the key
+// or of its tombstone, zero when neither exists.
+func (d *data) keyRev(id string) uint64 {
+	if k := d.keys.get(id); k != nil {
+		return k.Rev
+	}
+	if t := d.tombs.get(id); t != nil {
+		return t.Rev
+	}
+	return 0
+}
+
+func (d *data) putKey(k Key) {
+	if old := d.keys.get(k.ID); old != nil {
+		d.keyRevs.del(old.Rev)
+	}
+	d.dropTomb(k.ID)
+	d.keys.put(k.ID, &k)
+	d.keyRevs.put(k.Rev, &k)
+}
+
+// putTomb replaces a key by its tombstone. When there are too many, the oldest
+// is forgotten: refusing to delete a key would be worse.
+func (d *data) putTomb(t Tombstone) {
+	if old := d.keys.get(t.ID); old != nil {
+		d.keyRevs.del(old.Rev)
+		d.keys.del(t.ID)
+	}
+	d.dropTomb(t.ID)
+	d.tombs.put(t.ID, &t)
+	d.tombRevs.put(t.Rev, &t)
+	if d.tombs.len() > MaxTombstones {
+		_, oldest := d.tombRevs.min()
+		d.forgetTomb(oldest)
+	}
+}
+
+func (d *data) dropTomb(id string) {
+	if t := d.tombs.get(id); t != nil {
+		d.tombRevs.del(t.Rev)
+		d.tombs.del(id)
+	}
+}
+
+func (d *data) forgetTomb(t *Tombstone) {
+	d.dropTomb(t.ID)
+	d.tombFloor = max(d.tombFloor, t.Rev)
+}

@@ -1,0 +1,25 @@
+package state
+
+// Bounds on what a command may carry and on what the state may hold. They are
+// part of the replicated behaviour: two versions with different numbers would
+// disagree about the same log.
+const (
+	MaxMembers    = 64
+	MaxKeys       = 1_000_000 // live keys
+	MaxTombstones = 2_000_000
+	MaxDenied     = 100_000
+	MaxGossipKeys = 3
+	MaxWeight     = 100_000
+	MaxID         = 255       // bytes in a minion or node id
+	MaxPub        = 16 << 10  // bytes in a public key file; RSA 8192 takes 1.5 KiB
+	MaxText       = 512       // bytes in a cause, reason or address
+	MaxPrune      = 1_000_000 // tombstones in one prune
+
+	MaxCommands = 1024    // commands in one request
+	MaxRequests = 1024    // requests in one entry
+	MaxEntry    = 4 << 20 // bytes of an encoded entry
+	MaxRecord   = 1 << 20 // bytes of one snapshot record
+
+	dedupeRequests = 8192  // remembered requests
+	dedupeResults  = 65536 // remembered results over all requests
+)

@@ -1,0 +1,177 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+)
+
+// recordReader finds how to take in a snapshot record, nil when unknown.
+func recordReader(t string) func(*snapshotReader, []byte) error {
+	switch t {
+	case recHeader:
+		return (*snapshotReader).header
+	case recIdentity:
+		return readRec((*snapshotReader).identity)
+	case recMember:
+		return readRec((*snapshotReader).member)
+	case recKey:
+		return readRec((*snapshotReader).key)
+	case recTombstone:
+		return readRec((*snapshotReader).tombstone)
+	case recDenied:
+		return readRec((*snapshotReader).deniedKey)
+	case recEpoch:
+		return readRec((*snapshotReader).epoch)
+	case recSeed:
+		return readRec((*snapshotReader).seed)
+	case recGossip:
+		return readRec((*snapshotReader).gossipKey)
+	case recRequest:
+		return readRec((*snapshotReader).request)
+	case recEnd:
+		return readRec((*snapshotReader).end)
+	}
+	return nil
+}
+
+// readRec decodes the body and marks what take finds wrong as malformed.
+func readRec[B any](take func(*snapshotReader, B) error) func(*snapshotReader, []byte) error {
+	return func(r *snapshotReader, b []byte) error {
+		var body B
+		if err := strict(b, &body); err != nil {
+			return err
+		}
+		if err := take(r, body); err != nil {
+			if errors.Is(err, ErrMalformed) {
+				return err
+			}
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		return nil
+	}
+}
+
+func (r *snapshotReader) header(b []byte) error {
+	var h wireHeader
+	if err := strict(b, &h); err != nil {
+		return err
+	}
+	if max(h.RevokedRev, h.DeniedRev, h.TombFloor) > h.Rev || h.RequestFloor > h.RequestSeq {
+		return fmt.Errorf("%w: counters disagree", ErrMalformed)
+	}
+	r.revs = map[uint64]struct{}{}
+	r.d.rev, r.d.revokedRev, r.d.deniedRev, r.d.tombFloor = h.Rev, h.RevokedRev, h.DeniedRev, h.TombFloor
+	r.d.requests.seq, r.d.requests.floor = h.RequestSeq, h.RequestFloor
+	return nil
+}
+
+func (r *snapshotReader) identity(i Identity) error {
+	if r.d.born() || i.ClusterID == "" || i.UUID == "" {
+		return errors.New("identity twice or empty")
+	}
+	r.d.ident = i
+	return errors.Join(plain("cluster id", i.ClusterID, MaxID), plain("uuid", i.UUID, MaxID),
+		plain("identity fingerprint", i.IdentityFP, MaxText))
+}
+
+func (r *snapshotReader) member(m Member) error {
+	if _, dup := r.d.members[m.ID]; dup || len(r.d.members) >= MaxMembers || m.JoinedRev > m.Rev {
+		return errors.New("member twice, too many or from the future")
+	}
+	if err := errors.Join(validMember(m), m.Audit.validate(), r.rev(m.Rev, false), r.d.unique(m.ID, m.Addr, m.Fingerprint)); err != nil {
+		return err
+	}
+	r.d.members[m.ID] = m
+	return nil
+}
+
+func (r *snapshotReader) key(k Key) error {
+	switch k.State {
+	case KeyPending, KeyAccepted, KeyRejected:
+	default:
+		return errors.New("unknown key state")
+	}
+	if r.d.keyRev(k.ID) != 0 || r.d.keys.len() >= MaxKeys {
+		return errors.New("key twice or too many")
+	}
+	if err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.rev(k.Rev, true)); err != nil {
+		return err
+	}
+	r.d.putKey(k)
+	return nil
+}
+
+func (r *snapshotReader) tombstone(t Tombstone) error {
+	if r.d.keyRev(t.ID) != 0 || r.d.tombs.len() >= MaxTombstones {
+		return errors.New("tombstone twice or too many")
+	}
+	if err := errors.Join(ValidMinionID(t.ID), t.Audit.validate(), r.rev(t.Rev, true)); err != nil {
+		return err
+	}
+	r.d.putTomb(t)
+	return nil
+}
+
+func (r *snapshotReader) deniedKey(k DeniedKey) error {
+	if r.d.denied.get(k.ID) != nil || r.d.denied.len() >= MaxDenied {
+		return errors.New("denied key twice or too many")
+	}
+	if err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.rev(k.Rev, false)); err != nil {
+		return err
+	}
+	r.d.denied.put(k.ID, &k)
+	return nil
+}
+
+func (r *snapshotReader) epoch(w wireEpoch) error {
+	e, cur := w.epoch(), r.d.epochs.Current
+	if e.N == 0 || r.d.epochs.Previous.N != 0 || (cur.N != 0 && e.N != cur.N+1) {
+		return errors.New("epochs out of order")
+	}
+	if err := errors.Join(validEpochKey(e.Key), plain("reason", e.Reason, MaxText), e.Audit.validate(), r.rev(e.Rev, false)); err != nil {
+		return err
+	}
+	r.d.epochs = Epochs{Current: e, Previous: cur}
+	return nil
+}
+
+func (r *snapshotReader) seed(w wireSeed) error {
+	s := NewSecret(w.Seed)
+	if !r.d.seed.IsZero() {
+		return errors.New("seed twice")
+	}
+	r.d.seed = s
+	return validSeed(s)
+}
+
+func (r *snapshotReader) gossipKey(w wireGossipKey) error {
+	g := r.d.gossip
+	if w.N == 0 || len(g) >= MaxGossipKeys || (len(g) > 0 && g[len(g)-1].N != w.N+1) {
+		return errors.New("gossip keys out of order or too many")
+	}
+	k := GossipKey{w.N, NewSecret(w.Key), w.Rev, w.Audit}
+	r.d.gossip = append(g, k)
+	return errors.Join(validGossipKey(k.Key), w.Audit.validate(), r.rev(w.Rev, false))
+}
+
+func (r *snapshotReader) request(q requestRecord) error {
+	l := &r.d.requests
+	switch {
+	case q.ID == "", len(q.ID) > MaxID, len(q.Results) > MaxCommands:
+		return errors.New("request out of bounds")
+	case q.Seq <= l.floor, q.Seq > l.seq, l.byID.get(q.ID) != nil, l.bySeq.get(q.Seq) != nil:
+		return errors.New("request out of order")
+	case l.byID.len() >= dedupeRequests, l.results+len(q.Results) > dedupeResults:
+		return errors.New("too many requests")
+	}
+	l.restore(q)
+	return nil
+}
+
+func (r *snapshotReader) end(e wireEnd) error {
+	if e.Records != r.n {
+		return fmt.Errorf("%d records announced, %d read", e.Records, r.n)
+	}
+	r.ended = true
+	return nil
+}

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"slices"
+
+	"saltclusterd/gossip/node"
+)
+
+// View is the state at one revision. It does not change; reading needs no
+// locks. The zero View is an empty, unborn state.
+type View struct{ d *data }
+
+var empty = newData()
+
+func (v View) get() *data {
+	if v.d == nil {
+		return empty
+	}
+	return v.d
+}
+
+// Initialized tells whether the cluster was born.
+func (v View) Initialized() bool { return v.get().born() }
+
+// Identity names the cluster.
+func (v View) Identity() Identity { return v.get().ident }
+
+// Rev is the revision of the last effective change.
+func (v View) Rev() uint64 { return v.get().rev }
+
+// Seq counts the requests applied so far; see Request.Since.
+func (v View) Seq() uint64 { return v.get().requests.seq }
+
+// Members lists the roster, sorted by id.
+func (v View) Members() []Member { return sortedMembers(v.get().members) }
+
+// Member finds a member.
+func (v View) Member(id node.ID) (Member, bool) {
+	m, ok := v.get().members[id]
+	return m, ok
+}
+
+// MemberByFingerprint finds the owner of a certificate.
+func (v View) MemberByFingerprint(fp string) (Member, bool) {
+	for _, m := range v.get().members {
+		if m.Fingerprint == fp {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Epochs are the AES epoch in force and the one before.
+func (v View) Epochs() Epochs { return v.get().epochs }
+
+// SessionSeed is what minions' session keys are derived from.
+func (v View) SessionSeed() Secret { return v.get().seed }
+
+// GossipKeys is the gossip keyring, the primary key first.
+func (v View) GossipKeys() []GossipKey { return slices.Clone(v.get().gossip) }
+
+// RevokedRev is the revision of the last change that took an accepted key away
+// (deleted, rejected, replaced).
+func (v View) RevokedRev() uint64 { return v.get().revokedRev }
+
+// RotationDue tells that an accepted key was taken away after the present
+// epoch began, so that its owner still knows the AES key in force.
+func (v View) RotationDue() bool {
+	d := v.get()
+	return d.revokedRev > d.epochs.Current.Rev
+}
+
+func sortedMembers(ms map[node.ID]Member) []Member {
+	out := make([]Member, 0, len(ms))
+	for _, m := range ms {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b Member) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
