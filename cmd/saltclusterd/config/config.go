@@ -16,8 +16,15 @@ type Config struct {
 	Health  Health
 	Log     Log
 
-	files   []string          // that were read, in order
-	sources map[string]string // option -> file:line
+	files  []string         // that were read, in order
+	places map[string]place // of the options that were set
+}
+
+// place is where an option was set last.
+type place struct {
+	file   string
+	line   int
+	broken bool // what stands there could not be understood
 }
 
 // Edge is what minions see: the two ports and their limits.
@@ -35,7 +42,7 @@ type Edge struct {
 	PubQueueBytes            Size
 	RotateWindow             time.Duration // over which subscribers move to a new AES key
 	DrainTime                time.Duration // over which subscribers are let go on stop
-	RequestMinimumVersion    int           // payload version; 0: every one
+	RequestMinimumVersion    int           // payload version, 0..3
 	AllowClearCommands       map[string][]netip.Prefix
 }
 

@@ -1,17 +1,46 @@
 package config
 
-// DefaultPath is where the package installs the main file.
-const DefaultPath = "/etc/salt/saltclusterd"
-
-// DefaultConfig returns the defaults of the option table. ID is empty: it
-// comes from the host's name when a file is loaded.
-func DefaultConfig() Config {
-	return Config{}
-}
+import (
+	"os"
+	"strings"
+)
 
 // Load reads path and its drop-ins, resolves the secret and checks everything.
-// The error, when the files could be read at all, is Findings.
+// The error is Findings: one for every mistake in files and values. The Config
+// is returned beside it, with what could be understood.
 func Load(path string) (*Config, error) {
-	c := DefaultConfig()
-	return &c, nil
+	return load(path, os.Getenv, os.Hostname)
 }
+
+// Read is Load without the checks that only the daemon needs (a secret, a
+// cluster_id, ...); a tool that wants to know where the socket is uses it.
+func Read(path string) (*Config, error) {
+	c, findings := read(path, os.Hostname)
+	return c, findings.err()
+}
+
+func load(path string, getenv func(string) string, hostname func() (string, error)) (*Config, error) {
+	c, findings := read(path, hostname)
+	findings = append(findings, c.resolveSecret(getenv)...)
+	findings = append(findings, c.validate()...)
+	return c, findings.err()
+}
+
+// read merges the files over the defaults.
+func read(path string, hostname func() (string, error)) (*Config, Findings) {
+	c := DefaultConfig()
+	c.places = map[string]place{}
+	files, findings := paths(path)
+	for _, f := range files {
+		findings = append(findings, c.merge(f)...)
+	}
+	name, err := hostname()
+	if err != nil && c.ID == "" {
+		findings = append(findings, Finding{File: path, Option: "id", Message: "is not set and the host's name is unknown: " + err.Error()})
+	}
+	c.complete(strings.ToLower(name))
+	return &c, findings
+}
+
+// Files returns the files that were read, in order.
+func (c *Config) Files() []string { return c.files }

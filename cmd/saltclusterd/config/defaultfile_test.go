@@ -1,0 +1,27 @@
+package config
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func TestPackagedDefaultFileIsTheTable(t *testing.T) {
+	const path = "../../../packaging/saltclusterd.conf"
+	want := DefaultFile()
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the option table says; run: go test ./cmd/saltclusterd/config -update", path)
+	}
+}

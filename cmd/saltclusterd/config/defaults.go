@@ -1,0 +1,71 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// DefaultPath is where the package installs the main file.
+const DefaultPath = "/etc/salt/saltclusterd"
+
+// DefaultConfig returns the defaults of the option table. Values that derive
+// from others (id from the host's name, admin_socket from run_dir,
+// cluster_pki_dir from state_dir) are still empty: Load fills them in.
+func DefaultConfig() Config {
+	return Config{
+		Edge: Edge{
+			PublishPort:              4505,
+			RetPort:                  4506,
+			MaxConnections:           65536,
+			MaxConnectionsPerAddress: 32768,
+			MaxRequestSize:           64 * MiB,
+			MaxInFlight:              16384,
+			MaxInFlightPerConnection: 32,
+			HandshakeTimeout:         10 * time.Second,
+			PubQueueMessages:         1000,
+			PubQueueBytes:            64 * MiB,
+			RotateWindow:             5 * time.Minute,
+			DrainTime:                20 * time.Second,
+			RequestMinimumVersion:    3,
+		},
+		Cluster: Cluster{
+			Interface: "0.0.0.0",
+			PoolPort:  4520,
+		},
+		Salt: Salt{
+			Config:              "/etc/salt/master",
+			MasterCommand:       "salt-master",
+			UpstreamConnections: 64,
+			ForwardTimeout:      60 * time.Second,
+		},
+		Paths: Paths{
+			StateDir: "/var/lib/saltclusterd",
+			RunDir:   "/run/saltclusterd",
+		},
+		Health: Health{
+			Listen: "0.0.0.0:4580",
+			Trusted: []netip.Prefix{
+				netip.MustParsePrefix("127.0.0.0/8"),
+				netip.MustParsePrefix("::1/128"),
+			},
+			Metrics: true,
+		},
+		Log: Log{Level: "info", Format: "text"},
+	}
+}
+
+// complete fills in what derives from other options.
+func (c *Config) complete(hostname string) {
+	if c.ID == "" {
+		c.ID = hostname
+	}
+	if c.Paths.AdminSocket == "" {
+		c.Paths.AdminSocket = c.Paths.RunDir + "/admin.sock"
+	}
+	if c.Cluster.PKIDir == "" {
+		c.Cluster.PKIDir = c.Paths.StateDir + "/pki"
+	}
+	if c.Edge.AllowClearCommands == nil {
+		c.Edge.AllowClearCommands = map[string][]netip.Prefix{}
+	}
+}

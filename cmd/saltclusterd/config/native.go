@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// masters are options of the salt-master that people look for here.
+var masters = []string{
+	"pki_dir", "cachedir", "sock_dir", "user", "file_roots", "pillar_roots", "auto_accept", "autosign_file", "autoreject_file",
+	"open_mode", "max_minions", "worker_threads", "keep_jobs", "external_auth", "publisher_acl", "fileserver_backend",
+	"sign_pub_messages", "master_sign_pubkey", "reactor", "hash_type", "transport", "master_id",
+}
+
+// replaced are options of Salt's own cluster that have no use here, and why.
+func replaced(name string) string {
+	switch name {
+	case "cluster_port":
+		return "is called cluster_pool_port"
+	case "cluster_key_pass":
+		return "is not supported: the cluster's key is kept without a passphrase, readable by its owner only"
+	case "cluster_encryption_algorithm":
+		return "is not needed: nodes speak TLS 1.3 to each other"
+	case "cluster_max_voters", "cluster_min_voters", "cluster_voter_timeout", "cluster_voter_health_check_interval",
+		"cluster_demote_cooldown", "cluster_auto_replace_voters", "cluster_max_log_size", "cluster_election_min",
+		"cluster_election_max", "cluster_join_timeout":
+		return "tunes Salt's own consensus and has no meaning here"
+	}
+	return ""
+}
+
+// unknown says what is wrong with an option that the table does not have.
+func unknown(name string) (msg, hint string) {
+	if why := replaced(name); why != "" {
+		return why, "remove the line"
+	}
+	if slices.Contains(masters, name) {
+		return "is an option of the salt-master", "put it into the salt-master's configuration; saltclusterd reads it there (salt_config)"
+	}
+	return "is not an option of saltclusterd", didYouMean(name, Names())
+}
+
+// clearCommandNames are the commands that ClearFuncs of salt.master offers to
+// anybody who brings credentials, besides _auth and ping.
+var clearCommandNames = []string{"get_token", "mk_token", "publish", "runner", "wheel"}
+
+func clearCommands(v any) (string, string) {
+	for _, name := range slices.Sorted(maps.Keys(v.(map[string][]netip.Prefix))) {
+		if !slices.Contains(clearCommandNames, name) {
+			return fmt.Sprintf("%q is not an admin command", name), didYouMean(name, clearCommandNames)
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,59 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Option is one row of the table.
+type Option struct {
+	Name    string
+	Section string // heading in the default file; repeated by every row of it
+	Doc     string // sentences for the operator; wrapped when printed
+	Example string // YAML shown in the default file when the default says too little
+
+	field func(*Config) any            // pointer to the place in Config
+	check func(any) (msg, hint string) // of the value at field; may be nil
+}
+
+// Options returns the table in the order of the default file.
+func Options() []Option {
+	return slices.Concat(identityOptions(), clusterOptions(), edgeOptions(), limitOptions(), saltOptions(), pathOptions(), healthOptions())
+}
+
+// Names returns the names of all options, in table order.
+func Names() []string {
+	var names []string
+	for _, o := range Options() {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// value returns what c holds for the option, without the pointer.
+func (o Option) value(c *Config) any {
+	switch p := o.field(c).(type) {
+	case *string:
+		return *p
+	case *int:
+		return *p
+	case *bool:
+		return *p
+	case *Size:
+		return *p
+	case *time.Duration:
+		return *p
+	case *Secret:
+		return *p
+	case *[]string:
+		return *p
+	case *[]netip.Prefix:
+		return *p
+	case *map[string][]netip.Prefix:
+		return *p
+	default:
+		panic(fmt.Sprintf("config: option %s has a field of unknown type %T", o.Name, p)) // caught by the table's test
+	}
+}

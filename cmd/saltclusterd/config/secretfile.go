@@ -1,0 +1,119 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	credentialName = "cluster_secret"
+	generateSecret = "head -c 24 /dev/urandom | base64"
+
+	// A secret is guessed offline by whoever watches one proof from the
+	// middle, so it must be random: 22 characters of base64 hold 132 bits.
+	minSecret       = 22
+	minSecretLetter = 6 // different characters; 22 random hex digits have fewer once in 10^7
+)
+
+// resolveSecret fills Cluster.Secret from cluster_secret_file or the systemd
+// credential, unless the configuration holds it.
+func (c *Config) resolveSecret(getenv func(string) string) Findings {
+	_, inFile := c.places["cluster_secret"]
+	file := c.Cluster.SecretFile
+	if file == "" && !inFile {
+		file = credential(getenv)
+	}
+	switch {
+	case file == "":
+		return nil
+	case inFile:
+		return Findings{c.finding("cluster_secret_file", "is set beside cluster_secret", "keep one of them")}
+	}
+	expanded, err := expand(file, getenv)
+	if err != nil {
+		return Findings{c.finding("cluster_secret_file", err.Error(), "")}
+	}
+	secret, finding := c.readSecret(expanded)
+	if finding != nil {
+		return Findings{*finding}
+	}
+	c.Cluster.SecretFile = expanded
+	c.Cluster.Secret = secret
+	return nil
+}
+
+func (c *Config) readSecret(file string) (Secret, *Finding) {
+	say := func(msg, hint string) (Secret, *Finding) {
+		f := c.finding("cluster_secret_file", msg, hint)
+		return Secret{}, &f
+	}
+	data, mode, err := readFile(file)
+	if err != nil {
+		return say(fmt.Sprintf("%s cannot be read: %s", file, reason(err)), "")
+	}
+	if mode&0o004 != 0 {
+		return say(file+" may be read by everyone", "chmod o-rwx "+file)
+	}
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return say(file+" has more than one line", "only the secret belongs there")
+	}
+	return NewSecret(string(first)), nil
+}
+
+// credential returns the path of the systemd credential, when there is one.
+func credential(getenv func(string) string) string {
+	dir := getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		return ""
+	}
+	path := filepath.Join(dir, credentialName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// expand replaces ${NAME} by the environment; an unset one is an error, for a
+// path without it would be another file.
+func expand(path string, getenv func(string) string) (string, error) {
+	var missing string
+	out := os.Expand(path, func(name string) string {
+		v := getenv(name)
+		if v == "" && missing == "" {
+			missing = name
+		}
+		return v
+	})
+	if missing != "" {
+		return "", fmt.Errorf("uses ${%s}, which is not in the environment", missing)
+	}
+	if !filepath.IsAbs(out) {
+		return "", fmt.Errorf("%q is not an absolute path", out)
+	}
+	return out, nil
+}
+
+// checkSecret judges a cluster secret without ever quoting it.
+func checkSecret(s string) (msg, hint string) {
+	s = strings.TrimSpace(s)
+	hint = "make one for all nodes: " + generateSecret
+	letters := map[rune]bool{}
+	for _, r := range s {
+		letters[r] = true
+	}
+	switch {
+	case s == "":
+		return "is empty: anybody could join", hint
+	case len(s) < minSecret:
+		return fmt.Sprintf("has %d characters, at least %d random ones (128 bits) are needed", len(s), minSecret), hint
+	case len(letters) < minSecretLetter:
+		return "repeats a few characters and could be guessed", hint
+	}
+	return "", ""
+}

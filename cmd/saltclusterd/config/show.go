@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Show lists every option with its value and source, in table order. Secrets
+// are redacted.
+func (c *Config) Show() adminapi.Config {
+	out := adminapi.Config{Files: c.files}
+	for _, o := range Options() {
+		source := "default"
+		if p, set := c.places[o.Name]; set && p.file != "" {
+			source = fmt.Sprintf("%s:%d", p.file, p.line)
+		}
+		out.Options = append(out.Options, adminapi.ConfigOption{Name: o.Name, Value: plain(o.value(c)), Source: source})
+	}
+	return out
+}
+
+// plain turns a value into what JSON and YAML show as an operator would write
+// it.
+func plain(v any) any {
+	switch v := v.(type) {
+	case Secret:
+		return v.redacted()
+	case Size:
+		return v.String()
+	case time.Duration:
+		return formatDuration(v)
+	case []string:
+		return append([]string{}, v...)
+	case []netip.Prefix:
+		return prefixes(v)
+	case map[string][]netip.Prefix:
+		out := make(map[string][]string, len(v))
+		for name, networks := range v {
+			out[name] = prefixes(networks)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+func prefixes(in []netip.Prefix) []string {
+	out := make([]string, len(in))
+	for i, p := range in {
+		out[i] = p.String()
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package config
+
+import "time"
+
+func edgeOptions() []Option {
+	const section = "What minions see"
+	return []Option{
+		{
+			Name: "interface", Section: section, field: func(c *Config) any { return &c.Edge.Interface },
+			Doc: "Address, or list of addresses, on which minions (or the load balancer) reach this node. Never a wildcard: " +
+				"that would claim the loopback address, too, where the local salt-master listens. Default: every " +
+				"address of this host except loopback.",
+			Example: "[10.0.0.11, '2001:db8::11']",
+		},
+		{
+			Name: "publish_port", Section: section, field: func(c *Config) any { return &c.Edge.PublishPort },
+			Doc: "Port for publications.", check: intBetween(1, 65535),
+		},
+		{
+			Name: "ret_port", Section: section, field: func(c *Config) any { return &c.Edge.RetPort },
+			Doc: "Port for requests and returns.", check: intBetween(1, 65535),
+		},
+		{
+			Name: "allow_clear_commands", Section: section, field: func(c *Config) any { return &c.Edge.AllowClearCommands },
+			Doc: "Networks that may send an unencrypted admin command (publish, runner, wheel, mk_token, get_token) through " +
+				"this node, for salt-api on another host. Nobody by default: tools on this host talk to the master itself.",
+			Example: "{publish: [10.0.9.0/24], mk_token: [10.0.9.0/24]}", check: clearCommands,
+		},
+		{
+			Name: "request_minimum_version", Section: section, field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
+			Doc: "Least payload version a request must have, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
+				"and signed identities. Lower only for minions too old for it.",
+			check: intBetween(0, 3),
+		},
+		{
+			Name: "rotate_window", Section: section, field: func(c *Config) any { return &c.Edge.RotateWindow },
+			Doc: "Time over which connected minions are moved to a new AES key, so that they do not all sign in at once. " +
+				"After a key was deleted or rejected a shorter time is used.",
+			check: durationBetween(time.Second, time.Hour),
+		},
+		{
+			Name: "drain_time", Section: section, field: func(c *Config) any { return &c.Edge.DrainTime },
+			Doc: "On stop, time over which connected minions are let go.", check: durationBetween(0, 10*time.Minute),
+		},
+	}
+}
+
+func limitOptions() []Option {
+	const section = "Limits towards minions"
+	return []Option{
+		{
+			Name: "max_connections", Section: section, field: func(c *Config) any { return &c.Edge.MaxConnections },
+			Doc: "Connections per port. The service's LimitNOFILE must allow twice as many.", check: intBetween(1, 1<<20),
+		},
+		{
+			Name: "max_connections_per_address", Section: section, field: func(c *Config) any { return &c.Edge.MaxConnectionsPerAddress },
+			Doc:   "Connections per port from one address. Behind a load balancer all minions have its address; set it lower where they come directly.",
+			check: intBetween(1, 1<<20),
+		},
+		{
+			Name: "max_request_size", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestSize },
+			Doc: "Greatest request, in bytes or as 16MiB.", check: sizeBetween(64*KiB, GiB),
+		},
+		{
+			Name: "max_in_flight", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlight },
+			Doc: "Requests being worked on, all connections together.", check: intBetween(1, 1<<20),
+		},
+		{
+			Name: "max_in_flight_per_connection", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlightPerConnection },
+			Doc: "Requests being worked on per connection.", check: intBetween(1, 1<<16),
+		},
+		{
+			Name: "handshake_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HandshakeTimeout },
+			Doc: "Time a new connection has to say who it is, in seconds or as 500ms.", check: durationBetween(100*time.Millisecond, 5*time.Minute),
+		},
+		{
+			Name: "pub_queue_messages", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueMessages },
+			Doc: "Publications that may wait for one slow minion; beyond it is cut and comes back.", check: intBetween(1, 1<<20),
+		},
+		{
+			Name: "pub_queue_bytes", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueBytes },
+			Doc: "The same in bytes.", check: sizeBetween(64*KiB, 16*GiB),
+		},
+	}
+}

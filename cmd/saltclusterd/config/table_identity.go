@@ -1,0 +1,84 @@
+package config
+
+func identityOptions() []Option {
+	const section = "This node"
+	return []Option{
+		{
+			Name: "id", Section: section, field: func(c *Config) any { return &c.ID },
+			Doc: "Name of this node in the cluster: lower-case letters, digits, '.', '_' and '-', at most 63 characters. " +
+				"It must never change once the node has joined. Default: the host's name.",
+			Example: "m1.example.com",
+		},
+		{
+			Name: "log_level", Section: section, field: func(c *Config) any { return &c.Log.Level },
+			Doc: "debug, info, warning or error.", check: oneOf("debug", "info", "warning", "error"),
+		},
+		{
+			Name: "log_format", Section: section, field: func(c *Config) any { return &c.Log.Format },
+			Doc: "text (for people and the journal) or json.", check: oneOf("text", "json"),
+		},
+	}
+}
+
+func clusterOptions() []Option {
+	const section = "The cluster"
+	return []Option{
+		{
+			Name: "cluster_id", Section: section, field: func(c *Config) any { return &c.Cluster.ID },
+			Doc: "Name of the cluster, the same on every node. Required.", Example: "salt-production",
+		},
+		{
+			Name: "cluster_peers", Section: section, field: func(c *Config) any { return &c.Cluster.Peers },
+			Doc: "Addresses of other members, host or host:port (default port: cluster_pool_port). One that answers is " +
+				"enough; members found later need no line here. Empty on the first node.",
+			Example: "[10.0.0.12, 10.0.0.13]", check: everyHostPort,
+		},
+		{
+			Name: "cluster_secret", Section: section, field: func(c *Config) any { return &c.Cluster.Secret },
+			Doc: "Proves the right to join; it never crosses the wire. At least 22 random characters (128 bits), the same on " +
+				"every node: " + generateSecret + ". The file that holds it must not be readable by everyone. Required, " +
+				"here, in cluster_secret_file, or as the systemd credential cluster_secret.",
+			Example: "'...'",
+		},
+		{
+			Name: "cluster_secret_file", Section: section, field: func(c *Config) any { return &c.Cluster.SecretFile },
+			Doc: "A file whose first line is the secret, instead of cluster_secret. ${CREDENTIALS_DIRECTORY} and other " +
+				"environment variables are replaced. Default: ${CREDENTIALS_DIRECTORY}/cluster_secret when systemd provides it.",
+			Example: "/etc/salt/saltclusterd.secret",
+		},
+		{
+			Name: "cluster_pub_fingerprint", Section: section, field: func(c *Config) any { return &c.Cluster.PubFingerprint },
+			Doc: "SHA-256 of the cluster's master.pub in hex; a joining node refuses a cluster with another key. " +
+				"On a member: sha256sum /etc/salt/pki/master/master.pub.",
+			Example: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", check: fingerprint,
+		},
+		{
+			Name: "cluster_pki_dir", Section: section, field: func(c *Config) any { return &c.Cluster.PKIDir },
+			Doc:     "Where the cluster's key pair (cluster.pem, cluster.pub) is kept. Default: pki in state_dir.",
+			Example: "/var/lib/saltclusterd/pki", check: absolute,
+		},
+		{
+			Name: "cluster_interface", Section: section, field: func(c *Config) any { return &c.Cluster.Interface },
+			Doc: "Address on which the peer port listens, tcp and udp. A wildcard is fine here.", check: ipAddress,
+		},
+		{
+			Name: "cluster_pool_port", Section: section, field: func(c *Config) any { return &c.Cluster.PoolPort },
+			Doc: "The peer port, tcp and udp: the only port the nodes need between each other.", check: intBetween(1, 65535),
+		},
+		{
+			Name: "cluster_advertise", Section: section, field: func(c *Config) any { return &c.Cluster.Advertise },
+			Doc:     "Address under which peers reach this node, host or host:port. Default: the first address of interface.",
+			Example: "10.0.0.11", check: hostPortOrEmpty,
+		},
+		{
+			Name: "cluster_bootstrap_expect", Section: section, field: func(c *Config) any { return &c.Cluster.BootstrapExpect },
+			Doc: "Give birth to the cluster without saltclusterctl bootstrap, once this many nodes of cluster_peers see each " +
+				"other and none belongs to a cluster. 0: never.",
+			check: intBetween(0, 9),
+		},
+		{
+			Name: "cluster_isolated_filesystem", Section: section, field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
+			Doc: "True: every master has its own disk and saltclusterd replicates the roots and caches. False: the nodes share them.",
+		},
+	}
+}

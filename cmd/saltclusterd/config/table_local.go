@@ -1,0 +1,77 @@
+package config
+
+import "time"
+
+func saltOptions() []Option {
+	const section = "The local salt-master"
+	return []Option{
+		{
+			Name: "salt_config", Section: section, field: func(c *Config) any { return &c.Salt.Config },
+			Doc: "The salt-master's configuration; directories, ports, roots and user are read from there.", check: absolute,
+		},
+		{
+			Name: "salt_master_command", Section: section, field: func(c *Config) any { return &c.Salt.MasterCommand },
+			Doc: "Asked for --version.", check: notEmpty,
+		},
+		{
+			Name: "master_restart_command", Section: section, field: func(c *Config) any { return &c.Salt.RestartCommand },
+			Doc: "Program and arguments, as a list, that restart the salt-master after a join gave it a new identity. " +
+				"Default: none, the operator is asked to do it.",
+			Example: "[systemctl, restart, salt-master]",
+		},
+		{
+			Name: "upstream_connections", Section: section, field: func(c *Config) any { return &c.Salt.UpstreamConnections },
+			Doc: "Requests the local salt-master works on at a time; others wait in line.", check: intBetween(1, 4096),
+		},
+		{
+			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
+			Doc: "Time a forwarded request may take.", check: durationBetween(time.Second, time.Hour),
+		},
+	}
+}
+
+func pathOptions() []Option {
+	const section = "Places"
+	return []Option{
+		{
+			Name: "state_dir", Section: section, field: func(c *Config) any { return &c.Paths.StateDir },
+			Doc: "The node's own memory: its key, the consensus log. Never on a shared file system.", check: absolute,
+		},
+		{
+			Name: "run_dir", Section: section, field: func(c *Config) any { return &c.Paths.RunDir },
+			Doc: "For the admin socket.", check: absolute,
+		},
+		{
+			Name: "admin_socket", Section: section, field: func(c *Config) any { return &c.Paths.AdminSocket },
+			Doc: "The socket saltclusterctl talks to. Default: admin.sock in run_dir.", Example: "/run/saltclusterd/admin.sock",
+			check: socketPath,
+		},
+		{
+			Name: "admin_group", Section: section, field: func(c *Config) any { return &c.Paths.AdminGroup },
+			Doc:     "Group whose members may use the socket, beside root and the user saltclusterd runs as.",
+			Example: "adm",
+		},
+	}
+}
+
+func healthOptions() []Option {
+	const section = "Health and metrics"
+	return []Option{
+		{
+			Name: "health_listen", Section: section, field: func(c *Config) any { return &c.Health.Listen },
+			Doc: "Address for /livez, /readyz, /pub, /req and /metrics over HTTP. Empty: off.", check: listenOrEmpty,
+		},
+		{
+			Name: "agent_check_listen", Section: section, field: func(c *Config) any { return &c.Health.AgentListen },
+			Doc: "Address for HAProxy's agent-check. Empty: off.", Example: "0.0.0.0:4581", check: listenOrEmpty,
+		},
+		{
+			Name: "health_trusted", Section: section, field: func(c *Config) any { return &c.Health.Trusted },
+			Doc: "Networks that hear reasons from the health port and may read /metrics; all others get the bare answer.",
+		},
+		{
+			Name: "metrics", Section: section, field: func(c *Config) any { return &c.Health.Metrics },
+			Doc: "Serve /metrics for Prometheus on health_listen.",
+		},
+	}
+}
