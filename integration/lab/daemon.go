@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Daemon is saltclusterd beside a stock master.
+type Daemon struct {
+	*Process
+	ConfigPath string
+	Socket     string // its admin socket
+	StateDir   string
+	master     *Master
+}
+
+// Secret is what the lab's nodes prove their right to join with.
+const Secret = "lab-secret-4f0c1d8e9a7b6352"
+
+// NewDaemon lays out saltclusterd on its master's host, on the host's own address. It writes the master's drop-in
+// (etc/salt/master.d/saltclusterd.conf), too. Settings go over the defaults; a nil value removes an option.
+func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
+	h := m.Host()
+	bin := filepath.Join(h.lab.opts.Bin, "saltclusterd")
+	if _, err := os.Stat(bin); err != nil {
+		return nil, fmt.Errorf("saltclusterd is not built, run 'make build': %w", err)
+	}
+	d := &Daemon{
+		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: filepath.Join(h.dir, "run/admin.sock"),
+		StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"), master: m,
+	}
+	for _, dir := range []string{filepath.Dir(d.Socket), d.StateDir, filepath.Join(m.ConfigDir, "saltclusterd.d")} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return nil, fmt.Errorf("lay out saltclusterd: %w", err)
+		}
+	}
+	dropIn := Settings{"master_id": h.Name, "unique_jid": true, "keys.cache_driver": "localfs_key"}
+	if err := writeConfig(filepath.Join(m.ConfigDir, "master.d/saltclusterd.conf"), dropIn); err != nil {
+		return nil, err
+	}
+	if err := d.Configure(over...); err != nil {
+		return nil, err
+	}
+	d.Process = h.NewProcess(Spec{
+		Name: "saltclusterd", Argv: []string{bin, "--config", d.ConfigPath}, Grace: 60 * time.Second, Ready: d.listening,
+	})
+	return d, nil
+}
+
+// Configure writes the configuration file anew.
+func (d *Daemon) Configure(over ...Settings) error {
+	m, h := d.master, d.master.Host()
+	master, err := h.lab.saltTool(m.Version, "salt-master")
+	if err != nil {
+		return err
+	}
+	all := Settings{
+		"id": h.Name, "interface": h.Addr, "cluster_id": "lab", "cluster_secret": Secret, "cluster_advertise": h.Addr,
+		"cluster_interface": h.Addr, "state_dir": d.StateDir, "run_dir": filepath.Dir(d.Socket), "admin_socket": d.Socket,
+		"salt_config": filepath.Join(m.ConfigDir, "master"), "salt_master_command": master,
+		"health_listen": h.Addr + ":4580", "log_level": "info",
+	}
+	for _, s := range over {
+		for k, v := range s {
+			if all[k] = v; v == nil {
+				delete(all, k)
+			}
+		}
+	}
+	raw, err := yaml.Marshal(map[string]any(all))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", d.ConfigPath, err)
+	}
+	if err := os.WriteFile(d.ConfigPath, raw, 0o600); err != nil { // it holds the secret
+		return fmt.Errorf("write %s: %w", d.ConfigPath, err)
+	}
+	return nil
+}
+
+// listening: the admin socket is there. Minions are served only after bootstrap or join.
+func (d *Daemon) listening(context.Context) error {
+	if _, err := os.Stat(d.Socket); err != nil {
+		return errors.New("no admin socket yet")
+	}
+	return nil
+}
+
+// Ctl runs saltclusterctl against this daemon.
+func (d *Daemon) Ctl(ctx context.Context, args ...string) (Result, error) {
+	h := d.master.Host()
+	bin := filepath.Join(h.lab.opts.Bin, "saltclusterctl")
+	return h.Exec(ctx, nil, append([]string{bin, "--socket", d.Socket}, args...)...)
+}
+
+// CtlJSON runs saltclusterctl with JSON output and decodes it into v.
+func (d *Daemon) CtlJSON(ctx context.Context, v any, args ...string) error {
+	res, err := d.Ctl(ctx, append([]string{"--out", "json"}, args...)...)
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil {
+		return err
+	}
+	return decodeOne(res.Stdout, v)
+}
+
+// Bootstrap gives birth to a cluster on this node, with its master's identity.
+func (d *Daemon) Bootstrap(ctx context.Context) error { return d.must(ctx, "bootstrap") }
+
+// Join makes this node a member of the cluster which peer belongs to.
+func (d *Daemon) Join(ctx context.Context, peer *Daemon) error {
+	return d.must(ctx, "join", peer.master.Host().Addr)
+}
+
+func (d *Daemon) must(ctx context.Context, args ...string) error {
+	res, err := d.Ctl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return res.Err()
+}
+
+// Serving waits until the node accepts minions on both ports.
+func (d *Daemon) Serving(ctx context.Context, within time.Duration) error {
+	h := d.master.Host()
+	return Eventually(ctx, within, h.Name+" to serve minions", func(ctx context.Context) error {
+		return errors.Join(h.Accepts(ctx, h.Addr+":4505"), h.Accepts(ctx, h.Addr+":4506"))
+	})
+}

@@ -1,0 +1,32 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Eventually polls cond until it returns nil. When within has passed, or ctx ends, the error names what was waited for and
+// the last state seen. Polling starts at 50 ms and slows down to once a second.
+func Eventually(ctx context.Context, within time.Duration, desc string, cond func(context.Context) error) error {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	pause := 50 * time.Millisecond
+	var last error
+	for {
+		err := cond(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil { // an attempt cut short by the deadline says less than the one before it
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %w", time.Since(start).Round(100*time.Millisecond), desc, last)
+		case <-time.After(pause):
+		}
+		pause = min(pause*3/2, time.Second)
+	}
+}

@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// ErrNeedsRoot is returned by network faults in a lab made of loopback addresses.
+var ErrNeedsRoot = errors.New("network faults need root (network namespaces)")
+
+// Options of a lab; the zero value is usable.
+type Options struct {
+	Dir      string                           // where everything is kept; empty: a new temporary directory, removed by Close
+	Venvs    string                           // virtualenvs, one per Salt version; empty: DefaultVenvs()
+	Bin      string                           // where saltclusterd and saltclusterctl are; empty: bin/ of the module
+	Loopback bool                             // use loopback addresses even as root
+	Keep     bool                             // keep a temporary Dir on Close
+	Logf     func(format string, args ...any) // progress lines; nil: silent
+}
+
+// Lab is a set of hosts with a network between them, and the processes on them.
+type Lab struct {
+	id    string // four hexadecimal digits, part of every namespace name
+	dir   string
+	temp  bool
+	opts  Options
+	lock  *os.File // held while we live, so that others can tell a stale lab
+	net   network
+	mu    sync.Mutex
+	hosts []*Host
+	procs []*Process
+}
+
+// network is what differs between namespaces and loopback addresses.
+type network interface {
+	addHost(ctx context.Context, name string, index int) (*Host, error)
+	heal(ctx context.Context, hosts []*Host) error
+	cut(ctx context.Context, from, to *Host) error
+	delay(ctx context.Context, h *Host, l Latency) error
+	close(ctx context.Context) error
+}
+
+// New makes an empty lab and removes what killed labs have left behind.
+func New(ctx context.Context, o Options) (*Lab, error) {
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
+	}
+	if o.Venvs == "" {
+		o.Venvs = DefaultVenvs()
+	}
+	if o.Bin == "" {
+		o.Bin = filepath.Join(ModuleRoot(), "bin")
+	}
+	var raw [2]byte
+	rand.Read(raw[:])
+	l := &Lab{id: hex.EncodeToString(raw[:]), opts: o, dir: o.Dir}
+	if err := l.makeDir(); err != nil {
+		return nil, err
+	}
+	if err := l.takeLock(); err != nil {
+		return nil, errors.Join(err, l.removeDir())
+	}
+	removeStale(ctx, l.id)
+	var err error
+	if o.Loopback || os.Geteuid() != 0 {
+		l.net, err = newLoopbackNet()
+	} else {
+		l.net, err = newNamespaceNet(ctx, l)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the lab's network: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) makeDir() error {
+	if l.dir == "" {
+		l.temp = true
+		// A short path: Unix socket names below it are limited to 107 bytes.
+		l.dir = filepath.Join(os.TempDir(), "scl"+l.id)
+	}
+	for _, d := range []string{"log", "out"} {
+		if err := os.MkdirAll(filepath.Join(l.dir, d), 0o755); err != nil {
+			return fmt.Errorf("make the lab's directory: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Lab) removeDir() error {
+	if !l.temp || l.opts.Keep {
+		return nil
+	}
+	return os.RemoveAll(l.dir)
+}
+
+// Dir is where the lab keeps everything; logs are in its folder "log".
+func (l *Lab) Dir() string { return l.dir }
+
+// ID is the lab's name: namespaces are called scl<id>-<host>.
+func (l *Lab) ID() string { return l.id }
+
+// Logf prints a progress line the way the lab's owner asked for.
+func (l *Lab) Logf(format string, args ...any) { l.opts.Logf(format, args...) }
+
+// Namespaces tells whether hosts are network namespaces, that is, whether network faults work.
+func (l *Lab) Namespaces() bool { _, ok := l.net.(*namespaceNet); return ok }
+
+// Host returns the host of that name, making it at the first call.
+func (l *Lab) Host(ctx context.Context, name string) (*Host, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.hosts {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	h, err := l.net.addHost(ctx, name, len(l.hosts)+1)
+	if err != nil {
+		return nil, fmt.Errorf("make host %s: %w", name, err)
+	}
+	h.lab = l
+	h.dir = filepath.Join(l.dir, name)
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make host %s: %w", name, err)
+	}
+	l.hosts = append(l.hosts, h)
+	return h, l.writeHosts()
+}
+
+// Hosts returns all hosts in the order of their making.
+func (l *Lab) Hosts() []*Host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.hosts)
+}
+
+// Processes returns everything that was ever started here, in that order.
+func (l *Lab) Processes() []*Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.procs)
+}
+
+// Close kills every process, removes the network and, when it was temporary and Keep is not set, the directory.
+func (l *Lab) Close() error {
+	var errs []error
+	for _, p := range l.Processes() {
+		if err := p.Kill(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if l.net != nil {
+		errs = append(errs, l.net.close(context.Background()))
+	}
+	errs = append(errs, l.removeDir(), l.releaseLock())
+	return errors.Join(errs...)
+}
+
+// ModuleRoot is the directory of go.mod above the working directory; the working directory itself when there is none.
+func ModuleRoot() string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for d := wd; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return wd
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Signal sends sig to the command itself, not to its children.
+func (p *Process) Signal(sig syscall.Signal) error {
+	pid := p.PID()
+	if pid == 0 {
+		return fmt.Errorf("signal %s: %w", p, ErrNotRunning)
+	}
+	return syscall.Kill(pid, sig)
+}
+
+// Stop sends SIGTERM and waits for the end; a process that outlives its grace is killed and that is an error.
+func (p *Process) Stop(ctx context.Context) error {
+	r := p.current()
+	if r == nil || r.ended() {
+		return nil
+	}
+	_ = p.Resume() // a stopped process would not hear it
+	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, ErrNotRunning) && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("stop %s: %w", p, err)
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-time.After(p.Grace):
+	case <-ctx.Done():
+	}
+	return errors.Join(fmt.Errorf("stop %s: still there after %s, killed", p, p.Grace), p.Kill())
+}
+
+// Kill ends the command and everything below it with SIGKILL, as a power cut would.
+func (p *Process) Kill() error {
+	r := p.current()
+	if r == nil || r.ended() {
+		return nil
+	}
+	if err := killTree(r.cmd.Process.Pid, 20*time.Second); err != nil {
+		return fmt.Errorf("kill %s: %w", p, err)
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-time.After(20 * time.Second):
+		return fmt.Errorf("kill %s: its supervisor does not end", p)
+	}
+}
+
+// Pause stops the command and everything below it (SIGSTOP), as a virtual machine does that is being moved.
+func (p *Process) Pause() error { return p.signalAll(syscall.SIGSTOP) }
+
+// Resume continues what Pause stopped.
+func (p *Process) Resume() error { return p.signalAll(syscall.SIGCONT) }
+
+func (p *Process) signalAll(sig syscall.Signal) error {
+	r := p.current()
+	if r == nil || r.ended() {
+		return fmt.Errorf("signal %s: %w", p, ErrNotRunning)
+	}
+	signalTree(r.cmd.Process.Pid, sig)
+	return nil
+}
+
+// Restart stops and starts, without waiting for readiness.
+func (p *Process) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// Tail returns the last lines of the log, each behind the process's name.
+func (p *Process) Tail(lines int) string {
+	return tail(p.log, lines, p.String()+"| ")
+}
+
+// Logged tells whether the log contains text.
+func (p *Process) Logged(text string) bool {
+	raw, err := os.ReadFile(p.log)
+	return err == nil && strings.Contains(string(raw), text)
+}
+
+func tail(path string, lines int, prefix string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return prefix + err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return prefix + strings.Join(all, "\n"+prefix)
+}
+
+// Tails returns the end of every process's log, for a test that has failed.
+func (l *Lab) Tails(lines int) string {
+	var b strings.Builder
+	for _, p := range l.Processes() {
+		if p.current() == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "== %s (running: %t)\n%s\n", p, p.Running(), p.Tail(lines))
+	}
+	return b.String()
+}

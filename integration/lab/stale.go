@@ -1,0 +1,77 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const lockPrefix = "saltcluster-lab-"
+
+// takeLock marks the lab as alive for as long as this program lives, however it ends.
+func (l *Lab) takeLock() error {
+	path := filepath.Join(os.TempDir(), lockPrefix+l.id)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("mark the lab as alive: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return fmt.Errorf("mark the lab as alive: %w", err)
+	}
+	dir := ""
+	if l.temp && !l.opts.Keep {
+		dir = l.dir
+	}
+	if _, err := f.WriteString(dir); err != nil {
+		f.Close()
+		return fmt.Errorf("mark the lab as alive: %w", err)
+	}
+	l.lock = f
+	return nil
+}
+
+func (l *Lab) releaseLock() error {
+	if l.lock == nil {
+		return nil
+	}
+	err := os.Remove(l.lock.Name())
+	return errors.Join(err, l.lock.Close())
+}
+
+// removeStale removes namespaces and directories of labs whose program was killed: those whose lock nobody holds.
+// Their processes are gone already, the supervisors saw to it.
+func removeStale(ctx context.Context, own string) {
+	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), lockPrefix+"*"))
+	for _, path := range locks {
+		id := strings.TrimPrefix(filepath.Base(path), lockPrefix)
+		if id == own || strings.HasPrefix(id, "lo") {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			removeLab(ctx, id, f)
+			os.Remove(path)
+		}
+		f.Close()
+	}
+}
+
+func removeLab(ctx context.Context, id string, lock *os.File) {
+	left, _ := filepath.Glob("/run/netns/" + nsPrefix + id + "-*")
+	for _, ns := range left {
+		_ = ip(ctx, "netns", "del", filepath.Base(ns))
+	}
+	dir := make([]byte, 4096)
+	n, _ := lock.ReadAt(dir, 0)
+	if d := string(dir[:n]); strings.HasSuffix(d, "scl"+id) {
+		os.RemoveAll(d)
+	}
+}
