@@ -1,0 +1,141 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// accept takes tcp connections and starts a goroutine for each; it does nothing that could wait for a peer.
+func (p *Port) accept() {
+	const first, most = 5 * time.Millisecond, time.Second
+	pause := first
+	for {
+		c, err := p.ln.Accept()
+		switch {
+		case err == nil:
+			pause = first
+			p.welcome(c)
+			continue
+		case p.ctx.Err() != nil:
+			return
+		case errors.Is(err, net.ErrClosed):
+			p.cancel(fmt.Errorf("peer port: %w", err))
+			return
+		}
+		// Mostly a lack of descriptors: go on, slowly.
+		p.log.Warn("accepting peer connections fails", "err", err)
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, most)
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Port) welcome(c net.Conn) {
+	addr := hostOf(c.RemoteAddr())
+	leave, ok := p.gate.enter(countAs(addr), hasAddr(p.cfg.Roster, addr))
+	if !ok {
+		p.m.refused.WithLabelValues("flood").Inc()
+		_ = c.Close()
+		return
+	}
+	raw, err := p.reg.track(c, inbound)
+	if err != nil {
+		leave()
+		return
+	}
+	p.wg.Go(func() {
+		defer leave()
+		p.handshake(raw, leave)
+	})
+}
+
+// handshake does the TLS handshake and passes the connection on. leave frees the place among the handshakes.
+func (p *Port) handshake(raw *conn, leave func()) {
+	t := tls.Server(raw, p.serverTLS())
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Limits.Handshake)
+	defer cancel()
+	if err := t.HandshakeContext(ctx); err != nil {
+		p.refuse(raw, "handshake", err)
+		return
+	}
+	if t.ConnectionState().NegotiatedProtocol == ProtoJoin {
+		p.serveJoin(t, raw) // still a stranger: it keeps its place
+		return
+	}
+	leave()
+	if reason, err := p.deliver(t, raw); err != nil {
+		p.refuse(raw, reason, err)
+	}
+}
+
+// deliver admits the connection and hands it to the consumer of its protocol.
+func (p *Port) deliver(t *tls.Conn, raw *conn) (reason string, err error) {
+	cs := t.ConnectionState()
+	if err := p.admitInbound(cs, raw); err != nil {
+		return "roster", err
+	}
+	l := p.openListener(cs.NegotiatedProtocol)
+	if l == nil || !l.reserve(p.cfg.Limits.Handshake) {
+		if greets(cs.NegotiatedProtocol) {
+			_ = greet(t, greetBusy, p.cfg.Limits.Handshake)
+		}
+		return "busy", ErrBusy
+	}
+	if greets(cs.NegotiatedProtocol) {
+		if err := greet(t, greetAdmitted, p.cfg.Limits.Handshake); err != nil {
+			l.release()
+			return "greeting", err
+		}
+	}
+	if !l.put(t) {
+		return "busy", ErrBusy
+	}
+	p.m.accepted.WithLabelValues(cs.NegotiatedProtocol).Inc()
+	return "", nil
+}
+
+func (p *Port) admitInbound(cs tls.ConnectionState, raw *conn) error {
+	_, fp, err := peerCert(cs)
+	if err != nil {
+		return err
+	}
+	return p.reg.admit(raw, fp, func() (node.ID, error) { return p.memberBy(fp) })
+}
+
+// memberBy asks the roster whose certificate fp is.
+func (p *Port) memberBy(fp node.Fingerprint) (node.ID, error) {
+	id, ok := p.cfg.Roster.ByFingerprint(fp)
+	if !ok {
+		return "", ErrNotMember
+	}
+	return id, nil
+}
+
+// refuse cuts a connection that was not handed to anyone.
+func (p *Port) refuse(raw *conn, reason string, err error) {
+	_ = raw.Close()
+	if p.ctx.Err() != nil {
+		return
+	}
+	p.m.refused.WithLabelValues(reason).Inc()
+	p.log.Debug("peer connection refused", "remote", raw.RemoteAddr().String(), "reason", reason, "err", err)
+}
+
+func greet(t *tls.Conn, word byte, limit time.Duration) error {
+	if err := t.SetWriteDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	if _, err := t.Write([]byte{word}); err != nil {
+		return err
+	}
+	return t.SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,175 @@
+package peer
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+
+	"saltclusterd/gossip/node"
+)
+
+// conn is a tcp connection below TLS which the registry can find and cut. It sits below, not above, because net/http
+// insists on a plain *tls.Conn for HTTP/2.
+type conn struct {
+	net.Conn
+	reg  *registry
+	once sync.Once
+	err  error
+
+	// Set by admission, before the connection is handed to anyone.
+	id node.ID
+	fp node.Fingerprint
+}
+
+// Close closes the tcp connection at once and forgets it.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.reg.drop(c)
+		c.err = c.Conn.Close()
+	})
+	return c.err
+}
+
+// Remote returns the member at the other end of a connection which came from a Listener or from Dial.
+func Remote(c net.Conn) (node.ID, bool) {
+	t, ok := c.(*tls.Conn)
+	if !ok {
+		return "", false
+	}
+	raw, ok := t.NetConn().(*conn)
+	if !ok || raw.id == "" {
+		return "", false
+	}
+	return raw.id, true
+}
+
+// direction tells who dialled.
+type direction int
+
+const (
+	inbound direction = iota
+	outbound
+)
+
+// registry knows every open connection of the port. Admission and revocation take the same lock.
+type registry struct {
+	mu      sync.Mutex
+	closed  bool
+	perNode int
+	all     map[*conn]direction
+	byFP    map[node.Fingerprint]map[*conn]struct{}
+	count   map[node.Fingerprint]*[2]int // admitted connections by direction
+}
+
+func (r *registry) init(perNode int) {
+	r.perNode = perNode
+	r.all = map[*conn]direction{}
+	r.byFP = map[node.Fingerprint]map[*conn]struct{}{}
+	r.count = map[node.Fingerprint]*[2]int{}
+}
+
+// track registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the port is closed.
+func (r *registry) track(c net.Conn, d direction) (*conn, error) {
+	t := &conn{Conn: c, reg: r}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		_ = c.Close()
+		return nil, ErrClosed
+	}
+	r.all[t] = d
+	return t, nil
+}
+
+// admit runs check (the question to the roster) and registers the connection under its fingerprint, both under the lock
+// that revoke takes: a connection is either refused, or found by the next revoke.
+func (r *registry) admit(c *conn, fp node.Fingerprint, check func() (node.ID, error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, open := r.all[c]
+	if r.closed || !open {
+		return ErrClosed
+	}
+	id, err := check()
+	if err != nil {
+		return err
+	}
+	n := r.count[fp]
+	if n == nil {
+		n = new([2]int)
+		r.count[fp], r.byFP[fp] = n, map[*conn]struct{}{}
+	}
+	if n[d] >= r.perNode {
+		return ErrTooMany
+	}
+	n[d]++
+	c.id, c.fp = id, fp
+	r.byFP[fp][c] = struct{}{}
+	return nil
+}
+
+func (r *registry) drop(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, ok := r.all[c]
+	if !ok {
+		return
+	}
+	delete(r.all, c)
+	if _, ok := r.byFP[c.fp][c]; !ok {
+		return
+	}
+	delete(r.byFP[c.fp], c)
+	r.count[c.fp][d]--
+	if len(r.byFP[c.fp]) == 0 {
+		delete(r.byFP, c.fp)
+		delete(r.count, c.fp)
+	}
+}
+
+func (r *registry) revoke(fp node.Fingerprint) int {
+	r.mu.Lock()
+	cut := make([]*conn, 0, len(r.byFP[fp]))
+	for c := range r.byFP[fp] {
+		cut = append(cut, c)
+	}
+	r.mu.Unlock()
+	for _, c := range cut {
+		_ = c.Close()
+	}
+	return len(cut)
+}
+
+// fingerprints returns the certificates with admitted connections.
+func (r *registry) fingerprints() []node.Fingerprint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fps := make([]node.Fingerprint, 0, len(r.byFP))
+	for fp := range r.byFP {
+		fps = append(fps, fp)
+	}
+	return fps
+}
+
+// counts returns the number of all connections and of the admitted ones.
+func (r *registry) counts() (all, admitted int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.byFP {
+		admitted += len(m)
+	}
+	return len(r.all), admitted
+}
+
+func (r *registry) close() {
+	r.mu.Lock()
+	r.closed = true
+	cut := make([]*conn, 0, len(r.all))
+	for c := range r.all {
+		cut = append(cut, c)
+	}
+	r.mu.Unlock()
+	for _, c := range cut {
+		_ = c.Close()
+	}
+}

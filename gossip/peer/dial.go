@@ -1,0 +1,106 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// Dial connects to a member for one protocol (ProtoRaft, ProtoGossip or ProtoHTTP) and returns a *tls.Conn. The
+// certificate must be the one the roster has for id. It takes at most Limits.Handshake, or until ctx ends.
+func (p *Port) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, error) {
+	t, err := p.dial(ctx, id, proto)
+	if err != nil {
+		p.m.dialFailed.WithLabelValues(proto).Inc()
+		return nil, fmt.Errorf("dial %s for %s: %w", id, proto, err)
+	}
+	return t, nil
+}
+
+func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
+	if p.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Handshake)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+
+	entry, ok := p.cfg.Roster.Lookup(id)
+	if !ok {
+		return nil, ErrUnknownNode
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", entry.Addr.String())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := p.reg.track(c, outbound)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.secure(ctx, raw, id, proto)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) (*tls.Conn, error) {
+	t := tls.Client(raw, clientTLS(p.cfg.Identity, proto, func(fp node.Fingerprint) error {
+		_, err := p.memberIs(id, fp)
+		return err
+	}))
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	_, fp, err := peerCert(t.ConnectionState())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.reg.admit(raw, fp, func() (node.ID, error) { return p.memberIs(id, fp) }); err != nil {
+		return nil, err
+	}
+	if greets(proto) {
+		return t, awaitGreeting(ctx, t)
+	}
+	return t, nil
+}
+
+// memberIs asks the roster whether fp is the certificate of exactly this member.
+func (p *Port) memberIs(id node.ID, fp node.Fingerprint) (node.ID, error) {
+	switch e, ok := p.cfg.Roster.Lookup(id); {
+	case !ok:
+		return "", ErrUnknownNode
+	case e.Fingerprint != fp:
+		return "", ErrWrongNode
+	}
+	return id, nil
+}
+
+// awaitGreeting waits until the other side says that it has admitted us.
+func awaitGreeting(ctx context.Context, t *tls.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := t.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = t.SetReadDeadline(time.Unix(1, 0)) })
+	var word [1]byte
+	_, err := io.ReadFull(t, word[:])
+	switch {
+	case !stop():
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("wait for admission: %w", err)
+	case word[0] == greetBusy:
+		return ErrBusy
+	case word[0] != greetAdmitted:
+		return fmt.Errorf("wait for admission: unexpected greeting %d", word[0])
+	}
+	return t.SetReadDeadline(time.Time{})
+}

@@ -1,0 +1,45 @@
+// Package peer is the one port nodes talk to each other on: TLS 1.3 over tcp, with ALPN telling the protocols apart.
+//
+//	scd-raft/1    raft RPC            Listener(ProtoRaft), Dial
+//	scd-gossip/1  memberlist streams  Listener(ProtoGossip), Dial
+//	h2            peer RPC            Config.Handler, HTTPClient
+//	scd-join/1    joining             Config.Join, the function Join
+//
+// The udp port of the same number belongs to package gossip.
+//
+// # Vocabulary
+//
+//   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
+//   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state and
+//     read live at every handshake; the only authority this package knows.
+//   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
+//     node must remember who may speak to it.
+//   - Admission: check against the roster plus registration, under one lock, after the handshake. Revoke takes the same
+//     lock, so no connection slips through between the two.
+//   - Secret: what proves the right to join (cluster_secret). It is never sent and never logged.
+//
+// # Promises
+//
+//   - A connection handed to a consumer belongs to a member, and Remote names it. After Revoke(fp) returned,
+//     every connection of that certificate is closed in both directions. A connection whose certificate left the roster
+//     without Revoke is closed within about a second.
+//   - Dial for raft and gossip returns only after the other side has admitted us (a TLS 1.3 handshake alone does not say so).
+//   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address) and
+//     to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
+//   - A consumer that does not call Accept delays nobody but itself.
+//   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the function
+//     Join works.
+//
+// # Joining
+//
+// TLS with any self-signed certificate, then frames (type, length, body). Both sides prove knowledge of the secret with
+//
+//	HMAC-SHA256(secret, "scd-join-v1" | role | exporter | joiner id | member id | joiner fp | member fp)
+//
+// each field behind its length. The exporter binds the proof to this very TLS channel, so a man in the middle cannot
+// pass it on; the fingerprints are in it since the exporter does not cover the client's certificate; the role stops
+// reflection. The joiner proves first, the member answers only after checking. Then the member shows the cluster id and
+// signs the channel with the cluster's RSA key, and only when the joiner is content with both does it tell anything
+// about itself. A man in the middle does see one proof for a channel he made, so the secret must be random: see
+// ValidateSecret and NewSecret.
+package peer

@@ -1,0 +1,73 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// writeFile stores data under name so that it appears whole or not at all.
+func writeFile(dir, name string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(dir, ".saltcluster-*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(fill(f, data, mode), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+func fill(f *os.File, data []byte, mode os.FileMode) error {
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// readLimited reads a small file of ours.
+func readLimited(path string) ([]byte, error) { return readUpTo(path, maxIdentityFile) }
+
+func readUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// checkMode refuses a private key that others can read.
+func checkMode(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("check node key: %w", err)
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is accessible to others (mode %04o); run chmod 600 on it", path, st.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// JoinConfig is what a node needs to join. All fields but SecretID, PubFingerprint and Payload are required.
+type JoinConfig struct {
+	Addr           string // host:port of any member; a name is resolved
+	Identity       *Identity
+	Advertise      netip.AddrPort // where others reach this node; see ResolveAdvertise
+	Secret         []byte         // see SecretBytes
+	SecretID       string         // which secret; SecretCluster by default
+	ClusterID      string         // option cluster_id
+	PubFingerprint string         // option cluster_pub_fingerprint; empty: the key is taken as it is shown
+	Payload        []byte         // opaque, for the member's JoinHandler.Admit; sent only when everything matched
+}
+
+// JoinReply is what a member said.
+type JoinReply struct {
+	Payload    []byte     // what JoinHandler.Admit returned
+	Member     node.Entry // whom we asked
+	ClusterID  string
+	ClusterPub []byte // PEM; the member proved to hold the private key
+}
+
+// Times of a join on the joiner's side.
+const (
+	joinDial  = 5 * time.Second
+	joinProof = 5 * time.Second
+	joinAdmit = 60 * time.Second
+)
+
+// Join asks a member to take this node in. Errors are sentences that name the option to look at; JoinRetryable tells
+// whether trying again makes sense. It needs no Port.
+func Join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
+	reply, err := join(ctx, cfg)
+	if err != nil {
+		return JoinReply{}, fmt.Errorf("join through %s: %w", cfg.Addr, err)
+	}
+	return reply, nil
+}
+
+func (c JoinConfig) validate() error {
+	switch {
+	case c.Identity == nil:
+		return errors.New("no identity")
+	case !c.Advertise.IsValid():
+		return errors.New("no address to advertise; set cluster_advertise")
+	case len(c.Payload) > MaxJoinPayload:
+		return fmt.Errorf("payload of %d bytes, at most %d are allowed", len(c.Payload), MaxJoinPayload)
+	case len(c.ClusterID) > maxClusterID || !printable([]byte(c.ClusterID)):
+		return errors.New("cluster_id is too long or not printable")
+	case len(c.SecretID) > maxSecretID || !printable([]byte(c.SecretID)):
+		return errors.New("the secret's id is too long or not printable")
+	}
+	if c.SecretID == SecretCluster {
+		return ValidateSecret(string(c.Secret))
+	}
+	return nil
+}
+
+func join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
+	if err := cfg.validate(); err != nil {
+		return JoinReply{}, err
+	}
+	if cfg.PubFingerprint != "" {
+		fp, err := ParsePubFingerprint(cfg.PubFingerprint)
+		if err != nil {
+			return JoinReply{}, err
+		}
+		cfg.PubFingerprint = fp
+	}
+	dialCtx, cancel := context.WithTimeout(ctx, joinDial)
+	defer cancel()
+	d := &tls.Dialer{Config: clientTLS(cfg.Identity, ProtoJoin, func(node.Fingerprint) error { return nil })}
+	c, err := d.DialContext(dialCtx, "tcp", cfg.Addr)
+	if err != nil {
+		return JoinReply{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	j, err := newJoiner(cfg, c.(*tls.Conn))
+	if err != nil {
+		return JoinReply{}, err
+	}
+	reply, err := j.run()
+	if err != nil && ctx.Err() != nil {
+		return JoinReply{}, context.Cause(ctx)
+	}
+	return reply, err
+}
+
+// joiner is one conversation, from the joiner's side.
+type joiner struct {
+	cfg    JoinConfig
+	conn   *tls.Conn
+	proof  Proof
+	member node.Entry
+}
+
+func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
+	cert, fp, err := peerCert(t.ConnectionState())
+	if err != nil {
+		return nil, err
+	}
+	id, err := idFromCert(cert)
+	if err != nil {
+		return nil, fmt.Errorf("what answers there is no saltclusterd: %w", err)
+	}
+	if fp == cfg.Identity.fp {
+		return nil, ErrSelf
+	}
+	material, err := exporter(t)
+	if err != nil {
+		return nil, err
+	}
+	j := &joiner{cfg: cfg, conn: t, member: node.Entry{ID: id, Fingerprint: fp}}
+	if a, ok := t.RemoteAddr().(*net.TCPAddr); ok {
+		j.member.Addr = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	j.proof = Proof{
+		Exporter: material, Joiner: cfg.Identity.id, JoinerFP: cfg.Identity.fp, Member: id, MemberFP: fp,
+	}
+	return j, nil
+}
+
+func (j *joiner) run() (JoinReply, error) {
+	if err := j.conn.SetDeadline(time.Now().Add(joinProof)); err != nil {
+		return JoinReply{}, err
+	}
+	if err := j.prove(); err != nil {
+		return JoinReply{}, err
+	}
+	cluster, err := j.checkCluster()
+	if err != nil {
+		return JoinReply{}, err
+	}
+	if err := j.conn.SetDeadline(time.Now().Add(joinAdmit)); err != nil {
+		return JoinReply{}, err
+	}
+	req := request{ClusterID: j.cfg.ClusterID, Advertise: j.cfg.Advertise.String(), Payload: j.cfg.Payload}
+	if err := writeFrame(j.conn, frameRequest, req.append(nil)); err != nil {
+		return JoinReply{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	body, err := j.read(frameReply, MaxJoinReply, true)
+	if err != nil {
+		return JoinReply{}, err
+	}
+	return JoinReply{Payload: body, Member: j.member, ClusterID: cluster.ClusterID, ClusterPub: cluster.PubPEM}, nil
+}
+
+// prove sends our proof and checks the member's.
+func (j *joiner) prove() error {
+	h := hello{ID: j.cfg.Identity.id, SecretID: j.cfg.SecretID, Proof: j.proof.sum(j.cfg.Secret, roleJoiner)}
+	if err := writeFrame(j.conn, frameHello, h.append(nil)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	body, err := j.read(frameProof, maxUnproven, false)
+	if errors.Is(err, io.EOF) {
+		// The member closed properly instead of answering: that is how it treats a wrong proof.
+		return fmt.Errorf("%w: %s closed the connection after seeing our proof; set the same cluster_secret on both nodes "+
+			"(a node that answers in its stead would look the same)", ErrSecret, j.member.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if !j.proof.verify(j.cfg.Secret, roleMember, body) {
+		return fmt.Errorf("%w: %s could not prove to know it; either cluster_secret differs there, or it is not a node of this "+
+			"cluster. Nothing but our proof was sent to it", ErrSecret, j.member.ID)
+	}
+	return nil
+}
+
+// checkCluster compares what the member shows of its cluster with our options, before anything is told to it.
+func (j *joiner) checkCluster() (clusterProof, error) {
+	body, err := j.read(frameCluster, maxCluster, true)
+	if err != nil {
+		return clusterProof{}, err
+	}
+	c, err := parseCluster(body)
+	if err != nil {
+		return clusterProof{}, err
+	}
+	if c.ClusterID != j.cfg.ClusterID {
+		return clusterProof{}, fmt.Errorf("%w: %s belongs to the cluster %q, but cluster_id here is %q", ErrClusterID,
+			j.member.ID, c.ClusterID, j.cfg.ClusterID)
+	}
+	if err := verifyCluster(c.PubPEM, j.proof.clusterMessage(), c.Signature); err != nil {
+		return clusterProof{}, fmt.Errorf("%w: %s could not prove to hold the key of the cluster: %w", ErrClusterKey, j.member.ID, err)
+	}
+	if pin := j.cfg.PubFingerprint; pin != "" && !pubMatches(pin, c.PubPEM) {
+		return clusterProof{}, fmt.Errorf("%w: the cluster's public key has the fingerprint %s, but cluster_pub_fingerprint here is %s",
+			ErrClusterKey, pubFingerprint(c.PubPEM), pin)
+	}
+	return c, nil
+}
+
+// read returns the body of the next frame, which must be of the kind wanted or a refusal. The text of a refusal counts only
+// when the member has proved itself.
+func (j *joiner) read(want byte, limit int, proved bool) ([]byte, error) {
+	kind, body, err := readFrame(j.conn, limit)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("%w: %s does not answer in time", ErrUnreachable, j.member.ID)
+	case errors.Is(err, errFrame):
+		return nil, err
+	case errors.Is(err, io.EOF) && !proved:
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case kind == want:
+		return body, nil
+	case kind != frameRefused:
+		return nil, fmt.Errorf("%w: unexpected type %d", errFrame, kind)
+	}
+	r, err := parseRefused(body)
+	if err != nil {
+		return nil, err
+	}
+	return nil, j.refusal(r, proved)
+}
+
+func (j *joiner) refusal(r refused, proved bool) error {
+	switch r.Code {
+	case refusedNotReady:
+		return fmt.Errorf("%w: ask another one, or bootstrap the cluster there first", ErrNotReady)
+	case refusedSlowDown:
+		return fmt.Errorf("%w: too many attempts from this address", ErrSlowDown)
+	case refusedVersion:
+		return fmt.Errorf("%w: update the older of the two nodes", ErrVersion)
+	}
+	if !proved {
+		return fmt.Errorf("%w: refusal %d", ErrUnreachable, r.Code)
+	}
+	if r.Code == refusedInternal {
+		return fmt.Errorf("%w: %s had an internal error; its log says more", ErrUnreachable, j.member.ID)
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, r.Text)
+}

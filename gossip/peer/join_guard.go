@@ -1,0 +1,130 @@
+package peer
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Rates of the join protocol, which is the only one open to strangers.
+const (
+	joinRate      = 2.0 // attempts per second and address ...
+	joinBurst     = 10.0
+	joinRateAll   = 20.0 // ... and altogether
+	joinBurstAll  = 40.0
+	wrongPause    = time.Second // after the first wrong proof; doubles with each further one
+	wrongPauseMax = 5 * time.Minute
+	guardForget   = time.Hour // after which a quiet address starts afresh
+	guardMax      = 4096      // addresses remembered
+)
+
+// joinGuard slows joins down: a bound at the same time, a rate per address and altogether, and a pause after each wrong proof.
+type joinGuard struct {
+	now func() time.Time
+	max int
+
+	mu      sync.Mutex
+	running int
+	all     bucket
+	addrs   map[netip.Addr]*joinAddr
+}
+
+type joinAddr struct {
+	bucket bucket
+	wrong  int
+	until  time.Time
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	tokens float64
+	last   time.Time
+}
+
+func (b *bucket) take(now time.Time, rate, burst float64) bool {
+	b.tokens = min(burst, b.tokens+rate*max(0, now.Sub(b.last).Seconds()))
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
+	return &joinGuard{now: now, max: atOnce, all: bucket{tokens: joinBurstAll, last: now()}, addrs: map[netip.Addr]*joinAddr{}}
+}
+
+// enter allows or refuses an attempt; leave must be called after true.
+func (g *joinGuard) enter(addr netip.Addr) (leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	a := g.entry(addr, now)
+	if a == nil || now.Before(a.until) || g.running >= g.max ||
+		!a.bucket.take(now, joinRate, joinBurst) || !g.all.take(now, joinRateAll, joinBurstAll) {
+		return nil, false
+	}
+	g.running++
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.running--
+	}), true
+}
+
+// entry finds or makes the entry of addr; nil when the table is full of addresses that must be remembered.
+func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
+	if a := g.addrs[addr]; a != nil {
+		if now.Sub(a.bucket.last) > guardForget {
+			a.wrong = 0
+		}
+		return a
+	}
+	if len(g.addrs) >= guardMax {
+		g.evict(now)
+	}
+	if len(g.addrs) >= guardMax {
+		return nil
+	}
+	a := &joinAddr{bucket: bucket{tokens: joinBurst, last: now}}
+	g.addrs[addr] = a
+	return a
+}
+
+// evict drops entries that hold nothing worth remembering: no pause running and a full bucket.
+func (g *joinGuard) evict(now time.Time) {
+	full := time.Duration(joinBurst / joinRate * float64(time.Second))
+	for addr, a := range g.addrs {
+		quiet := now.Sub(a.bucket.last)
+		if now.After(a.until) && quiet > full && (a.wrong == 0 || quiet > wrongPauseMax) {
+			delete(g.addrs, addr)
+		}
+	}
+}
+
+// failed notes a wrong proof from addr.
+func (g *joinGuard) failed(addr netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	a := g.entry(addr, now)
+	if a == nil {
+		return
+	}
+	a.wrong++
+	pause := wrongPauseMax
+	if shift := a.wrong - 1; shift < 16 {
+		pause = min(wrongPause<<shift, wrongPauseMax)
+	}
+	a.until = now.Add(pause)
+}
+
+// succeeded forgets wrong proofs of addr.
+func (g *joinGuard) succeeded(addr netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a := g.addrs[addr]; a != nil {
+		a.wrong, a.until = 0, time.Time{}
+	}
+}

@@ -1,0 +1,217 @@
+package peer
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// serveJoin is the member's side of one join. Whatever goes wrong before the joiner has proved the secret, it learns nothing
+// but a code that says nothing about the cluster.
+func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
+	defer raw.Close()
+	s := &joinServer{port: p, conn: t, from: hostOf(raw.RemoteAddr())}
+	result, err := s.run(p.ctx)
+	p.m.joins.WithLabelValues(result).Inc()
+	attrs := []any{"result", result, "remote", raw.RemoteAddr().String(), "node", s.id.String()}
+	switch {
+	case p.ctx.Err() != nil:
+		return
+	case result == "joined":
+		p.log.Info("node joined", append(attrs, "fingerprint", s.fp.Short())...)
+	case err == nil:
+		p.log.Info("join not served", attrs...)
+	default:
+		p.log.Warn("join refused", append(attrs, "err", err)...)
+	}
+	lingeringClose(t)
+}
+
+// lingeringClose ends the TLS stream properly, for the joiner tells "closed on purpose" from "broke" by it, and reads what is
+// still under way, since closing with unread bytes would reset the connection and take our last words with it.
+func lingeringClose(t *tls.Conn) {
+	_ = t.SetDeadline(time.Now().Add(time.Second))
+	if t.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, t, 2*maxUnproven)
+	}
+}
+
+// joinServer is one conversation, from the member's side.
+type joinServer struct {
+	port  *Port
+	conn  *tls.Conn
+	from  netip.Addr
+	id    node.ID // claimed until the proof is checked
+	fp    node.Fingerprint
+	proof Proof
+}
+
+func (s *joinServer) run(ctx context.Context) (result string, err error) {
+	p := s.port
+	leave, ok := p.guard.enter(countAs(s.from))
+	if !ok {
+		return "slow_down", s.refuse(refusedSlowDown, "")
+	}
+	defer leave()
+	if err := s.conn.SetDeadline(time.Now().Add(p.cfg.Limits.JoinProof)); err != nil {
+		return "broken", err
+	}
+	if p.cfg.Join == nil || !isMember(p.cfg.Roster, p.ID(), p.cfg.Identity.fp) {
+		return "not_ready", s.refuse(refusedNotReady, "")
+	}
+	h, err := s.hello()
+	if errors.Is(err, errVersion) {
+		return "version", s.refuse(refusedVersion, "")
+	}
+	if err != nil {
+		return "broken", err
+	}
+	secret, known := s.secret(h.SecretID)
+	if !s.proof.verify(secret, roleJoiner, h.Proof) || !known {
+		p.guard.failed(countAs(s.from))
+		return "wrong_proof", errors.New("the proof does not match: cluster_secret differs there, or somebody tries to guess it")
+	}
+	p.guard.succeeded(countAs(s.from))
+	if err := s.answer(secret); err != nil {
+		return "broken", err
+	}
+	return s.admit(ctx, h)
+}
+
+// hello reads the joiner's proof and gathers what it must be over.
+func (s *joinServer) hello() (hello, error) {
+	cert, fp, err := peerCert(s.conn.ConnectionState())
+	if err != nil {
+		return hello{}, err
+	}
+	claimed, err := idFromCert(cert)
+	if err != nil {
+		return hello{}, err
+	}
+	s.id, s.fp = claimed, fp
+	kind, body, err := readFrame(s.conn, maxUnproven)
+	if err != nil {
+		return hello{}, err
+	}
+	if kind != frameHello {
+		return hello{}, fmt.Errorf("%w: unexpected type %d", errFrame, kind)
+	}
+	h, err := parseHello(body)
+	if err != nil {
+		return hello{}, err
+	}
+	if h.ID != claimed {
+		return hello{}, fmt.Errorf("it calls itself %q, but its certificate says %q", h.ID, claimed)
+	}
+	material, err := exporter(s.conn)
+	if err != nil {
+		return hello{}, err
+	}
+	own := s.port.cfg.Identity
+	s.proof = Proof{Exporter: material, Joiner: h.ID, JoinerFP: fp, Member: own.id, MemberFP: own.fp}
+	return h, nil
+}
+
+// secret looks the secret up. For an unknown or empty one it returns random bytes, so that the comparison which follows takes as long.
+func (s *joinServer) secret(id string) (secret []byte, known bool) {
+	secret, known = s.port.cfg.Join.JoinSecret(id)
+	if known && len(secret) > 0 {
+		return secret, true
+	}
+	secret = make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return secret, false
+}
+
+// answer proves the secret to the joiner, and shows the cluster's id and key.
+func (s *joinServer) answer(secret []byte) error {
+	if err := writeFrame(s.conn, frameProof, s.proof.sum(secret, roleMember)); err != nil {
+		return err
+	}
+	h := s.port.cfg.Join
+	sig, pub, err := h.SignChannel(s.proof.clusterMessage())
+	if err != nil {
+		return errors.Join(err, s.refuse(refusedInternal, ""))
+	}
+	return writeFrame(s.conn, frameCluster, clusterProof{ClusterID: h.ClusterID(), PubPEM: pub, Signature: sig}.append(nil))
+}
+
+// admit reads the request of a joiner that has proved the secret, asks the handler and sends its reply.
+func (s *joinServer) admit(ctx context.Context, h hello) (result string, err error) {
+	kind, body, err := readFrame(s.conn, MaxJoinPayload+fieldOverhead)
+	if err != nil {
+		return "left", fmt.Errorf("it knows the secret, but went away after it saw our cluster_id and key: %w", err)
+	}
+	if kind != frameRequest {
+		return "broken", fmt.Errorf("%w: unexpected type %d", errFrame, kind)
+	}
+	req, err := s.request(h, body)
+	if err == nil {
+		var reply []byte
+		if reply, err = s.ask(ctx, req); err == nil {
+			return s.reply(reply)
+		}
+	}
+	_ = s.conn.SetDeadline(time.Now().Add(s.port.cfg.Limits.JoinProof))
+	var no *Refusal
+	if errors.As(err, &no) {
+		return "refused", errors.Join(err, s.refuse(refusedByAdmit, no.Text))
+	}
+	return "failed", errors.Join(err, s.refuse(refusedInternal, ""))
+}
+
+func (s *joinServer) request(h hello, body []byte) (JoinRequest, error) {
+	r, err := parseRequest(body)
+	if err != nil {
+		return JoinRequest{}, err
+	}
+	if own := s.port.cfg.Join.ClusterID(); r.ClusterID != own {
+		return JoinRequest{}, Refusef("this is the cluster %q, but cluster_id there is %q", own, r.ClusterID)
+	}
+	addr, err := node.ParseAddr(r.Advertise)
+	if err != nil {
+		return JoinRequest{}, Refusef("cluster_advertise there: %v", err)
+	}
+	req := JoinRequest{
+		ID: h.ID, Advertise: addr, Fingerprint: s.fp, ClusterID: r.ClusterID, SecretID: h.SecretID, Payload: r.Payload,
+	}
+	if a, ok := s.conn.RemoteAddr().(*net.TCPAddr); ok {
+		req.Remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	return req, nil
+}
+
+func (s *joinServer) ask(ctx context.Context, req JoinRequest) ([]byte, error) {
+	limit := s.port.cfg.Limits.JoinAdmit
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	reply, err := s.port.cfg.Join.Admit(ctx, req)
+	if err == nil && len(reply) > MaxJoinReply {
+		return nil, fmt.Errorf("the reply has %d bytes, at most %d are allowed", len(reply), MaxJoinReply)
+	}
+	return reply, err
+}
+
+func (s *joinServer) reply(b []byte) (result string, err error) {
+	if err := s.conn.SetDeadline(time.Now().Add(s.port.cfg.Limits.JoinAdmit)); err != nil {
+		return "broken", err
+	}
+	if err := writeFrame(s.conn, frameReply, b); err != nil {
+		return "unheard", fmt.Errorf("it was admitted, but did not hear it: %w", err)
+	}
+	return "joined", nil
+}
+
+// refuse tells the joiner a code, and a text if it has proved the secret.
+func (s *joinServer) refuse(code byte, text string) error {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	return writeFrame(s.conn, frameRefused, refused{Code: code, Text: text}.append(nil))
+}

@@ -1,0 +1,61 @@
+package peer
+
+import (
+	"crypto/tls"
+	"fmt"
+
+	"saltclusterd/gossip/node"
+)
+
+// serverTLS is the configuration of the accepting side. Tickets are off: a resumed session would not present its
+// certificate again.
+func (p *Port) serverTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{p.cfg.Identity.cert},
+		ClientAuth:             tls.RequireAnyClientCert,
+		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin},
+		SessionTicketsDisabled: true,
+		VerifyConnection:       p.verifyInbound,
+	}
+}
+
+// verifyInbound refuses strangers within the handshake, so that they hear a proper alert. What counts is the admission
+// afterwards.
+func (p *Port) verifyInbound(cs tls.ConnectionState) error {
+	cert, fp, err := peerCert(cs)
+	if err != nil {
+		return err
+	}
+	switch cs.NegotiatedProtocol {
+	case ProtoJoin:
+		_, err := idFromCert(cert)
+		return err
+	case ProtoRaft, ProtoGossip, ProtoHTTP:
+		_, err := p.memberBy(fp)
+		return err
+	default:
+		return fmt.Errorf("no protocol of ours was negotiated")
+	}
+}
+
+// clientTLS is the configuration for dialling proto, with verify deciding about the certificate. There is no CA, hence
+// InsecureSkipVerify: names and chains mean nothing here, fingerprints do.
+func clientTLS(i *Identity, proto string, verify func(node.Fingerprint) error) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		Certificates:       []tls.Certificate{i.cert},
+		NextProtos:         []string{proto},
+		InsecureSkipVerify: true,
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			if cs.NegotiatedProtocol != proto {
+				return fmt.Errorf("the peer does not speak %s", proto)
+			}
+			_, fp, err := peerCert(cs)
+			if err != nil {
+				return err
+			}
+			return verify(fp)
+		},
+	}
+}
