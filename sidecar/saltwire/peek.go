@@ -1,0 +1,223 @@
+package saltwire
+
+import "strconv"
+
+const (
+	maxCmd  = 64
+	maxJID  = 128
+	maxName = 1024 // fun, tag, path, user
+	maxTok  = 1024 // X9.31 output of an 8192-bit key
+)
+
+// Peek is what routing and the guard read from a decrypted load. Byte slices alias it, strings are copies.
+type Peek struct {
+	Cmd      string
+	ID       string
+	Nonce    string
+	JID      string // of _syndic_return: that of its first load
+	MasterID string // echoed from the publication; of _syndic_return: that of its first load
+	Fun      string // of a job with several functions the first
+	Tag      string // of _minion_event in its single form
+	Path     string // of _file_recv; components joined with "/"
+	TS       int64  // unix seconds
+	HasTS    bool
+	HasTok   bool
+	Tok      []byte // X9.31 signature of the word "salt"
+	HasSig   bool   // the minion signed the load: not a byte of it may change
+	Mixed    bool   // a _syndic_return whose loads differ in jid or master_id
+	Events   []byte // raw msgpack of the list of a _minion_event; nil when absent
+	Loads    []byte // raw msgpack of the list of a _syndic_return; nil when absent
+}
+
+// Indexes of fields for seen.
+const (
+	peekCmd uint = iota
+	peekID
+	peekNonce
+	peekJID
+	peekMasterID
+	peekFun
+	peekTag
+	peekPath
+	peekTS
+	peekTok
+	peekSig
+	peekEvents
+	peekLoad
+)
+
+// PeekLoad walks a load: plain is one msgpack map and nothing after it. Fields it knows may stand once only and must have
+// their type; all others are checked to be msgpack nested no deeper than 256 and passed over. A nonce is not part of it:
+// requests carry theirs as a field. Errors: *Refused.
+func PeekLoad(plain []byte) (Peek, error) {
+	it, err := openMap(plain, sealedRules)
+	if err != nil {
+		return Peek{}, err
+	}
+	var p Peek
+	var s seen
+	for {
+		key, value, ok, err := it.next()
+		if err != nil {
+			return Peek{}, err
+		}
+		if !ok {
+			break
+		}
+		if err := p.field(&s, key, value); err != nil {
+			return Peek{}, err
+		}
+	}
+	if p.Cmd == "" {
+		return Peek{}, refuse(ReasonMissing, "cmd")
+	}
+	if p.Cmd == "_syndic_return" && p.Loads != nil {
+		return p, p.syndic()
+	}
+	return p, nil
+}
+
+func (p *Peek) field(s *seen, key, value []byte) error {
+	switch string(key) {
+	case "cmd":
+		return p.cmd(s, value)
+	case "id":
+		return s.text(&p.ID, peekID, value, maxID, "id")
+	case "nonce":
+		return s.text(&p.Nonce, peekNonce, value, maxNonce, "nonce")
+	case "jid":
+		return s.jid(&p.JID, peekJID, value)
+	case "master_id":
+		return s.optional(&p.MasterID, peekMasterID, value, maxID, "master_id")
+	case "fun":
+		return s.fun(&p.Fun, peekFun, value)
+	case "tag":
+		return s.optional(&p.Tag, peekTag, value, maxName, "tag")
+	case "path":
+		return p.path(s, value)
+	case "ts":
+		return p.ts(s, value)
+	case "tok":
+		return p.tok(s, value)
+	case "sig":
+		p.HasSig = true
+		return s.first(peekSig, "sig")
+	case "events":
+		p.Events = list(value)
+		return s.first(peekEvents, "events")
+	case "load":
+		p.Loads = list(value)
+		return s.first(peekLoad, "load")
+	}
+	return nil
+}
+
+// list returns value if it is an array, for walking later.
+func list(value []byte) []byte {
+	if h, err := readHead(value); err != nil || h.kind != kindArray {
+		return nil
+	}
+	return value
+}
+
+func (p *Peek) cmd(s *seen, value []byte) error {
+	if err := s.first(peekCmd, "cmd"); err != nil {
+		return err
+	}
+	b, err := blob(value, maxCmd, "cmd")
+	if err != nil {
+		return err
+	}
+	p.Cmd = commandName(b)
+	return nil
+}
+
+func (p *Peek) ts(s *seen, value []byte) error {
+	if err := s.first(peekTS, "ts"); err != nil {
+		return err
+	}
+	if p.TS, p.HasTS = Int(value); !p.HasTS {
+		return refuse(ReasonType, "ts")
+	}
+	return nil
+}
+
+func (p *Peek) tok(s *seen, value []byte) (err error) {
+	if err := s.first(peekTok, "tok"); err != nil {
+		return err
+	}
+	p.Tok, err = blob(value, maxTok, "tok")
+	p.HasTok = true
+	return err
+}
+
+// path accepts the text that file requests carry and the list of components of a _file_recv.
+func (p *Peek) path(s *seen, value []byte) error {
+	if err := s.first(peekPath, "path"); err != nil {
+		return err
+	}
+	if b, ok := Bytes(value); ok {
+		p.Path = string(b[:min(len(b), maxName)])
+		return nil
+	}
+	if list(value) == nil {
+		return nil
+	}
+	var joined []byte
+	err := WalkArray(value, func(part []byte) error {
+		b, _ := Bytes(part)
+		if len(joined) > 0 {
+			joined = append(joined, '/')
+		}
+		joined = append(joined, b[:min(len(b), maxName)]...)
+		if len(joined) > maxName {
+			return refuse(ReasonSize, "path")
+		}
+		return nil
+	})
+	p.Path = string(joined)
+	return err
+}
+
+// text stores a field that must be a string.
+func (s *seen) text(dst *string, index uint, value []byte, limit int, field string) (err error) {
+	if err := s.first(index, field); err != nil {
+		return err
+	}
+	*dst, err = text(value, limit, field)
+	return err
+}
+
+// optional stores a field that may be a string or None.
+func (s *seen) optional(dst *string, index uint, value []byte, limit int, field string) error {
+	if isNil(value) {
+		return s.first(index, field)
+	}
+	return s.text(dst, index, value, limit, field)
+}
+
+// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML.
+func (s *seen) jid(dst *string, index uint, value []byte) error {
+	if u, ok := Uint(value); ok {
+		*dst = strconv.FormatUint(u, 10)
+		return s.first(index, "jid")
+	}
+	return s.optional(dst, index, value, maxJID, "jid")
+}
+
+// fun stores a function name, the first of them when there is a list.
+func (s *seen) fun(dst *string, index uint, value []byte) error {
+	h, err := readHead(value)
+	if err != nil || h.kind != kindArray {
+		return s.optional(dst, index, value, maxName, "fun")
+	}
+	if err := s.first(index, "fun"); err != nil || h.size == 0 {
+		return err
+	}
+	names := value[h.len:]
+	if h, err = readHead(names); err != nil || h.kind != kindBytes || h.size > maxName {
+		return refuse(ReasonType, "fun")
+	}
+	*dst = string(names[h.len : h.len+h.size])
+	return nil
+}
