@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// fakeBackend answers with fixed values, or what its func fields say.
+type fakeBackend struct {
+	status    func(context.Context) (adminapi.Status, error)
+	bootstrap func(context.Context, adminapi.BootstrapRequest, Progress) (adminapi.Outcome, error)
+	join      func(context.Context, adminapi.JoinRequest, Progress) (adminapi.Outcome, error)
+	ringQuery adminapi.RingQuery
+}
+
+func (f *fakeBackend) Version(context.Context) (adminapi.Version, error) {
+	return adminapi.Version{Node: "m1", Version: "0.1.0", API: adminapi.APIVersion}, nil
+}
+
+func (f *fakeBackend) Status(ctx context.Context) (adminapi.Status, error) {
+	if f.status != nil {
+		return f.status(ctx)
+	}
+	return adminapi.Status{Node: adminapi.Node{ID: "m1"}}, nil
+}
+
+func (f *fakeBackend) Members(context.Context) (adminapi.Members, error) {
+	return adminapi.Members{From: "m1", Members: []adminapi.Member{{ID: "m1", Role: adminapi.RoleVoter}}}, nil
+}
+
+func (f *fakeBackend) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error) {
+	f.ringQuery = q
+	return adminapi.RingInfo{Owner: &adminapi.RingOwner{Kind: adminapi.KeyMinion, Key: q.Minion, Node: "m1"}}, nil
+}
+
+func (f *fakeBackend) Config(context.Context) (adminapi.Config, error) {
+	return adminapi.Config{Files: []string{"/etc/salt/saltclusterd"}}, nil
+}
+
+func (f *fakeBackend) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+	return f.bootstrap(ctx, r, p)
+}
+
+func (f *fakeBackend) Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error) {
+	return f.join(ctx, r, p)
+}
+
+// start opens a server on a fresh socket and returns a client of it.
+func start(t *testing.T, b Backend, change ...func(*Config)) (*Server, *adminapi.Client) {
+	t.Helper()
+	cfg := Config{Socket: filepath.Join(t.TempDir(), "run", "admin.sock"), Backend: b}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := adminapi.NewClient(cfg.Socket)
+	t.Cleanup(func() {
+		client.Close()
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s, client
+}
+
+func receive[T any](t *testing.T, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s did not happen", what)
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+func (s *Server) bootstrap(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.BootstrapRequest
+	if e := decode(w, r, &req); e != nil {
+		s.fail(w, "bootstrap", e)
+		return
+	}
+	s.operate(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Bootstrap(ctx, req, p)
+	})
+}
+
+func (s *Server) join(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.JoinRequest
+	e := decode(w, r, &req)
+	if e == nil && req.Peer == "" {
+		e = adminapi.Errorf(adminapi.CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
+	}
+	if e != nil {
+		s.fail(w, "join", e)
+		return
+	}
+	s.operate(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Join(ctx, req, p)
+	})
+}
+
+// operate runs the one long operation that may run, and streams it.
+func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
+	run func(context.Context, Progress) (adminapi.Outcome, error),
+) {
+	if !s.long.TryLock() {
+		s.fail(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
+			"another bootstrap or join is running"))
+		return
+	}
+	defer s.long.Unlock()
+	ctx, cancel := r.Context(), context.CancelFunc(func() {})
+	if timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	p, _ := ctx.Value(peerKey{}).(peer)
+	s.log.Info("admin operation started", "cmd", verb, "uid", p.uid)
+	started := time.Now()
+	out := &stream{w: w, control: http.NewResponseController(w)}
+	out.control.SetReadDeadline(time.Time{}) // the server's ReadTimeout must not end a long wait
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	outcome, err := run(ctx, out.progress)
+	if err == nil {
+		s.metrics.request(verb, "ok")
+		s.log.Info("admin operation done", "cmd", verb, "dur", time.Since(started))
+		out.send(adminapi.Event{Outcome: &outcome})
+		return
+	}
+	e := out.explain(ctx, err)
+	s.metrics.request(verb, string(e.Code))
+	s.log.Warn("admin operation failed", "cmd", verb, "dur", time.Since(started), "reason", e.Code, "err", e)
+	out.send(adminapi.Event{Error: e})
+}
+
+// stream writes events, one JSON value per line. It is safe for concurrent use.
+type stream struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	last    string // message of the newest progress
+	closed  bool   // the last line is out, or the client does not read
+}
+
+// lineTimeout is how long one line may wait for the client to read.
+const lineTimeout = 5 * time.Second
+
+func (o *stream) progress(step, message string) {
+	now := time.Now().UTC()
+	o.send(adminapi.Event{Progress: &adminapi.Progress{Time: now, Step: step, Message: message}})
+}
+
+func (o *stream) send(e adminapi.Event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.Progress != nil {
+		o.last = e.Progress.Message
+	}
+	if o.closed {
+		return
+	}
+	o.control.SetWriteDeadline(time.Now().Add(lineTimeout))
+	_, err = o.w.Write(append(line, '\n'))
+	if err == nil {
+		err = o.control.Flush()
+	}
+	o.closed = err != nil || e.Progress == nil // the response must not be touched after its handler
+}
+
+// explain says what was being waited for when the time was over.
+func (o *stream) explain(ctx context.Context, err error) *adminapi.Error {
+	e := toError(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, told := errors.AsType[*adminapi.Error](err); !told && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e = adminapi.Errorf(adminapi.CodeTimeout, "see how far it is: saltclusterctl status", "the time was over while: %s", o.last)
+		if o.last == "" {
+			e.Message = "the time was over before anything happened"
+		}
+	}
+	return e
+}

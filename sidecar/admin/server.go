@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says where and for whom a Server serves.
+type Config struct {
+	Socket         string // path of the unix socket; its directory is made when missing
+	Group          string // name or number of a group that may use the socket; empty: none
+	Backend        Backend
+	RequestTimeout time.Duration // of every verb but bootstrap and join; default 10 s
+	MaxConnections int           // default 64
+	Logger         *slog.Logger
+	Registerer     prometheus.Registerer // may be nil
+}
+
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = time.Minute
+	closeTimeout  = 5 * time.Second
+	maxHeader     = 8 << 10
+)
+
+// errClosed is the cause that ends operations when the server closes.
+var errClosed = errors.New("saltclusterd is stopping")
+
+// Server is the admin API on one socket.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	http    *http.Server
+	group   uint32 // gid of Config.Group
+	grouped bool
+	long    sync.Mutex // held by the one long operation
+
+	cancel context.CancelCauseFunc
+	g      *errgroup.Group
+	ctx    context.Context
+}
+
+// New checks the configuration and touches nothing else.
+func New(cfg Config) (*Server, error) {
+	if cfg.Socket == "" || cfg.Backend == nil {
+		return nil, errors.New("admin server: socket and backend are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.RequestTimeout <= 0 {
+		cfg.RequestTimeout = 10 * time.Second
+	}
+	if cfg.MaxConnections <= 0 {
+		cfg.MaxConnections = 64
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer)}
+	if cfg.Group != "" {
+		gid, err := lookupGroup(cfg.Group)
+		if err != nil {
+			return nil, fmt.Errorf("admin_group: %w", err)
+		}
+		s.group, s.grouped = gid, true
+	}
+	return s, nil
+}
+
+// Open creates the socket and serves until Close.
+func (s *Server) Open(ctx context.Context) error {
+	l, err := s.listen(ctx)
+	if err != nil {
+		return fmt.Errorf("admin socket %s: %w", s.cfg.Socket, err)
+	}
+	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.g, s.ctx = errgroup.WithContext(run)
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		BaseContext:       func(net.Listener) context.Context { return run },
+		ConnContext:       withPeer,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       2 * headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	s.g.Go(func() error {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the admin socket: %w", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// Done is closed when the server has stopped, by itself or by Close.
+func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Close ends running operations, waits a moment for their last words, and
+// removes the socket.
+func (s *Server) Close() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.cancel(errClosed)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+	return s.g.Wait()
+}

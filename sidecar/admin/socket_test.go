@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestSocketModeAndGroup(t *testing.T) {
+	s, _ := start(t, &fakeBackend{}, func(c *Config) { c.Group = strconv.Itoa(os.Getegid()) })
+	info, err := os.Stat(s.cfg.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o660 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.cfg.Socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there after Close: %v", err)
+	}
+}
+
+func TestSocketInTheWay(t *testing.T) {
+	open := func(t *testing.T, path string) error {
+		s, err := New(Config{Socket: path, Backend: &fakeBackend{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Open(t.Context())
+		if err == nil {
+			t.Cleanup(func() { s.Close() })
+		}
+		return err
+	}
+	path := func(t *testing.T) string { return filepath.Join(t.TempDir(), "admin.sock") }
+
+	t.Run("left behind", func(t *testing.T) {
+		p := path(t)
+		l, err := net.Listen("unix", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		l.Close()
+		if err := open(t, p); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("in use", func(t *testing.T) {
+		p := path(t)
+		if err := open(t, p); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(t, p); err == nil || !strings.Contains(err.Error(), "another saltclusterd") {
+			t.Errorf("err = %v", err)
+		}
+	})
+	t.Run("not a socket", func(t *testing.T) {
+		p := path(t)
+		if err := os.WriteFile(p, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(t, p); err == nil {
+			t.Error("replaced a file")
+		}
+		if got, _ := os.ReadFile(p); string(got) != "precious" {
+			t.Errorf("the file is now %q", got)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"no socket":     {Backend: &fakeBackend{}},
+		"no backend":    {Socket: "/x"},
+		"unknown group": {Socket: "/x", Backend: &fakeBackend{}, Group: "no-such-group-here"},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package adminapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+)
+
+// The API's place and version. Version grows when a verb or field is added;
+// a change that old clients could not bear gets a new prefix.
+const (
+	DefaultSocket = "/run/saltclusterd/admin.sock"
+	Prefix        = "/v1"
+	APIVersion    = 1
+
+	maxReply = 16 << 20 // bytes of one JSON answer
+)
+
+// Client talks to one daemon. It is safe for concurrent use.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient returns a client of the unix socket at path; nothing is opened
+// before the first call.
+func NewClient(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return &Client{socket: path, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConns: 2}}}
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Socket returns the path the client was made with.
+func (c *Client) Socket() string { return c.socket }
+
+// Version asks who answers.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	return get[Version](ctx, c, "/version", nil)
+}
+
+// Status asks for everything that fits on one screen.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return get[Status](ctx, c, "/status", nil)
+}
+
+// Members asks for the roster as that node knows it.
+func (c *Client) Members(ctx context.Context) (Members, error) {
+	return get[Members](ctx, c, "/members", nil)
+}
+
+// Config asks for the options the daemon runs with.
+func (c *Client) Config(ctx context.Context) (Config, error) {
+	return get[Config](ctx, c, "/config", nil)
+}
+
+// RingInfo asks for the ring and, when q names a key, for its owner.
+func (c *Client) RingInfo(ctx context.Context, q RingQuery) (RingInfo, error) {
+	if err := q.Validate(); err != nil {
+		return RingInfo{}, err
+	}
+	query := url.Values{}
+	if q.Minion != "" {
+		query.Set("minion", q.Minion)
+	}
+	if q.JID != "" {
+		query.Set("jid", q.JID)
+	}
+	return get[RingInfo](ctx, c, "/ring", query)
+}
+
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	var out T
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&out); err != nil {
+		return out, c.explain(ctx, fmt.Errorf("read the answer: %w", err))
+	}
+	return out, nil
+}
+
+// do sends one request and returns a response whose status is 200.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		r = bytes.NewReader(data)
+	}
+	u := url.URL{Scheme: "http", Host: "saltclusterd", Path: Prefix + path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, refusal(resp)
+	}
+	return resp, nil
+}
+
+// refusal reads an error answer.
+func refusal(resp *http.Response) error {
+	var e Error
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&e)
+	if err != nil || e.Message == "" {
+		return Errorf(CodeInternal, "is another program using this socket?", "the answer was %q, which is not an admin API's", resp.Status)
+	}
+	return &e
+}
+
+// explain turns a transport failure into what an operator can use.
+func (c *Client) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd", "saltclusterd did not answer in time on %s", c.socket)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking saltclusterd: %w", context.Cause(ctx))
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	out := &UnreachableError{Socket: c.socket, Err: err, Hint: "is it running? systemctl status saltclusterd"}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group"
+	case errors.Is(err, syscall.EINVAL):
+		out.Hint = "the path of a unix socket has at most 107 characters"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		out.Hint = "it closed the connection; is it stopping?"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		out.Err = op.Err
+	}
+	if sys, ok := errors.AsType[syscall.Errno](err); ok {
+		out.Err = sys
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package adminapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+const maxLine = 1 << 20 // bytes of one event
+
+// Bootstrap makes a new cluster out of the node. progress, which may be nil, is
+// called for every step before Bootstrap returns.
+func (c *Client) Bootstrap(ctx context.Context, r BootstrapRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/bootstrap", r, progress)
+}
+
+// Join makes the node a member of another cluster. progress, which may be nil,
+// is called for every step before Join returns.
+func (c *Client) Join(ctx context.Context, r JoinRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/join", r, progress)
+}
+
+// operate posts a request and reads its stream of events to the end.
+func (c *Client) operate(ctx context.Context, path string, body any, progress func(Progress)) (Outcome, error) {
+	resp, err := c.do(ctx, http.MethodPost, path, nil, body)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var e Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return Outcome{}, fmt.Errorf("read an event: %w", err)
+		}
+		switch {
+		case e.Error != nil:
+			return Outcome{}, e.Error
+		case e.Outcome != nil:
+			return *e.Outcome, nil
+		case e.Progress != nil && progress != nil:
+			progress(*e.Progress)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Outcome{}, c.explain(ctx, err)
+	}
+	return Outcome{}, Errorf(CodeUnavailable, "see how far it came: saltclusterctl status", "saltclusterd went away before it said how this ended")
+}
