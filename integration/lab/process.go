@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,7 @@ func (h *Host) launch(argv, env []string, stdin *os.File, stdout, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(order{Argv: argv, Env: append(h.environ(), env...), Dir: h.dir, NS: h.ns, Hostname: h.Name, Etc: h.dir})
+	text, err := json.Marshal(order{Argv: argv, Env: mergeEnv(h.environ(), env...), Dir: h.dir, NS: h.ns, Hostname: h.Name, Etc: h.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +158,21 @@ func (h *Host) environ() []string {
 		"HOME=" + h.dir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=dumb", "TZ=UTC",
 		"PYTHONWARNINGS=ignore", "PYTHONDONTWRITEBYTECODE=",
 	}
+}
+
+// mergeEnv adds settings to an environment; a later one replaces an earlier one of the same name, for getenv(3) sees the first.
+func mergeEnv(base []string, over ...string) []string {
+	var out []string
+	for _, kv := range append(slices.Clone(base), over...) {
+		name, _, _ := strings.Cut(kv, "=")
+		i := slices.IndexFunc(out, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		if i < 0 {
+			out = append(out, kv)
+		} else {
+			out[i] = kv
+		}
+	}
+	return out
 }
 
 func (p *Process) current() *running {

@@ -1,0 +1,64 @@
+# saltclusterd: from a fresh clone, "make demo" shows it and "make test" checks it. Both prepare the machine first (as root they
+# install missing Debian packages); see integration/setup. ARGS goes to the program of the target: make demo ARGS=--once
+
+SHELL := /bin/bash
+GO := integration/setup/go
+# Debian's own sbin is not in everyone's PATH; Salt's virtualenvs are where integration/setup put them.
+export PATH := $(PATH):/usr/sbin:/sbin
+export SALTCLUSTER_VENVS ?= $(shell . integration/setup/env.sh && echo $$cache/venvs)
+
+ARGS ?=
+FUZZTIME ?= 3
+# Packages with code of ours; the end-to-end scenarios have the build tag "integration" and a target of their own.
+PKGS ?= ./...
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration bench lint clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## prepare this machine: Debian packages (as root), virtualenvs with three Salt versions, Go and its modules
+	@integration/setup/setup
+
+build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab
+	@mkdir -p bin
+	$(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab
+
+demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C (ARGS=--once: check and end)
+	@$(GO) build -o bin/demo ./integration/demo
+	@exec bin/demo $(ARGS)
+
+test: setup lint-fast test-unit test-race test-fuzz test-integration ## everything below; what CI runs
+	@echo "test: all passed"
+
+test-unit: ## unit tests
+	$(GO) test -count=1 $(PKGS)
+
+test-race: ## unit tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race -count=1 $(PKGS)
+
+test-fuzz: ## every fuzz target for FUZZTIME seconds
+	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
+
+test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
+	$(GO) test -tags integration -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
+
+bench: setup build ## ratios against libzmq and bare stock masters, as a table
+	$(GO) run ./integration/bench $(ARGS)
+
+.PHONY: lint-fast
+lint-fast:
+	@files=$$(git ls-files '*.go' | xargs -r $(dir $(shell $(GO) env GOROOT)/bin/)gofmt -l); \
+	 if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags integration ./integration/...
+
+lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck
+	$(GO) run $(STATICCHECK) -tags integration ./...
+	$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo "lint: the vulnerability database is not reachable, skipped"; }
+
+clean: ## remove what build made; caches with virtualenvs stay
+	rm -rf bin dist
