@@ -1,0 +1,74 @@
+package edge
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// beat is the pulse of one subscriber; the shard worker's.
+type beat struct {
+	next  int64 // clock of the next PING
+	asked int64 // clock of the PING not answered yet, 0: none
+}
+
+// start spreads the first PINGs of subscribers that came together.
+func (b *beat) start(now int64, every time.Duration) {
+	b.next = now + rand.Int64N(int64(every)) + 1
+}
+
+func (b *beat) again(now int64, every time.Duration) {
+	b.next = now + int64(every)*4/5 + rand.Int64N(int64(every)*2/5+1)
+}
+
+// pulse is how often a shard looks at its subscribers.
+func (e *PubEdge) pulse() time.Duration {
+	return min(max(min(e.cfg.Heartbeat, e.cfg.HeartbeatTimeout)/16, 5*time.Millisecond), 500*time.Millisecond)
+}
+
+// checkBeats pings who is due and cuts who is silent, stalled, or behind
+// while nothing is published.
+func (h *shard) checkBeats(now int64) {
+	h.mu.Lock()
+	h.copyMembers()
+	h.mu.Unlock()
+	timeout := int64(h.edge.cfg.HeartbeatTimeout)
+	for _, s := range h.walk {
+		b := &s.beat
+		heard := s.heard.Load()
+		if b.asked != 0 && heard >= b.asked {
+			b.asked = 0
+		}
+		if b.asked != 0 && now-b.asked > timeout {
+			s.cut(ReasonSilent)
+			continue
+		}
+		due := b.asked == 0 && now >= b.next
+		if due {
+			b.again(now, h.edge.cfg.Heartbeat)
+		}
+		h.checkOutput(s, now, due)
+	}
+}
+
+// checkOutput cuts a subscriber that takes nothing, and pings it if due.
+func (h *shard) checkOutput(s *sub, now int64, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked && now-s.progress > int64(h.edge.cfg.HeartbeatTimeout) {
+		s.cut(ReasonStalled)
+		return
+	}
+	if !due || s.closed || s.dec.Minor() < 1 { // 3.0 knows no PING
+		return
+	}
+	s.beat.asked = now
+	s.insert(h.edge.ping)
+	s.flush()
+}
+
+// encodedPing tells the peer after what silence of ours to give up.
+func encodedPing(cfg PubConfig) *chunk {
+	return fixed(zmtp.AppendPing(nil, cfg.Heartbeat+cfg.HeartbeatTimeout, nil))
+}

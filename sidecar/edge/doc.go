@@ -1,0 +1,51 @@
+// Package edge is where minions touch us: the 4506 side (ReqEdge, a ROUTER to
+// their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to their SUB
+// sockets). Above it are only whole message bodies; below it is zmtp.
+//
+// In: TCP connections of anybody. Out: Requests to a ReqHandler, which may
+// answer later and from anywhere; Publications to every subscriber.
+//
+// # How a connection is served
+//
+// One goroutine per connection reads with a pooled buffer which it holds only
+// while there is something to read; what is incomplete stays in the
+// connection's decoder. Output is written at once, without blocking, by
+// whoever produces it. Only while a socket is full does the connection have a
+// second goroutine, which waits for room. So an idle connection costs a parked
+// goroutine and a few hundred bytes, and its whole state is in one struct that
+// can be written down and handed to another process.
+//
+// # How a publication travels
+//
+// It is encoded once, into the append-only feed of its generation. A
+// subscriber is a cursor into that feed. A few shard workers walk their
+// subscribers and write to each, with one system call, everything it has not
+// got yet, so that bursts batch by themselves and memory does not grow with
+// the number of subscribers. A subscriber whose socket is full drops out of
+// the walk and follows at its own pace; one that falls further behind than
+// PubConfig.QueueMessages or QueueBytes is cut. The feed has no references
+// counted: parts that no cursor points to any more are garbage.
+//
+// # Promises
+//
+//   - a reply goes to the connection its request came from and nowhere else;
+//   - replies and publications are never torn, reordered or repeated;
+//   - no peer makes another one wait: a peer that is slow, silent or hostile
+//     costs memory up to the configured limits, and is cut with a Reason that
+//     is counted and (rate-limited) logged;
+//   - Publish waits for nothing but the edge's own workers.
+//
+// # Vocabulary
+//
+//	envelope    the frames of a request up to and including the first empty
+//	            one; the reply begins with the same
+//	cut         to end a connection from our side, unsent output included
+//	generation  the span between two Rotate calls; subscribers of different
+//	            generations get differently sealed bodies
+//	feed        the encoded publications of one generation
+//	unfiltered  a subscriber to the empty topic: gets bare bodies. Others
+//	            (Salt's zmq_filtering) get topic and body.
+//
+// Locks are taken in the order shard, connection, feed (PubEdge.mu). Only a
+// connection's own reader closes its descriptor; everybody else cuts.
+package edge

@@ -1,0 +1,156 @@
+package edge
+
+// seg is a stretch of output: from off in a chunk, on through the chunks
+// behind it, up to stop in last; without a last it follows the feed for ever.
+type seg struct {
+	at   *chunk
+	last *chunk
+	off  uint32
+	stop uint32
+	seen uint32 // messages of at that were written
+	quit uint32 // messages of last up to stop
+	cont bool   // goes on with the message that the seg before began
+}
+
+// whole is a seg of everything in a fixed chunk. It counts as no message:
+// commands, topics and nudges are whole segs.
+func whole(c *chunk) seg {
+	_, b := c.published()
+	return seg{at: c, last: c, stop: b}
+}
+
+// rest is a seg of one message's body, whose topic was the seg before.
+func (r region) rest() seg {
+	return seg{at: r.chunk, last: r.chunk, off: r.start, stop: r.end, quit: 1, cont: true}
+}
+
+// avail is what may be written from the chunk the seg is at: bytes up to to,
+// messages up to n. more says that the seg goes on behind this chunk.
+func (s *seg) avail() (to, n uint32, more bool) {
+	if s.at == s.last {
+		return s.stop, s.quit, false
+	}
+	more = s.at.next.Load() != nil // before published: then that is final
+	n, to = s.at.published()
+	return to, n, more
+}
+
+// outq is what a subscriber has yet to get, in order. Usually it is a single
+// seg: the cursor in the feed.
+type outq struct {
+	segs []seg
+}
+
+// gather lists the bytes that can be written now, in up to len(iov) pieces.
+func (q *outq) gather(iov [][]byte) [][]byte {
+	iov = iov[:0]
+	for i := range q.segs {
+		s := q.segs[i] // a copy walks ahead
+		for len(iov) < cap(iov) {
+			to, _, more := s.avail()
+			if s.off < to {
+				iov = append(iov, s.at.buf[s.off:to:to])
+			}
+			if !more {
+				break
+			}
+			s.at, s.off = s.at.next.Load(), 0
+		}
+	}
+	return iov
+}
+
+// advance passes over n written bytes and returns how many messages were
+// completed, as far as that is known without looking inside a chunk.
+func (q *outq) advance(n int) (messages int) {
+	for len(q.segs) > 0 {
+		s := &q.segs[0]
+		to, count, more := s.avail()
+		k := min(n, int(to-s.off))
+		s.off += uint32(k)
+		n -= k
+		if s.off < to {
+			return messages
+		}
+		messages += int(count - s.seen)
+		s.seen = count
+		switch {
+		case more:
+			s.at, s.off, s.seen = s.at.next.Load(), 0, 0
+		case s.last == nil:
+			return messages
+		default:
+			q.drop()
+		}
+	}
+	return messages
+}
+
+// drop removes the first seg, and keeps the room when none is left.
+func (q *outq) drop() {
+	copy(q.segs, q.segs[1:])
+	q.segs[len(q.segs)-1] = seg{}
+	q.segs = q.segs[:len(q.segs)-1]
+}
+
+// urgent puts a seg of whole messages as far to the front as message
+// boundaries allow. The feed's writer must be held off.
+func (q *outq) urgent(s seg) {
+	i := q.firstBoundary()
+	for i < len(q.segs) && q.segs[i].cont {
+		i++
+	}
+	q.segs = append(q.segs, seg{})
+	copy(q.segs[i+1:], q.segs[i:])
+	q.segs[i] = s
+}
+
+// firstBoundary makes the end of the message being written a place between
+// two segs, and returns the number of segs before it.
+func (q *outq) firstBoundary() int {
+	if len(q.segs) == 0 {
+		return 0
+	}
+	f := &q.segs[0]
+	if f.cont {
+		return 1
+	}
+	if f.at.ends == nil { // fixed
+		return min(int(f.off), 1)
+	}
+	count, end := f.at.boundary(f.off)
+	if end == f.off {
+		return 0
+	}
+	if f.at == f.last && end == f.stop {
+		return 1
+	}
+	right := *f
+	right.off, right.seen = end, count
+	f.last, f.stop, f.quit = f.at, end, count
+	q.segs = append(q.segs, seg{})
+	copy(q.segs[2:], q.segs[1:])
+	q.segs[1] = right
+	return 1
+}
+
+// follow makes the queue go on with whatever f publishes from now on.
+func (q *outq) follow(f *feed) {
+	t := f.tail
+	q.segs = append(q.segs, seg{at: t, off: uint32(len(t.buf)), seen: uint32(len(t.ends))})
+}
+
+// leave ends the following of f with what it has published until now.
+func (q *outq) leave(f *feed) {
+	if s := q.open(); s != nil {
+		s.last, s.stop, s.quit = f.tail, uint32(len(f.tail.buf)), uint32(len(f.tail.ends))
+	}
+}
+
+// open is the seg that follows a feed, nil if there is none.
+func (q *outq) open() *seg {
+	if n := len(q.segs); n > 0 && q.segs[n-1].last == nil {
+		return &q.segs[n-1]
+	}
+	return nil
+}

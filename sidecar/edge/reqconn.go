@@ -1,0 +1,248 @@
+package edge
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// plainEnvelope is the encoded envelope of a REQ peer: an empty frame.
+var plainEnvelope = zmtp.AppendFrame(nil, nil, true)
+
+// maxEnvelope bounds the encoded envelope of a request. A device in between
+// adds an identity of at most 255 bytes.
+const maxEnvelope = 2 << 10
+
+// endCheckAfter is the silence after which a connection is looked at once for
+// an end that follow missed.
+const endCheckAfter = int64(time.Second)
+
+// errPaused leaves follow when a request found no free place.
+var errPaused = errors.New("waiting for a place")
+
+// reqConn is one connection of a ReqEdge.
+type reqConn struct {
+	link
+	edge  *ReqEdge
+	slots gate // requests in flight of this connection
+
+	// The reader's own.
+	envelope []byte   // of the message being read
+	inBody   bool     // the envelope is complete
+	held     int64    // the decoder's share of edge.mem
+	waiting  *Request // complete, but without a place yet
+	rest     []byte   // input behind it
+
+	midway atomic.Int64 // clock when the incomplete message began, 0: none
+	looked bool         // the sweeper's: checked for a missed end since heard
+
+	// Output, guarded by link.mu.
+	out      [][]byte // encoded, not yet taken by the socket
+	outBytes int
+}
+
+func (c *reqConn) serve() {
+	defer c.edge.wg.Done()
+	defer c.edge.forget(c)
+	c.setReadDeadline(time.Now().Add(c.edge.cfg.HandshakeTimeout))
+	err := c.greet(c.edge.hello)
+	for err == nil {
+		if err = c.follow(c.hear); errors.Is(err, errPaused) {
+			err = c.resume()
+		}
+	}
+	if c.reason() == reasonNone && errors.Is(err, os.ErrDeadlineExceeded) && c.met {
+		<-c.edge.drained // Close stops reading before it stops answering
+		err = ErrClosed
+		c.cut(ReasonClosed)
+	}
+	r := c.ended(err)
+	c.cut(r)
+	c.hold(0)
+	if c.waiting != nil {
+		c.edge.mem.Add(-c.waiting.size)
+	}
+	c.close()
+	c.edge.met.ended(r)
+	c.edge.cry.say(r, c.remote, err)
+}
+
+// hear takes input from the reader.
+func (c *reqConn) hear(in []byte) error {
+	for len(in) > 0 {
+		ev, n, err := c.dec.Next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
+		if ev.Kind != zmtp.None {
+			if err = c.event(ev); err != nil {
+				if errors.Is(err, errPaused) {
+					c.rest = append([]byte(nil), in...)
+				}
+				return err
+			}
+		}
+	}
+	return c.account()
+}
+
+// account notes what an incomplete message costs, after a read.
+func (c *reqConn) account() error {
+	if !c.dec.Midway() {
+		if c.held != 0 {
+			c.hold(0)
+		}
+		if c.midway.Load() != 0 {
+			c.midway.Store(0)
+		}
+		return nil
+	}
+	if c.midway.Load() == 0 {
+		c.midway.Store(clock())
+	}
+	return c.hold(int64(c.dec.Buffered()))
+}
+
+// hold changes the decoder's share of the common memory.
+func (c *reqConn) hold(n int64) error {
+	total := c.edge.mem.Add(n - c.held)
+	grown := n > c.held
+	c.held = n
+	if grown && total > c.edge.cfg.MaxMemory {
+		return &cutError{ReasonMemory, "no memory left for incomplete requests"}
+	}
+	return nil
+}
+
+func (c *reqConn) event(ev zmtp.Event) error {
+	switch {
+	case ev.Kind == zmtp.Frame:
+		return c.frame(ev)
+	case ev.Kind == zmtp.Command && !c.met:
+		return c.meet(ev.Body, "REQ", "DEALER")
+	case ev.Kind == zmtp.Command:
+		return c.command(ev.Body)
+	}
+	return nil
+}
+
+func (c *reqConn) command(body []byte) error {
+	name, data, err := zmtp.ParseCommand(body)
+	if err != nil || string(name) != zmtp.CmdPing {
+		return err
+	}
+	_, context, err := zmtp.ParsePing(data)
+	if err != nil {
+		return err
+	}
+	c.send(zmtp.AppendPong(nil, context))
+	return nil
+}
+
+// frame collects the envelope and dispatches the body behind it.
+func (c *reqConn) frame(ev zmtp.Event) error {
+	if c.inBody {
+		if ev.More {
+			return &cutError{ReasonProtocol, "more than one frame behind the envelope"}
+		}
+		return c.request(ev)
+	}
+	c.inBody = len(ev.Body) == 0
+	switch {
+	case !ev.More:
+		return &cutError{ReasonProtocol, "no body behind the envelope"}
+	case c.inBody && c.envelope == nil:
+		c.envelope = plainEnvelope
+	default:
+		if len(c.envelope)+len(ev.Body)+zmtp.MaxFrameHeader > maxEnvelope {
+			return &cutError{ReasonLimit, "envelope too long"}
+		}
+		c.envelope = zmtp.AppendFrame(c.envelope, ev.Body, true)
+	}
+	return nil
+}
+
+func (c *reqConn) request(ev zmtp.Event) error {
+	body := ev.Body
+	if !ev.Owned {
+		body = append(make([]byte, 0, len(body)), body...)
+	}
+	r := &Request{Body: body, Remote: c.remote, Received: time.Now(), conn: c, envelope: c.envelope,
+		size: int64(cap(body) + len(c.envelope))}
+	c.envelope, c.inBody = nil, false
+	if c.held != 0 {
+		c.hold(0)
+	}
+	if c.edge.mem.Add(r.size) > c.edge.cfg.MaxMemory {
+		c.edge.mem.Add(-r.size)
+		return &cutError{ReasonMemory, "no memory left for unanswered requests"}
+	}
+	if !c.slots.try() {
+		c.waiting = r
+		return errPaused
+	}
+	if !c.edge.slots.try() {
+		c.slots.release()
+		c.waiting = r
+		return errPaused
+	}
+	c.dispatch(r)
+	return nil
+}
+
+func (c *reqConn) dispatch(r *Request) {
+	c.edge.met.requests.Inc()
+	c.edge.cfg.Handler.ServeReq(c.edge.ctx, r)
+}
+
+// resume waits for a place for the request that had none, dispatches it and
+// goes on with the input behind it. Meanwhile nothing is read: TCP tells the
+// peer to wait.
+func (c *reqConn) resume() error {
+	for c.waiting != nil {
+		if !c.slots.wait(c.done) {
+			return errCut
+		}
+		if !c.edge.slots.wait(c.done) {
+			c.slots.release()
+			return errCut
+		}
+		r, rest := c.waiting, c.rest
+		c.waiting, c.rest = nil, nil
+		c.dispatch(r)
+		if err := c.hear(rest); err != nil && !errors.Is(err, errPaused) {
+			return err
+		}
+	}
+	return nil
+}
+
+// release ends a request that took a place.
+func (c *reqConn) release(size int64) {
+	c.edge.mem.Add(-size)
+	c.edge.slots.release()
+	c.slots.release()
+}
+
+// check is the sweeper's look at a connection.
+func (c *reqConn) check(now int64) {
+	heard := c.heard.Load()
+	begun := c.midway.Load()
+	switch {
+	case begun != 0 && now-begun > int64(c.edge.cfg.MessageTimeout):
+		c.cut(ReasonSlowMessage)
+	case c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout) && c.slots.used() == 0:
+		c.cut(ReasonIdle)
+	case now-heard < endCheckAfter:
+		c.looked = false
+	case !c.looked:
+		c.looked = true
+		if c.endReached() {
+			c.cut(ReasonGone)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package edge
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// Request is one request of a peer.
+type Request struct {
+	Body     []byte         // the frame behind the envelope; the handler's to keep
+	Remote   netip.AddrPort // who asked, as TCP tells
+	Received time.Time      // when its last byte was read
+
+	conn     *reqConn
+	envelope []byte // encoded, delimiter included
+	size     int64  // what it weighs against MaxMemory
+	over     atomic.Bool
+}
+
+// Reply answers. It never blocks: what the socket does not take at once is
+// queued, and a peer that lets its queue grow beyond MaxOutput is cut. body
+// must not be changed afterwards. Only the first Reply or Drop counts; when
+// the peer has gone nothing happens.
+func (r *Request) Reply(body []byte) {
+	if !r.over.CompareAndSwap(false, true) {
+		return
+	}
+	r.conn.reply(r.envelope, body)
+	r.conn.release(r.size)
+	r.conn.edge.met.replies.Inc()
+}
+
+// Drop says that no answer will come.
+func (r *Request) Drop() {
+	if r.over.CompareAndSwap(false, true) {
+		r.conn.release(r.size)
+	}
+}
+
+// Gone tells whether the peer has disconnected, as far as is known.
+func (r *Request) Gone() bool { return r.conn.reason() != reasonNone }

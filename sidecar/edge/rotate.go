@@ -1,0 +1,126 @@
+package edge
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// rotation moves the subscribers of one generation to the next.
+type rotation struct {
+	hurry chan struct{} // closed: move the rest at once
+	done  chan struct{}
+	left  atomic.Int64 // subscribers still to be moved
+}
+
+// rotateStep is the shortest time between two steps of a rotation or drain.
+const rotateStep = 5 * time.Millisecond
+
+// Rotate begins a new generation. Connections made from now on start on it;
+// those there are move one after the other, spread evenly over window, and at
+// its move each gets nudge as a publication of its own (nil: nothing). Until
+// all have moved, Publication.Prev goes to those which have not. A rotation
+// still under way is finished at once.
+func (e *PubEdge) Rotate(window time.Duration, nudge []byte) {
+	e.rotating.Lock()
+	defer e.rotating.Unlock()
+	e.finishLocked()
+	r := &rotation{hurry: make(chan struct{}), done: make(chan struct{})}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.prev, e.cur = e.cur, e.newFeed(e.cur.gen+1)
+	e.rotation = r
+	e.wg.Add(1)
+	go e.rotate(r, e.cur, window, nudge)
+}
+
+// finishRotation moves everybody who is still to be moved.
+func (e *PubEdge) finishRotation() {
+	e.rotating.Lock()
+	defer e.rotating.Unlock()
+	e.finishLocked()
+}
+
+func (e *PubEdge) finishLocked() {
+	if e.rotation == nil {
+		return
+	}
+	close(e.rotation.hurry)
+	<-e.rotation.done
+	e.mu.Lock()
+	e.rotation = nil
+	e.mu.Unlock()
+}
+
+func (e *PubEdge) rotate(r *rotation, to *feed, window time.Duration, nudge []byte) {
+	defer e.wg.Done()
+	defer close(r.done)
+	var old []*sub
+	for _, h := range e.shards {
+		h.mu.Lock()
+		old = append(old, h.members...)
+		h.mu.Unlock()
+	}
+	r.left.Store(int64(len(old)))
+	spread(context.Background(), len(old), window, r.hurry, func(i int) {
+		s := old[i]
+		s.shard.mu.Lock()
+		s.shard.match() // what was published before the move comes before it
+		s.move(to, nudge)
+		s.shard.mu.Unlock()
+		r.left.Add(-1)
+	})
+	e.mu.Lock()
+	e.prev = nil
+	e.mu.Unlock()
+}
+
+// spread calls do for 0…n-1 evenly over window, the rest at once when hurry
+// closes. It stops when ctx ends.
+func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, do func(int)) {
+	start := time.Now()
+	step := time.NewTimer(0)
+	defer step.Stop()
+	pause := rotateStep
+	if n > 0 {
+		pause = max(pause, window/time.Duration(n))
+	}
+	for i, rush := 0, window <= 0; i < n; {
+		due := n
+		if !rush {
+			due = min(n, int(float64(n)*float64(time.Since(start))/float64(window))+1)
+		}
+		for ; i < due && ctx.Err() == nil; i++ {
+			do(i)
+		}
+		if i == n {
+			return
+		}
+		step.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-hurry:
+			rush = true
+		case <-step.C:
+		}
+	}
+}
+
+// Drain stops listening and closes the subscribers there are in steps, spread
+// evenly over the given time, so that they arrive elsewhere in steps too.
+// When ctx ends it stops; Close ends the rest.
+func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
+	e.door.shut()
+	all := e.retire()
+	spread(ctx, len(all), over, e.ctx.Done(), func(i int) {
+		s := all[i]
+		s.mu.Lock()
+		s.flush()
+		s.mu.Unlock()
+		s.cut(ReasonDrained)
+	})
+}

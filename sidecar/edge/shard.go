@@ -1,0 +1,161 @@
+package edge
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// shard is a share of the subscribers and the worker that serves them.
+type shard struct {
+	edge *PubEdge
+	wake chan struct{} // holds one: something was published
+	// How far the worker has walked: sequence and position. Publish waits
+	// while it is too far behind.
+	doneSeq atomic.Uint64
+	donePos atomic.Int64
+
+	mu      sync.Mutex
+	members []*sub // those which have shaken hands
+	changed bool   // members differ from the worker's copy
+	index   index  // filtering subscribers by topic
+	rec     *record
+
+	walk []*sub // the worker's copy of members
+}
+
+func newShard(e *PubEdge) *shard {
+	return &shard{edge: e, wake: make(chan struct{}, 1), rec: e.lastRecord, index: newIndex()}
+}
+
+// stir wakes the worker, now or as soon as it has finished its round.
+func (h *shard) stir() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work walks the subscribers whenever something was published, and looks at
+// their pulse in between.
+func (h *shard) work() error {
+	pulse := time.NewTicker(h.edge.pulse())
+	defer pulse.Stop()
+	for {
+		select {
+		case <-h.edge.ctx.Done():
+			return nil
+		case <-h.wake:
+			h.round()
+		case <-pulse.C:
+			h.checkBeats(clock())
+		}
+	}
+}
+
+// round writes to every subscriber what it has not got yet.
+func (h *shard) round() {
+	seq, pos := h.edge.progress()
+	h.mu.Lock()
+	h.match()
+	h.copyMembers()
+	h.mu.Unlock()
+	for _, s := range h.walk {
+		s.mu.Lock()
+		if !s.blocked {
+			s.flush()
+		} else if s.behind() {
+			s.cut(ReasonSlow)
+		}
+		s.mu.Unlock()
+	}
+	h.doneSeq.Store(seq)
+	h.donePos.Store(pos)
+	h.edge.walked()
+}
+
+// copyMembers brings the worker's copy up to date. Wants mu.
+func (h *shard) copyMembers() {
+	if h.changed {
+		clear(h.walk)
+		h.walk = append(h.walk[:0], h.members...)
+		h.changed = false
+	}
+}
+
+// join makes a subscriber that has shaken hands a member of its shard.
+func (s *sub) join() {
+	h := s.shard
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.beat.start(clock(), h.edge.cfg.Heartbeat)
+	s.mu.Lock()
+	s.feed, s.lastSeen = h.edge.current()
+	s.mu.Unlock()
+	s.place = len(h.members)
+	h.members = append(h.members, s)
+	h.changed = true
+}
+
+// remove takes a subscriber out, if it ever was in.
+func (h *shard) remove(s *sub) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.place >= len(h.members) || h.members[s.place] != s {
+		return
+	}
+	for _, t := range s.topics {
+		h.index.drop(t.topic, s)
+	}
+	if len(s.topics) > 0 {
+		h.edge.subscribers.Add(-1)
+	}
+	end := len(h.members) - 1
+	h.members[s.place] = h.members[end]
+	h.members[s.place].place = s.place
+	h.members[end] = nil
+	h.members = h.members[:end]
+	h.changed = true
+}
+
+// subscribe adds a topic. The empty one attaches the subscriber to its feed.
+func (h *shard) subscribe(s *sub, topic string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.topics.add(topic) {
+		return
+	}
+	if len(s.topics) == 1 {
+		h.edge.subscribers.Add(1)
+	}
+	if topic != "" {
+		h.index.add(topic, s)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.edge.mu.Lock()
+	defer h.edge.mu.Unlock()
+	s.q.follow(s.feed)
+}
+
+// cancel takes a topic back.
+func (h *shard) cancel(s *sub, topic string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.topics.drop(topic) {
+		return
+	}
+	if len(s.topics) == 0 {
+		h.edge.subscribers.Add(-1)
+	}
+	if topic != "" {
+		h.index.drop(topic, s)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.edge.mu.Lock()
+	defer h.edge.mu.Unlock()
+	s.q.leave(s.feed)
+}

@@ -1,0 +1,229 @@
+package edge
+
+import (
+	"syscall"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// sub is one connection of a PubEdge.
+type sub struct {
+	link
+	edge  *PubEdge
+	shard *shard
+	place int // in shard.members; shard.mu
+	beat  beat
+
+	// Guarded by link.mu.
+	feed      *feed // of its generation
+	q         outq
+	queued    int   // whole publications in q of a filtering subscriber
+	queuedLen int64 // their bytes
+	blocked   bool  // the socket is full; waitForRoom writes
+	progress  int64 // clock when a blocked one last took something
+	ponging   bool  // a PONG is in q
+
+	topics   topics // the reader's to change, with shard.mu
+	lastSeen uint64 // sequence of the last publication matched; shard.mu
+}
+
+func (s *sub) serve() {
+	defer s.edge.wg.Done()
+	defer s.edge.forget(s)
+	s.setReadDeadline(time.Now().Add(s.edge.cfg.HandshakeTimeout))
+	err := s.greet(s.edge.hello)
+	if err == nil {
+		err = s.follow(s.hear)
+	}
+	r := s.ended(err)
+	s.cut(r)
+	s.shard.remove(s)
+	s.close()
+	s.edge.met.ended(r)
+	s.edge.cry.say(r, s.remote, err)
+}
+
+// hear takes input from the reader.
+func (s *sub) hear(in []byte) error {
+	for len(in) > 0 {
+		ev, n, err := s.dec.Next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
+		switch {
+		case ev.Kind == zmtp.Command && !s.met:
+			if err = s.meet(ev.Body, "SUB", "XSUB"); err == nil {
+				s.join()
+			}
+		case ev.Kind == zmtp.Command:
+			err = s.command(ev.Body)
+		case ev.Kind == zmtp.Frame && !ev.More:
+			if topic, add, ok := zmtp.ParseSubscription(ev.Body); ok {
+				err = s.subscription(topic, add)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sub) command(body []byte) error {
+	name, data, err := zmtp.ParseCommand(body)
+	if err != nil {
+		return err
+	}
+	switch string(name) {
+	case zmtp.CmdSubscribe:
+		return s.subscription(data, true)
+	case zmtp.CmdCancel:
+		return s.subscription(data, false)
+	case zmtp.CmdPing:
+		_, context, err := zmtp.ParsePing(data)
+		if err != nil {
+			return err
+		}
+		s.pong(context)
+	}
+	return nil
+}
+
+// pong answers a PING. One answer waits at most: a peer that asks faster than
+// it reads gets fewer.
+func (s *sub) pong(context []byte) {
+	answer := fixed(zmtp.AppendPong(nil, context))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.ponging {
+		return
+	}
+	s.ponging = s.blocked
+	s.insert(answer)
+	s.flush()
+}
+
+// insert puts a command before everything that has not begun. Wants mu.
+func (s *sub) insert(c *chunk) {
+	s.edge.mu.Lock()
+	s.q.urgent(whole(c))
+	s.edge.mu.Unlock()
+}
+
+// flush writes what there is, without waiting. Wants mu.
+func (s *sub) flush() {
+	if s.closed || s.blocked {
+		return
+	}
+	if done, err := s.write(); err != nil {
+		s.cut(ReasonGone)
+	} else if !done {
+		s.blocked, s.progress = true, clock()
+		s.edge.blocked.Add(1)
+		s.edge.wg.Add(1) // the reader has not ended: closed is false
+		go s.waitForRoom()
+	}
+}
+
+// write gives the socket all it takes. done: nothing is left. Wants mu.
+func (s *sub) write() (done bool, err error) {
+	var room [maxIOV][]byte
+	for {
+		iov := s.q.gather(room[:])
+		if len(iov) == 0 {
+			s.queued, s.queuedLen, s.ponging = 0, 0, false
+			return true, nil
+		}
+		want := 0
+		for _, b := range iov {
+			want += len(b)
+		}
+		n, err := writeNow(s.fd, iov)
+		if n > 0 {
+			s.took(n)
+		}
+		switch {
+		case err == syscall.EAGAIN || err == nil && n < want:
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+	}
+}
+
+// took notes that the socket took n bytes.
+func (s *sub) took(n int) {
+	messages := s.q.advance(n)
+	s.edge.count(messages, n)
+	if s.blocked {
+		s.progress = clock()
+	}
+	if s.q.open() == nil {
+		s.queued = max(s.queued-messages, 0)
+		s.queuedLen = max(s.queuedLen-int64(n), 0)
+	}
+}
+
+// waitForRoom writes on behalf of a subscriber whose socket is full, until it
+// has caught up or was cut.
+func (s *sub) waitForRoom() {
+	defer s.edge.wg.Done()
+	defer s.edge.blocked.Add(-1)
+	var failure error
+	err := s.raw.Write(func(uintptr) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var done bool
+		done, failure = s.write()
+		if done || failure != nil {
+			s.blocked = false
+			return true
+		}
+		return false
+	})
+	if err != nil || failure != nil {
+		s.cut(ReasonGone)
+	}
+}
+
+// behind tells whether a blocked subscriber is further behind than allowed.
+// Wants mu.
+func (s *sub) behind() bool {
+	if o := s.q.open(); o != nil {
+		return o.at.base+int64(o.off) < s.feed.lowest.Load()
+	}
+	return s.queued > s.edge.cfg.QueueMessages || s.queued > 1 && s.queuedLen > s.edge.cfg.QueueBytes
+}
+
+// move takes the subscriber to another generation: it gets everything of the
+// old one up to now, then the nudge, then the new one.
+func (s *sub) move(to *feed, nudge []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.feed == to {
+		return
+	}
+	s.edge.mu.Lock()
+	unfiltered := s.q.open() != nil
+	s.q.leave(s.feed)
+	s.nudge(nudge, unfiltered)
+	if s.feed = to; unfiltered {
+		s.q.follow(to)
+	}
+	s.edge.mu.Unlock()
+	s.flush()
+}
+
+// nudge queues a publication for this subscriber alone.
+func (s *sub) nudge(body []byte, unfiltered bool) {
+	topic, subscribed := s.topics.any()
+	switch {
+	case body == nil, !subscribed:
+	case unfiltered:
+		s.q.segs = append(s.q.segs, whole(fixed(zmtp.AppendMessage(nil, body))))
+	default:
+		s.q.segs = append(s.q.segs, whole(fixed(zmtp.AppendMessage(nil, []byte(topic), body))))
+	}
+}
