@@ -1,0 +1,81 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Bounds on memberlist's lines: it writes one for each bad packet, and anyone can send those in a member's name.
+const (
+	linesPerSecond = 5.0
+	linesBurst     = 50.0
+	maxLine        = 512 // bytes
+)
+
+// logWriter turns memberlist's lines ("[WARN] memberlist: text") into records.
+type logWriter struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	tokens  float64
+	last    time.Time
+	skipped int
+}
+
+// Write implements io.Writer for the log package.
+func (w *logWriter) Write(line []byte) (int, error) {
+	level, text := parseLine(line)
+	ctx := context.Background()
+	if !w.log.Enabled(ctx, level) {
+		return len(line), nil
+	}
+	skipped, ok := w.take(time.Now())
+	if !ok {
+		return len(line), nil
+	}
+	attrs := []slog.Attr{slog.String("reason", text)}
+	if skipped > 0 {
+		attrs = append(attrs, slog.Int("skipped", skipped))
+	}
+	w.log.LogAttrs(ctx, level, "gossip protocol", attrs...)
+	return len(line), nil
+}
+
+// take asks for room for one line, and tells how many had none before.
+func (w *logWriter) take(now time.Time) (skipped int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last.IsZero() {
+		w.tokens = linesBurst
+	}
+	w.tokens = min(linesBurst, w.tokens+linesPerSecond*now.Sub(w.last).Seconds())
+	w.last = now
+	if w.tokens < 1 {
+		w.skipped++
+		return 0, false
+	}
+	w.tokens--
+	skipped, w.skipped = w.skipped, 0
+	return skipped, true
+}
+
+// parseLine splits off the level. Most of what memberlist calls an error is news about the network, which Members shows
+// better, so each level is one lower here.
+func parseLine(line []byte) (slog.Level, string) {
+	line = bytes.TrimSpace(line)
+	level := slog.LevelDebug
+	if end := bytes.IndexByte(line, ']'); end > 0 && line[0] == '[' {
+		switch string(line[1:end]) {
+		case "ERR", "ERROR":
+			level = slog.LevelWarn
+		case "WARN":
+			level = slog.LevelInfo
+		}
+		line = line[end+1:]
+	}
+	text := bytes.TrimPrefix(bytes.TrimSpace(line), []byte("memberlist: "))
+	return level, string(text[:min(len(text), maxLine)])
+}

@@ -1,0 +1,122 @@
+package gossip
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// rejoinAtOnce bounds the attempts that run at the same time.
+const rejoinAtOnce = 4
+
+// lookInterval is how often the roster is compared with what is alive, besides every event.
+const lookInterval = time.Second
+
+// attempt is the state of reaching one missing node.
+type attempt struct {
+	addr    netip.AddrPort
+	pause   time.Duration
+	next    time.Time
+	running bool
+}
+
+// rejoin contacts nodes of the roster that are not alive, for as long as gossip runs. Contacting one is enough to hear of all.
+func (g *Gossip) rejoin(seeds []string) {
+	r := &rejoiner{g: g, attempts: map[node.ID]*attempt{}, places: make(chan struct{}, rejoinAtOnce)}
+	defer r.wg.Wait()
+	r.seeds(seeds)
+	tick := time.NewTicker(min(lookInterval, g.cfg.Timing.RejoinMin))
+	defer tick.Stop()
+	for {
+		r.look(time.Now())
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+		case <-g.nudged:
+		}
+	}
+}
+
+type rejoiner struct {
+	g      *Gossip
+	wg     sync.WaitGroup
+	places chan struct{}
+
+	mu       sync.Mutex
+	attempts map[node.ID]*attempt
+}
+
+// seeds tries the given addresses at once, as far as they belong to members.
+func (r *rejoiner) seeds(addrs []string) {
+	for _, text := range addrs {
+		addr, err := node.ParseAddr(text)
+		if err != nil {
+			r.g.log.Warn("gossip seed ignored", "remote", text, "err", err)
+			continue
+		}
+		for _, e := range r.g.cfg.Roster.Entries() {
+			if e.Addr == addr && e.ID != r.g.cfg.ID {
+				r.start(e, time.Now())
+			}
+		}
+	}
+}
+
+// look starts attempts that are due, and forgets those no longer needed.
+func (r *rejoiner) look(now time.Time) {
+	missing := map[node.ID]bool{}
+	for _, m := range r.g.table.members() {
+		if m.ID != r.g.cfg.ID && m.State != Alive {
+			missing[m.ID] = true
+			r.start(node.Entry{ID: m.ID, Addr: m.Addr}, now)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, a := range r.attempts {
+		if !missing[id] && !a.running {
+			delete(r.attempts, id)
+		}
+	}
+}
+
+// start begins an attempt unless one is running, the pause is not over, or all places are taken.
+func (r *rejoiner) start(e node.Entry, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.attempts[e.ID]
+	if a == nil || a.addr != e.Addr && !a.running {
+		a = &attempt{addr: e.Addr}
+		r.attempts[e.ID] = a
+	}
+	if a.running || now.Before(a.next) {
+		return
+	}
+	select {
+	case r.places <- struct{}{}:
+	default:
+		return // the next look finds it due
+	}
+	a.running = true
+	r.wg.Go(func() { r.contact(e, a) })
+}
+
+func (r *rejoiner) contact(e node.Entry, a *attempt) {
+	_, err := r.g.list.Join([]string{string(e.ID) + "/" + e.Addr.String()})
+	if err != nil && r.g.ctx.Err() == nil && !errors.Is(err, errShutdown) {
+		r.g.log.Debug("member not reached by gossip", "node", e.ID.String(), "err", err)
+	}
+	<-r.places
+	t := r.g.cfg.Timing
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.running = false
+	a.pause = min(max(2*a.pause, t.RejoinMin), t.RejoinMax)
+	// Jitter, lest all nodes call a returning one at the same moment.
+	a.next = time.Now().Add(a.pause/2 + rand.N(a.pause/2+1))
+}
