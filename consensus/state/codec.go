@@ -3,7 +3,9 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 )
 
 // record is the outer form of every command and snapshot record. A field added
@@ -19,7 +21,7 @@ type record struct {
 // version is the newest version of every record this package writes and reads.
 const version = 1
 
-// ref makes a command decodable from its body.
+// decoder reads the body of a command.
 type decoder func(body []byte) (Command, error)
 
 func decodeAs[C Command](body []byte) (Command, error) {
@@ -39,8 +41,8 @@ func decodeWire[W interface{ command() Command }](body []byte) (Command, error) 
 	return w.command(), nil
 }
 
-// lookup maps record types to decoders. The numbers of Salt versions or nodes
-// play no role here: a type once released keeps its name for ever.
+// lookup maps record types to decoders. A type once released keeps its name
+// and its meaning for ever.
 func lookup(t string) decoder {
 	switch t {
 	case "cluster.init":
@@ -77,7 +79,7 @@ func strict(b []byte, into any) error {
 	if err := dec.Decode(into); err != nil {
 		return fmt.Errorf("%w: %s", ErrMalformed, describe(err))
 	}
-	if dec.More() {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: bytes after the record", ErrMalformed)
 	}
 	return nil

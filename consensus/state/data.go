@@ -8,6 +8,7 @@ import (
 // and slices in it are replaced, not written, and tables are cloned first.
 type data struct {
 	ident Identity
+	index uint64 // log position of the last entry
 	rev   uint64 // last effective change
 
 	revokedRev uint64 // last change that took an accepted key away

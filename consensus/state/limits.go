@@ -17,8 +17,8 @@ const (
 
 	MaxCommands = 1024    // commands in one request
 	MaxRequests = 1024    // requests in one entry
-	MaxEntry    = 4 << 20 // bytes of an encoded entry
-	MaxRecord   = 1 << 20 // bytes of one snapshot record
+	MaxEntry    = 1 << 20 // bytes of an encoded entry
+	MaxRecord   = 4 << 20 // bytes of one snapshot record
 
 	dedupeRequests = 8192  // remembered requests
 	dedupeResults  = 65536 // remembered results over all requests

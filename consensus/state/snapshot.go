@@ -27,6 +27,7 @@ const (
 
 // wireHeader holds the counters.
 type wireHeader struct {
+	Index        uint64 `json:"index"`
 	Rev          uint64 `json:"rev"`
 	RevokedRev   uint64 `json:"revoked_rev,omitempty"`
 	DeniedRev    uint64 `json:"denied_rev,omitempty"`
@@ -78,7 +79,7 @@ func (w *snapshotWriter) put(t string, body any) {
 
 func (w *snapshotWriter) state(d *data) {
 	w.put(recHeader, wireHeader{
-		Rev: d.rev, RevokedRev: d.revokedRev, DeniedRev: d.deniedRev, TombFloor: d.tombFloor,
+		Index: d.index, Rev: d.rev, RevokedRev: d.revokedRev, DeniedRev: d.deniedRev, TombFloor: d.tombFloor,
 		RequestSeq: d.requests.seq, RequestFloor: d.requests.floor,
 	})
 	if d.born() {

@@ -60,6 +60,7 @@ func (r *snapshotReader) header(b []byte) error {
 		return fmt.Errorf("%w: counters disagree", ErrMalformed)
 	}
 	r.revs = map[uint64]struct{}{}
+	r.d.index = h.Index
 	r.d.rev, r.d.revokedRev, r.d.deniedRev, r.d.tombFloor = h.Rev, h.RevokedRev, h.DeniedRev, h.TombFloor
 	r.d.requests.seq, r.d.requests.floor = h.RequestSeq, h.RequestFloor
 	return nil

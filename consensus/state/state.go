@@ -31,12 +31,18 @@ func (s *State) Replace(o *State) {
 	s.cur.Store(o.cur.Load())
 }
 
-// Apply applies an entry and returns one slice of results per request, one
-// result per command. Readers see all of the entry or nothing of it.
-func (s *State) Apply(e Entry) [][]Result {
+// Apply applies the entry at log position index and returns one slice of
+// results per request, one result per command. Readers see all of the entry or
+// nothing of it.
+func (s *State) Apply(index uint64, e Entry) [][]Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.apply(index, e)
+}
+
+func (s *State) apply(index uint64, e Entry) [][]Result {
 	d := s.cur.Load().clone()
+	d.index = index
 	out := make([][]Result, len(e.Requests))
 	for i, r := range e.Requests {
 		out[i] = d.request(r)
@@ -45,9 +51,12 @@ func (s *State) Apply(e Entry) [][]Result {
 	return out
 }
 
-// ApplyCommands applies commands as one request without an id.
+// ApplyCommands applies commands as one request without an id, at the next log
+// position. It is for tests of packages that read this state.
 func (s *State) ApplyCommands(cmds ...Command) []Result {
-	return s.Apply(Entry{Requests: []Request{{Commands: cmds}}})[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apply(s.cur.Load().index+1, Entry{Requests: []Request{{Commands: cmds}}})[0]
 }
 
 func (d *data) request(r Request) []Result {

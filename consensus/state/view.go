@@ -28,6 +28,9 @@ func (v View) Identity() Identity { return v.get().ident }
 // Rev is the revision of the last effective change.
 func (v View) Rev() uint64 { return v.get().rev }
 
+// Index is the log position of the last entry that was applied.
+func (v View) Index() uint64 { return v.get().index }
+
 // Seq counts the requests applied so far; see Request.Since.
 func (v View) Seq() uint64 { return v.get().requests.seq }
 

@@ -1,0 +1,60 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Barrier waits until this node's View holds everything that was committed
+// anywhere in the cluster when Barrier was called. It needs a majority.
+func (n *Node) Barrier(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.cfg.Timing.Propose)
+		defer cancel()
+	}
+	pause := retryFirst
+	for {
+		index, err := n.committed(ctx)
+		if err == nil {
+			if err := n.hub.wait(ctx, func() bool { return n.View().Index() >= index }); err != nil {
+				return fmt.Errorf("barrier: entry %d is not here yet: %w", index, err)
+			}
+			return nil
+		}
+		if n.stopped() {
+			return fmt.Errorf("barrier: %w", err)
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, retryMost)
+		case <-ctx.Done():
+			return fmt.Errorf("barrier: %w: %w", ErrNoLeader, err)
+		}
+	}
+}
+
+// committed asks the leader, which may be this node, for the read index.
+func (n *Node) committed(ctx context.Context) (uint64, error) {
+	r, err := n.running()
+	if err != nil {
+		return 0, err
+	}
+	if r.State() == raft.Leader {
+		return n.readIndex(r)
+	}
+	leader := n.Leader()
+	if leader == "" || leader == n.cfg.ID {
+		return 0, ErrNoLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
+	defer cancel()
+	rep, fail := n.call(ctx, leader, forwardRequest{V: forwardVersion, Op: opRead})
+	if fail != nil {
+		return 0, fail
+	}
+	return rep.Index, nil
+}

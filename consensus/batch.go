@@ -1,0 +1,163 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/consensus/state"
+)
+
+// Bounds of one log entry. Requests are never split; Propose makes them small.
+const (
+	batchRequests = 512
+	batchBytes    = 256 << 10
+	batchQueue    = 1024
+	enqueueWait   = time.Second // for raft's leader loop to take an entry
+)
+
+// outcome is what became of a request.
+type outcome struct {
+	results []state.Result
+	index   uint64 // log position it was applied at
+}
+
+// pending is a request on its way into the log.
+type pending struct {
+	ctx  context.Context
+	req  state.Request
+	size int
+	done chan answer // buffered
+}
+
+type answer struct {
+	outcome
+	err *attemptError
+}
+
+// batcher is the group commit: while one entry is on its way to the disks of a
+// majority, the requests that come meanwhile gather for the next.
+type batcher struct{ queue chan *pending }
+
+func newBatcher() *batcher { return &batcher{queue: make(chan *pending, batchQueue)} }
+
+// submit waits until the request is applied, or cannot be, or ctx ends.
+func (b *batcher) submit(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
+	p := &pending{ctx: ctx, req: req, size: size, done: make(chan answer, 1)}
+	select {
+	case b.queue <- p:
+	case <-ctx.Done():
+		return outcome{}, &attemptError{err: ctx.Err()}
+	}
+	select {
+	case a := <-p.done:
+		return a.outcome, a.err
+	case <-ctx.Done():
+		return outcome{}, &attemptError{err: ctx.Err(), maybe: true}
+	}
+}
+
+func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
+	var held *pending // did not fit into the batch before
+	for {
+		batch, rest := b.collect(ctx, held)
+		if batch == nil {
+			break
+		}
+		held = rest
+		began := time.Now()
+		commit(r, batch)
+		m.observeBatch(len(batch), time.Since(began))
+	}
+	if held != nil {
+		held.done <- answer{err: &attemptError{err: ErrClosed, final: true}}
+	}
+	for {
+		select {
+		case p := <-b.queue:
+			p.done <- answer{err: &attemptError{err: ErrClosed, final: true}}
+		default:
+			return
+		}
+	}
+}
+
+// collect waits for the first request and takes along what is already there.
+func (b *batcher) collect(ctx context.Context, held *pending) (batch []*pending, rest *pending) {
+	if held == nil {
+		select {
+		case held = <-b.queue:
+		case <-ctx.Done():
+			return nil, nil
+		}
+	} else if ctx.Err() != nil {
+		return nil, held
+	}
+	batch, size := []*pending{held}, held.size
+	for len(batch) < batchRequests {
+		select {
+		case p := <-b.queue:
+			if size += p.size; size > batchBytes {
+				return batch, p
+			}
+			batch = append(batch, p)
+		default:
+			return batch, nil
+		}
+	}
+	return batch, nil
+}
+
+// commit puts a batch into the log and answers its requests.
+func commit(r *raft.Raft, batch []*pending) {
+	var e state.Entry
+	live := batch[:0]
+	for _, p := range batch {
+		if p.ctx.Err() != nil {
+			p.done <- answer{err: &attemptError{err: p.ctx.Err()}}
+			continue
+		}
+		live = append(live, p)
+		e.Requests = append(e.Requests, p.req)
+	}
+	if len(live) == 0 {
+		return
+	}
+	results, index, err := apply(r, e)
+	for i, p := range live {
+		if err != nil {
+			p.done <- answer{err: err}
+			continue
+		}
+		p.done <- answer{outcome: outcome{results[i], index}}
+	}
+}
+
+func apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError) {
+	data, err := state.EncodeEntry(e)
+	if err != nil {
+		return nil, 0, &attemptError{err: errors.Join(ErrInvalid, err), final: true}
+	}
+	f := r.Apply(data, enqueueWait)
+	if err := f.Error(); err != nil {
+		return nil, 0, &attemptError{err: err, maybe: mayBeApplied(err)}
+	}
+	switch v := f.Response().(type) {
+	case [][]state.Result:
+		if len(v) == len(e.Requests) {
+			return v, f.Index(), nil
+		}
+	case error:
+		return nil, 0, &attemptError{err: v, final: true, maybe: errors.Is(v, state.ErrUnsupported)}
+	}
+	return nil, 0, &attemptError{err: errors.New("the state gave no results"), final: true, maybe: true}
+}
+
+// mayBeApplied tells whether raft, having returned err, may apply the entry
+// after all.
+func mayBeApplied(err error) bool {
+	return !errors.Is(err, raft.ErrNotLeader) && !errors.Is(err, raft.ErrEnqueueTimeout) &&
+		!errors.Is(err, raft.ErrLeadershipTransferInProgress)
+}

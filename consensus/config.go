@@ -1,0 +1,123 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+)
+
+// Proto is the protocol name under which raft asks the Port for connections.
+const Proto = "scd-raft/1"
+
+// Port gives authenticated connections between members; gossip/peer has it.
+type Port interface {
+	Listener(proto string) (net.Listener, error)
+	Dial(ctx context.Context, id node.ID, proto string) (net.Conn, error)
+}
+
+// Config is what a Node needs. ID, Dir, Port, Forward and Stats are mandatory.
+type Config struct {
+	ID  node.ID
+	Dir string // a directory of its own; created 0700
+	// Port carries raft's own traffic.
+	Port Port
+	// Forward hands req to HandleForward of the leader and returns its answer.
+	Forward func(ctx context.Context, leader node.ID, req []byte) ([]byte, error)
+	// Stats returns LocalStats of another node.
+	Stats func(ctx context.Context, id node.ID) (PeerStats, error)
+	// Alive is what gossip thinks; nil means everybody is.
+	Alive func(id node.ID) bool
+	// Lead, if set, runs while this node is in office and must return soon
+	// after ctx has ended.
+	Lead func(ctx context.Context)
+
+	// MaxVoters bounds the voting members; further ones stay learners in
+	// reserve. Zero means 7.
+	MaxVoters int
+	// TombstoneAge is how long the deletion of a key is remembered. Zero means
+	// 180 days, negative for ever.
+	TombstoneAge time.Duration
+
+	Timing     Timing
+	Logger     *slog.Logger          // nil: discard
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Timing are the clocks of a Node. Zero fields take the value of DefaultTiming.
+type Timing struct {
+	Heartbeat   time.Duration // a follower without news for 1-2 of these stands for election
+	Election    time.Duration // a candidate tries again after 1-2 of these
+	Lease       time.Duration // a leader without a majority for this long steps down
+	Commit      time.Duration // the longest a commit index waits to be told
+	Transport   time.Duration // input/output deadline of raft's connections
+	Reconcile   time.Duration // period of the leader's look at roster and configuration
+	Stable      time.Duration // a learner must be caught up this long before it votes
+	Contact     time.Duration // period of asking the leader how far it is
+	Recent      time.Duration // how old such an answer may be for CaughtUp
+	Attempt     time.Duration // one try at a leader that does not answer
+	Propose     time.Duration // a whole Propose when its context has no deadline
+	BoltLock    time.Duration // waiting for another process to let go of the log
+	Snapshot    time.Duration // period of looking whether a snapshot is due
+	SnapshotLog uint64        // entries that make a snapshot due
+	TrailingLog uint64        // entries kept behind a snapshot
+}
+
+// DefaultTiming returns the timings proven on this shape of cluster: half of
+// raft's defaults for failover, raft's defaults for storage.
+func DefaultTiming() Timing {
+	return Timing{
+		Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond,
+		Lease: 250 * time.Millisecond, Commit: 50 * time.Millisecond,
+		Transport: 5 * time.Second, Reconcile: 500 * time.Millisecond, Stable: 2 * time.Second,
+		Contact: 500 * time.Millisecond, Recent: 3 * time.Second, Attempt: 2 * time.Second,
+		Propose: 10 * time.Second, BoltLock: 3 * time.Second,
+		Snapshot: 2 * time.Minute, SnapshotLog: 8192, TrailingLog: 10240,
+	}
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+func (t *Timing) fill() {
+	d := DefaultTiming()
+	for _, p := range []struct{ v, def *time.Duration }{
+		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
+		{&t.Transport, &d.Transport}, {&t.Reconcile, &d.Reconcile}, {&t.Stable, &d.Stable}, {&t.Contact, &d.Contact},
+		{&t.Recent, &d.Recent}, {&t.Attempt, &d.Attempt}, {&t.Propose, &d.Propose}, {&t.BoltLock, &d.BoltLock},
+		{&t.Snapshot, &d.Snapshot},
+	} {
+		orDefault(p.v, *p.def)
+	}
+	orDefault(&t.SnapshotLog, d.SnapshotLog)
+	orDefault(&t.TrailingLog, d.TrailingLog)
+}
+
+func (c *Config) fill() error {
+	if _, err := node.ParseID(string(c.ID)); err != nil {
+		return fmt.Errorf("consensus: %w", err)
+	}
+	if c.Dir == "" || c.Port == nil || c.Forward == nil || c.Stats == nil {
+		return errors.New("consensus: directory, port, forward and stats must be set")
+	}
+	if c.Alive == nil {
+		c.Alive = func(node.ID) bool { return true }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	orDefault(&c.MaxVoters, 7)
+	orDefault(&c.TombstoneAge, 180*24*time.Hour)
+	c.Timing.fill()
+	return nil
+}

@@ -1,0 +1,29 @@
+// Package consensus runs the raft node that keeps consensus/state the same on
+// every member of the cluster.
+//
+// In: commands (Propose, on any node), requests which other nodes forward
+// (HandleForward), connections of the raft protocol from the peer port.
+// Out: Views of the state, a notification when it changed, and an honest
+// account of where this node stands (Status, CaughtUp).
+//
+// Vocabulary:
+//
+//   - Roster: the members in the state. It is the truth about who belongs.
+//   - Configuration: raft's own list of voters and learners. The leader moves
+//     it towards the roster: a new member becomes a learner, and a voter once
+//     it has caught up and stayed so; who is off the roster is removed.
+//   - Office: the time from taking leadership (and passing a barrier) until
+//     losing it. Leader duties run under a context that ends with it.
+//   - Serving: in office.
+//   - Index: position of a command entry in the log.
+//
+// Promises: a proposal is applied at most once, also when it was retried across
+// leader changes; when Propose cannot tell, it says ErrUncertain. Writes need a
+// majority and are refused with ErrNoLeader otherwise. Reads (View) need
+// nobody and may be stale; Barrier makes them current. A raft address is a node
+// id, so a changed IP needs no change of the configuration. Nothing is
+// bootstrapped unless Bootstrap is called.
+//
+// All files lie in Config.Dir: directory 0700, files 0600, for the log and the
+// snapshots hold the cluster's secrets.
+package consensus

@@ -1,0 +1,95 @@
+package consensus
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// hcLogger gives raft's log records to slog. Raft's Info is about every
+// connection and election step: it becomes Debug.
+type hcLogger struct {
+	log  *slog.Logger
+	name string
+	args []any
+}
+
+var _ hclog.Logger = hcLogger{}
+
+func level(l hclog.Level) slog.Level {
+	switch l {
+	case hclog.Warn:
+		return slog.LevelWarn
+	case hclog.Error:
+		return slog.LevelError
+	}
+	return slog.LevelDebug
+}
+
+func (h hcLogger) Log(l hclog.Level, msg string, args ...any) {
+	for i, a := range args {
+		if f, ok := a.(hclog.Format); ok && len(f) > 0 {
+			args[i] = f[0]
+		}
+	}
+	h.log.Log(context.Background(), level(l), "raft: "+msg, args...)
+}
+
+func (h hcLogger) Trace(msg string, args ...any) { h.Log(hclog.Trace, msg, args...) }
+func (h hcLogger) Debug(msg string, args ...any) { h.Log(hclog.Debug, msg, args...) }
+func (h hcLogger) Info(msg string, args ...any)  { h.Log(hclog.Info, msg, args...) }
+func (h hcLogger) Warn(msg string, args ...any)  { h.Log(hclog.Warn, msg, args...) }
+func (h hcLogger) Error(msg string, args ...any) { h.Log(hclog.Error, msg, args...) }
+
+func (h hcLogger) enabled(l hclog.Level) bool {
+	return h.log.Enabled(context.Background(), level(l))
+}
+
+func (h hcLogger) IsTrace() bool { return h.enabled(hclog.Trace) }
+func (h hcLogger) IsDebug() bool { return h.enabled(hclog.Debug) }
+func (h hcLogger) IsInfo() bool  { return h.enabled(hclog.Info) }
+func (h hcLogger) IsWarn() bool  { return h.enabled(hclog.Warn) }
+func (h hcLogger) IsError() bool { return h.enabled(hclog.Error) }
+
+func (h hcLogger) ImpliedArgs() []any { return h.args }
+
+func (h hcLogger) With(args ...any) hclog.Logger {
+	return hcLogger{log: h.log.With(args...), name: h.name, args: append(h.args[:len(h.args):len(h.args)], args...)}
+}
+
+func (h hcLogger) Name() string { return h.name }
+
+func (h hcLogger) Named(name string) hclog.Logger {
+	if h.name != "" {
+		name = h.name + "." + name
+	}
+	return h.ResetNamed(name)
+}
+
+func (h hcLogger) ResetNamed(name string) hclog.Logger {
+	h.name = name
+	return h
+}
+
+// SetLevel implements hclog.Logger; the slog handler decides alone.
+func (hcLogger) SetLevel(hclog.Level) {}
+
+func (h hcLogger) GetLevel() hclog.Level {
+	for _, l := range []hclog.Level{hclog.Debug, hclog.Warn} {
+		if h.enabled(l) {
+			return l
+		}
+	}
+	return hclog.Error
+}
+
+func (h hcLogger) StandardLogger(o *hclog.StandardLoggerOptions) *log.Logger {
+	return log.New(h.StandardWriter(o), "", 0)
+}
+
+func (h hcLogger) StandardWriter(*hclog.StandardLoggerOptions) io.Writer {
+	return slog.NewLogLogger(h.log.Handler(), slog.LevelDebug).Writer()
+}

@@ -1,0 +1,112 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+	"golang.org/x/sync/singleflight"
+
+	"saltclusterd/consensus/state"
+)
+
+// Node is one raft node. See the package documentation.
+type Node struct {
+	cfg   Config
+	log   *slog.Logger
+	m     *metrics
+	state *state.State
+	hub   *hub
+	fsm   *fsm
+	batch *batcher
+	ids   requestIDs
+
+	raft    atomic.Pointer[raft.Raft] // set by Open
+	store   *storage
+	trans   *raft.NetworkTransport
+	notify  chan bool // leadership won and lost
+	serving atomic.Bool
+	contact contact
+	rotate  singleflight.Group
+
+	ctx       context.Context // ends with Close or with a failure
+	cancel    context.CancelCauseFunc
+	wg        sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// notifyBuffer is how many leadership changes raft may be ahead of us; it
+// blocks beyond that.
+const notifyBuffer = 16
+
+// New checks the configuration; it touches nothing.
+func New(cfg Config) (*Node, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		cfg: cfg, log: cfg.Logger, m: newMetrics(cfg.Registerer), state: state.New(), hub: newHub(),
+		notify: make(chan bool, notifyBuffer), batch: newBatcher(), ids: newRequestIDs(cfg.ID),
+	}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	n.fsm = &fsm{state: n.state, hub: n.hub, log: n.log, fail: n.fail}
+	return n, nil
+}
+
+// View returns the state as this node knows it.
+func (n *Node) View() state.View { return n.state.View() }
+
+// Watch returns a channel which gets a value after the state changed; changes
+// in quick succession give one. It is closed when ctx or the node ends.
+func (n *Node) Watch(ctx context.Context) <-chan struct{} { return n.hub.watch(ctx) }
+
+// Done is closed when the node has ended, by Close or by a failure (see Err).
+func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
+
+// Err is why the node ended by itself; nil while it runs and after Close.
+func (n *Node) Err() error {
+	if err := context.Cause(n.ctx); err != nil && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (n *Node) stopped() bool { return n.ctx.Err() != nil }
+
+// fail ends the node: it must not go on with a state it cannot trust.
+func (n *Node) fail(err error) {
+	n.log.Error("consensus stops", "err", err)
+	n.cancel(err)
+}
+
+// HasState tells whether this node was ever part of a cluster. Valid after Open.
+func (n *Node) HasState() bool {
+	r := n.raft.Load()
+	return r != nil && (r.LastIndex() > 0 || n.View().Initialized())
+}
+
+// Close ends the node and waits for its goroutines. It returns the failure
+// that had ended it before, if any.
+func (n *Node) Close() error {
+	n.closeOnce.Do(func() {
+		n.cancel(ErrClosed)
+		r := n.raft.Load()
+		if r != nil {
+			// The transport goes first: raft waits for its replication
+			// goroutines, which may sit in reads from peers that are gone.
+			_ = n.trans.Close()
+			n.closeErr = r.Shutdown().Error()
+		}
+		n.wg.Wait()
+		if r != nil {
+			n.closeErr = errors.Join(n.closeErr, n.store.close())
+		}
+		n.hub.close()
+		n.closeErr = errors.Join(n.Err(), n.closeErr)
+	})
+	return n.closeErr
+}

@@ -1,0 +1,148 @@
+package consensus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/consensus/state"
+)
+
+// Waits of the leader loop.
+const (
+	barrierWait = 30 * time.Second // for raft to take the barrier entry
+	officeRetry = time.Second      // after a barrier failed
+	pruneEvery  = time.Hour
+)
+
+// offices runs one term of office after the other, never two at once. A "won"
+// while in office means that leadership was lost and regained meanwhile.
+func (n *Node) offices(ctx context.Context, r *raft.Raft) {
+	var end func()
+	stop := func() {
+		if end != nil {
+			end()
+			end = nil
+		}
+	}
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case won := <-n.notify:
+			stop()
+			if won {
+				end = n.begin(ctx, r)
+			}
+		}
+	}
+}
+
+// begin starts a term; the returned function ends it and waits.
+func (n *Node) begin(ctx context.Context, r *raft.Raft) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { n.term(ctx, r) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// term is a term of office: barrier, duties until ctx ends.
+func (n *Node) term(ctx context.Context, r *raft.Raft) {
+	for {
+		// Everything older leaders committed must be in our state before we act.
+		err := r.Barrier(barrierWait).Error()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			break
+		}
+		n.log.Warn("taking office failed", "term", r.CurrentTerm(), "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(officeRetry):
+		}
+	}
+	n.serving.Store(true)
+	n.m.setLeader(true)
+	n.log.Info("leadership taken", "node", n.cfg.ID, "term", r.CurrentTerm())
+	defer func() {
+		n.serving.Store(false)
+		n.m.setLeader(false)
+		n.log.Info("leadership ended", "node", n.cfg.ID, "term", r.CurrentTerm())
+	}()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if n.cfg.Lead != nil {
+		wg.Go(func() { n.cfg.Lead(ctx) })
+	}
+	wg.Go(func() { n.pruneTombstones(ctx) })
+	n.lead(ctx, r)
+}
+
+// lead moves raft's configuration towards the roster, each period and whenever
+// the state changes.
+func (n *Node) lead(ctx context.Context, r *raft.Raft) {
+	changed := n.Watch(ctx)
+	tick := time.NewTicker(n.cfg.Timing.Reconcile)
+	defer tick.Stop()
+	rec := newReconciler(n, r)
+	var roster []state.Member
+	for ctx.Err() == nil {
+		rec.observe(ctx)
+		rec.settle(ctx)
+		roster = n.View().Members()
+		for wait := true; wait; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				wait = false
+			case <-changed:
+				wait = sameMembers(roster, n.View().Members()) // keys change far more often
+			}
+		}
+	}
+}
+
+func sameMembers(a, b []state.Member) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// pruneTombstones forgets deletions that are older than TombstoneAge.
+func (n *Node) pruneTombstones(ctx context.Context) {
+	if n.cfg.TombstoneAge < 0 {
+		return
+	}
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n.View().Tombstones() == 0 {
+			continue
+		}
+		before := time.Now().Add(-n.cfg.TombstoneAge).UnixMilli()
+		if _, err := n.Propose(ctx, state.TombstonesPrune{Before: before, Audit: state.Audit{Cause: "age"}}); err != nil {
+			n.log.Warn("pruning tombstones failed", "err", err)
+		}
+	}
+}

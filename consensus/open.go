@@ -1,0 +1,73 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// Open reads the disk, replays what is there and starts the node. ctx bounds
+// nothing beyond that; the node lives until Close or a failure. An opened node
+// without state waits to be bootstrapped or to be added by a leader.
+func (n *Node) Open(ctx context.Context) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if n.stopped() || n.raft.Load() != nil {
+		return fmt.Errorf("open consensus: %w", ErrClosed)
+	}
+	hlog := hcLogger{log: n.log}
+	store, err := openStorage(n.cfg.Dir, n.cfg.Timing.BoltLock, hlog)
+	if err != nil {
+		return fmt.Errorf("open consensus: %w", err)
+	}
+	ln, err := n.cfg.Port.Listener(Proto)
+	if err != nil {
+		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
+	}
+	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:                  stream{Listener: ln, port: n.cfg.Port, self: n.cfg.ID},
+		MaxPool:                 maxPool,
+		Timeout:                 n.cfg.Timing.Transport,
+		Logger:                  hlog,
+		MsgpackUseNewTimeFormat: true,
+	})
+	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, store.bolt, store.snaps, trans)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.broken())
+		return errors.Join(err, trans.Close(), store.close())
+	}
+	n.store, n.trans = store, trans
+	n.raft.Store(r)
+	n.wg.Go(func() { n.batch.run(n.ctx, r, n.m) })
+	n.wg.Go(func() { n.offices(n.ctx, r) })
+	n.wg.Go(func() { n.keepContact(n.ctx, r) })
+	n.log.Info("consensus open", "node", n.cfg.ID, "term", r.CurrentTerm(), "index", r.LastIndex())
+	return nil
+}
+
+func (n *Node) raftConfig(hlog hcLogger) *raft.Config {
+	t := n.cfg.Timing
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.cfg.ID)
+	c.HeartbeatTimeout, c.ElectionTimeout = t.Heartbeat, t.Election
+	c.LeaderLeaseTimeout, c.CommitTimeout = t.Lease, t.Commit
+	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = t.Snapshot, t.SnapshotLog, t.TrailingLog
+	c.NotifyCh = n.notify
+	// It would act in a leader's loop only; a removed node finds out by itself.
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.Logger = hlog
+	return c
+}
+
+// running returns raft, or ErrClosed.
+func (n *Node) running() (*raft.Raft, error) {
+	r := n.raft.Load()
+	if r == nil || n.stopped() {
+		return nil, errors.Join(ErrClosed, n.Err())
+	}
+	return r, nil
+}

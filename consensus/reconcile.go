@@ -1,0 +1,133 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/gossip/node"
+)
+
+// changeWait is how long raft may take to accept a change of configuration.
+const changeWait = 5 * time.Second
+
+// reconciler is the leader's memory between two looks; it lives for one term.
+type reconciler struct {
+	n     *Node
+	raft  *raft.Raft
+	learn map[node.ID]*progress
+}
+
+// progress is how a learner keeps up.
+type progress struct {
+	last, applied uint64    // where we were at the last look
+	asked         bool      // last and applied are set
+	since         time.Time // caught up at every look since then; zero: not
+}
+
+func newReconciler(n *Node, r *raft.Raft) *reconciler {
+	return &reconciler{n: n, raft: r, learn: map[node.ID]*progress{}}
+}
+
+// update takes in what a learner said. A learner keeps up if it has, at each
+// look, what the leader had at the look before.
+func (p *progress) update(now time.Time, s PeerStats, err error, last, applied uint64) {
+	switch {
+	case err != nil || (p.asked && (s.LastIndex < p.last || s.Applied < p.applied)):
+		p.since = time.Time{}
+	case p.asked && p.since.IsZero():
+		p.since = now
+	}
+	p.last, p.applied, p.asked = last, applied, true
+}
+
+// observe asks the learners how far they are.
+func (c *reconciler) observe(ctx context.Context) {
+	_, learners := servers(c.raft)
+	current := make(map[node.ID]*progress, len(learners))
+	for _, id := range learners {
+		if current[id] = c.learn[id]; current[id] == nil {
+			current[id] = &progress{}
+		}
+	}
+	c.learn = current
+	ctx, cancel := context.WithTimeout(ctx, c.n.cfg.Timing.Attempt)
+	defer cancel()
+	var wg sync.WaitGroup
+	for id, p := range current {
+		wg.Go(func() {
+			last, applied := c.raft.CommitIndex(), c.n.View().Index()
+			s, err := c.n.cfg.Stats(ctx, id)
+			p.update(time.Now(), s, err, last, applied)
+		})
+	}
+	wg.Wait()
+}
+
+// settle acts until nothing is left to do or something fails; the next look
+// tries again.
+func (c *reconciler) settle(ctx context.Context) {
+	for ctx.Err() == nil {
+		s, prev, err := c.situation()
+		if err != nil {
+			return // leadership is on its way out
+		}
+		a := decide(s)
+		if a.move == moveNone {
+			return
+		}
+		if err := c.act(a, prev); err != nil {
+			c.n.log.Warn("changing the voters failed", "op", string(a.move), "node", a.id, "err", err)
+			return
+		}
+		c.n.m.moved(a.move)
+		c.n.log.Info("voters changed", "op", string(a.move), "node", a.id)
+		if a.move == moveTransfer {
+			return
+		}
+	}
+}
+
+func (c *reconciler) situation() (situation, uint64, error) {
+	f := c.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return situation{}, 0, err
+	}
+	t := c.n.cfg.Timing
+	s := situation{
+		self: c.n.cfg.ID, roster: c.n.View().Members(), alive: c.n.cfg.Alive,
+		ready: map[node.ID]bool{}, maxVoters: c.n.cfg.MaxVoters,
+	}
+	for _, sv := range f.Configuration().Servers {
+		s.servers = append(s.servers, server{id: node.ID(sv.ID), voter: sv.Suffrage == raft.Voter})
+	}
+	for id, p := range c.learn {
+		s.ready[id] = !p.since.IsZero() && time.Since(p.since) >= t.Stable && s.alive(id)
+	}
+	return s, f.Index(), nil
+}
+
+// act carries out one action. prev makes raft refuse it when the configuration
+// has changed since we looked.
+func (c *reconciler) act(a action, prev uint64) error {
+	id := raft.ServerID(a.id)
+	var f raft.Future
+	switch a.move {
+	case moveTransfer:
+		f = c.raft.LeadershipTransferToServer(id, addrOf(a.id))
+	case moveRemove:
+		f = c.raft.RemoveServer(id, prev, changeWait)
+	case moveDemote:
+		f = c.raft.DemoteVoter(id, prev, changeWait)
+	case moveLearn:
+		f = c.raft.AddNonvoter(id, addrOf(a.id), prev, changeWait)
+	case movePromote:
+		f = c.raft.AddVoter(id, addrOf(a.id), prev, changeWait)
+	default:
+		return fmt.Errorf("no such move %q", a.move)
+	}
+	return f.Error()
+}

@@ -1,0 +1,166 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	logFile       = "raft.db"
+	snapshotDir   = "snapshots"
+	formatFile    = "format"
+	formatV1      = "saltclusterd consensus 1\n"
+	logCacheSize  = 512
+	keepSnapshots = 3
+	dirMode       = 0o700
+	fileMode      = 0o600
+)
+
+// storage is the log, the votes and the snapshots of one node on disk.
+type storage struct {
+	bolt  *raftboltdb.BoltStore
+	logs  raft.LogStore
+	snaps raft.SnapshotStore
+}
+
+func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storage, err error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	if err := restrict(dir); err != nil {
+		return nil, err
+	}
+	if err := checkFormat(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, logFile)
+	bolt, err := raftboltdb.New(raftboltdb.Options{
+		Path:                    path,
+		BoltOptions:             &bbolt.Options{Timeout: lock, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+		MsgpackUseNewTimeFormat: true,
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("open %s: another process uses it: is a second saltclusterd running?", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, bolt.Close())
+		}
+	}()
+	if err := readEnds(bolt); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	logs, err := raft.NewLogCache(logCacheSize, bolt)
+	if err != nil {
+		return nil, fmt.Errorf("log cache: %w", err)
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(dir, keepSnapshots, logger)
+	if err != nil {
+		return nil, fmt.Errorf("open snapshots: %w", err)
+	}
+	s := &storage{bolt: bolt, logs: logs, snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
+	return s, restrict(dir)
+}
+
+func (s *storage) close() error {
+	if err := s.bolt.Close(); err != nil {
+		return fmt.Errorf("close log: %w", err)
+	}
+	return nil
+}
+
+// readEnds reads the first and the last log entry, so that a damaged file is
+// found at the start and not at the next election.
+func readEnds(store *raftboltdb.BoltStore) error {
+	first, err1 := store.FirstIndex()
+	last, err2 := store.LastIndex()
+	if err := errors.Join(err1, err2); err != nil || last == 0 {
+		return err
+	}
+	var l raft.Log
+	return errors.Join(store.GetLog(first, &l), store.GetLog(last, &l))
+}
+
+// checkFormat names the layout on disk, so that a later version knows what it
+// finds, and this one refuses what it cannot read.
+func checkFormat(dir string) error {
+	path := filepath.Join(dir, formatFile)
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.WriteFile(path, []byte(formatV1), fileMode); err != nil {
+			return fmt.Errorf("write format: %w", err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("read format: %w", err)
+	case string(b) != formatV1:
+		return fmt.Errorf("%s is of a format this version does not know: upgrade saltclusterd", path)
+	}
+	return nil
+}
+
+// restrict takes the rights of group and others away from dir and all in it.
+func restrict(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a snapshot reaped meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(fileMode)
+		switch {
+		case d.IsDir():
+			mode = dirMode
+		case !d.Type().IsRegular():
+			return nil
+		}
+		if err := os.Chmod(path, mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("restrict rights: %w", err)
+	}
+	return nil
+}
+
+// privateSnapshots makes snapshots 0600. The library creates them with the
+// umask of the process; until they are complete the 0700 directory around them
+// keeps others out.
+type privateSnapshots struct {
+	raft.SnapshotStore
+	dir string
+}
+
+func (s privateSnapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64, t raft.Transport) (raft.SnapshotSink, error) {
+	sink, err := s.SnapshotStore.Create(v, index, term, c, ci, t)
+	if err != nil {
+		return nil, err
+	}
+	return privateSink{sink, s.dir}, nil
+}
+
+type privateSink struct {
+	raft.SnapshotSink
+	dir string
+}
+
+func (s privateSink) Close() error {
+	return errors.Join(s.SnapshotSink.Close(), restrict(s.dir))
+}
