@@ -55,7 +55,7 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, ti
 	p, _ := ctx.Value(peerKey{}).(peer)
 	s.log.Info("admin operation started", "cmd", verb, "uid", p.uid)
 	started := time.Now()
-	out := &stream{w: w, control: http.NewResponseController(w)}
+	out := &stream{w: w, control: http.NewResponseController(w), timeout: s.lineTimeout}
 	out.control.SetReadDeadline(time.Time{}) // the server's ReadTimeout must not end a long wait
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	outcome, err := run(ctx, out.progress)
@@ -73,15 +73,14 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, ti
 
 // stream writes events, one JSON value per line. It is safe for concurrent use.
 type stream struct {
-	mu      sync.Mutex
 	w       http.ResponseWriter
 	control *http.ResponseController
-	last    string // message of the newest progress
-	closed  bool   // the last line is out, or the client does not read
-}
+	timeout time.Duration // how long one line may wait for the client to read
 
-// lineTimeout is how long one line may wait for the client to read.
-const lineTimeout = 5 * time.Second
+	mu     sync.Mutex
+	last   string // message of the newest progress
+	closed bool   // the last line is out, or the client does not read
+}
 
 func (o *stream) progress(step, message string) {
 	now := time.Now().UTC()
@@ -101,7 +100,7 @@ func (o *stream) send(e adminapi.Event) {
 	if o.closed {
 		return
 	}
-	o.control.SetWriteDeadline(time.Now().Add(lineTimeout))
+	o.control.SetWriteDeadline(time.Now().Add(o.timeout))
 	_, err = o.w.Write(append(line, '\n'))
 	if err == nil {
 		err = o.control.Flush()

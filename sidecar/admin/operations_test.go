@@ -117,6 +117,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		return adminapi.Outcome{}, nil
 	}}
 	s, _ := start(t, b)
+	s.lineTimeout = 50 * time.Millisecond
 	conn, err := net.Dial("unix", s.cfg.Socket)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,9 @@ type Server struct {
 	http    *http.Server
 	group   uint32 // gid of Config.Group
 	grouped bool
-	long    sync.Mutex // held by the one long operation
+
+	lineTimeout time.Duration // of one line of a long operation
+	long        sync.Mutex    // held by the one long operation
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group
@@ -64,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxConnections <= 0 {
 		cfg.MaxConnections = 64
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer)}
+	s := &Server{cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), lineTimeout: headerTimeout}
 	if cfg.Group != "" {
 		gid, err := lookupGroup(cfg.Group)
 		if err != nil {

@@ -1,0 +1,86 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Finding is the newest result of one check.
+type Finding struct {
+	Check string
+	Result
+	Since time.Time // of this level; zero: never answered
+}
+
+// Report is one answer.
+type Report struct {
+	OK       bool // nothing fails
+	Draining bool
+	Findings []Finding // of every check in scope, in the order of registration
+}
+
+// Bad returns the findings that are not ok.
+func (r Report) Bad() []Finding {
+	var out []Finding
+	for _, f := range r.Findings {
+		if f.Level != OK {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// failing returns the names of failing checks.
+func (r Report) failing() string {
+	var names []string
+	for _, f := range r.Findings {
+		if f.Level == Fail {
+			names = append(names, f.Check)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Report judges all checks that have any of the scopes, from their newest
+// results; it runs none and never waits for one.
+func (c *Checker) Report(scope Scope) Report {
+	now := time.Now()
+	r := Report{OK: true, Draining: c.draining.Load() && scope&^ScopeLive != 0}
+	if r.Draining {
+		r.Findings = append(r.Findings, Finding{
+			Check:  "draining",
+			Result: Result{Level: Fail, Reason: "this node lets its minions go", Hint: "saltclusterd is stopping, or was told to drain"},
+		})
+	}
+	for _, k := range c.checks {
+		if k.scope&scope != 0 {
+			r.Findings = append(r.Findings, k.finding(now, c.cfg.Timeout))
+		}
+	}
+	for _, f := range r.Findings {
+		starting := f.Since.IsZero() && f.Check != "draining"
+		if f.Level == Fail && !(starting && scope == ScopeLive) { // do not restart what is only starting
+			r.OK = false
+		}
+	}
+	return r
+}
+
+// finding is the last result, or a failure when the check does not come back:
+// its last word may be long out of date.
+func (k *check) finding(now time.Time, timeout time.Duration) Finding {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := Finding{Check: k.name, Result: k.last, Since: k.since}
+	const grace = 100 * time.Millisecond // for a check that ends because its context did
+	if late := now.Sub(k.running); !k.running.IsZero() && late > timeout+grace {
+		f.Result = Result{Level: Fail, Reason: fmt.Sprintf("has not answered for %s", late.Round(time.Second))}
+		f.Since = k.running
+		return f
+	}
+	if !k.known {
+		f.Result = Result{Level: Fail, Reason: "has not answered yet", Hint: "saltclusterd is starting"}
+	}
+	return f
+}

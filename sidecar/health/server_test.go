@@ -1,0 +1,245 @@
+package health
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// serve opens a server and returns its HTTP base URL and agent address.
+func serve(t *testing.T, c *Checker, change ...func(*ServerConfig)) (url, agent string) {
+	t.Helper()
+	cfg := ServerConfig{Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Checker: c, Trusted: loopback, Gatherer: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s, err := NewServer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	h, a := s.Addr()
+	return "http://" + h.String(), a.String()
+}
+
+// settled returns an open checker whose checks have all answered.
+func settled(t *testing.T, register func(*Checker)) *Checker {
+	t.Helper()
+	c := NewChecker(CheckerConfig{})
+	register(c)
+	open(t, c)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		waiting := ""
+		for _, f := range c.Report(ScopeLive | ScopeServe).Findings {
+			if f.Since.IsZero() {
+				waiting = f.Check
+			}
+		}
+		if waiting == "" {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s has not answered", waiting)
+		}
+	}
+}
+
+func ask(t *testing.T, method, url string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range header {
+		req.Header.Set(h, "198.51.100.7")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func broken(c *Checker) {
+	c.Register("quorum", ScopeReady|ScopeReq, always(Fail, "m2 and m3 of 3006.28 are gone"))
+	c.Register("publisher", ScopePub, always(OK, ""))
+}
+
+func TestAnswers(t *testing.T) {
+	url, _ := serve(t, settled(t, broken))
+	tests := []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/livez", 200},
+		{"GET", "/readyz", 503},
+		{"HEAD", "/readyz", 503},
+		{"GET", "/pub", 200},
+		{"OPTIONS", "/pub", 200},
+		{"GET", "/req", 503},
+		{"POST", "/req", 405},
+		{"GET", "/", 404},
+		{"GET", "/metrics", 200},
+	}
+	for _, tt := range tests {
+		if status, body := ask(t, tt.method, url+tt.path); status != tt.status {
+			t.Errorf("%s %s = %d %q", tt.method, tt.path, status, body)
+		}
+	}
+}
+
+func TestStrangersHearNoDetails(t *testing.T) {
+	c := settled(t, broken)
+	trusted, _ := serve(t, c)
+	if _, body := ask(t, "GET", trusted+"/readyz"); !strings.Contains(body, "m2 and m3") {
+		t.Errorf("trusted: %q", body)
+	}
+	strange, _ := serve(t, c, func(s *ServerConfig) { s.Trusted = nil })
+	for name, got := range map[string]func() (int, string){
+		"stranger":      func() (int, string) { return ask(t, "GET", strange+"/readyz") },
+		"through proxy": func() (int, string) { return ask(t, "GET", trusted+"/readyz", "X-Forwarded-For") },
+	} {
+		if status, body := got(); status != 503 || body != "failing: quorum\n" {
+			t.Errorf("%s: %d %q", name, status, body)
+		}
+	}
+	if status, _ := ask(t, "GET", strange+"/metrics"); status != 403 {
+		t.Errorf("metrics for a stranger: %d", status)
+	}
+	off, _ := serve(t, c, func(s *ServerConfig) { s.Gatherer = nil })
+	if status, _ := ask(t, "GET", off+"/metrics"); status != 404 {
+		t.Errorf("metrics switched off: %d", status)
+	}
+}
+
+func TestAgentCheck(t *testing.T) {
+	c := settled(t, broken)
+	_, agent := serve(t, c)
+	tests := []struct {
+		name, send, want string
+		drain            bool
+	}{
+		{"down", "", "down #quorum\n", false},
+		{"agent-send", "hello\n", "down #quorum\n", false},
+		{"drain", "", "drain\n", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c.SetDraining(tt.drain)
+			conn, err := net.Dial("tcp", agent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			io.WriteString(conn, tt.send)
+			conn.(*net.TCPConn).CloseWrite()
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			if got, err := io.ReadAll(conn); err != nil || string(got) != tt.want {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestConnectionsAreBoundedPerAddress(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	url, _ := serve(t, settled(t, broken), func(s *ServerConfig) {
+		s.MaxConnectionsPerAddress = 2
+		s.Registerer = reg
+	})
+	addr := strings.TrimPrefix(url, "http://")
+	var held []net.Conn
+	for range 2 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		held = append(held, c)
+	}
+	refused, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	refused.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, net.ErrClosed) {
+		t.Errorf("the third connection: %v", err)
+	}
+	// Another address is not disturbed, and a closed connection makes room.
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+	other, err := d.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	status(t, other)
+	held[0].Close()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get(url + "/livez")
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a closed connection is not given back")
+		}
+	}
+}
+
+func status(t *testing.T, c net.Conn) {
+	t.Helper()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(c, "GET /livez HTTP/1.0\r\n\r\n")
+	if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.0 200") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestListenErrorsNameTheOption(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for option, cfg := range map[string]ServerConfig{
+		"health_listen":      {Listen: taken.Addr().String()},
+		"agent_check_listen": {Listen: "127.0.0.1:0", AgentListen: taken.Addr().String()},
+	} {
+		cfg.Checker = NewChecker(CheckerConfig{})
+		s, err := NewServer(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Open(t.Context()); err == nil || !strings.Contains(err.Error(), option) {
+			t.Errorf("%s: %v", option, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close of what never opened: %v", err)
+		}
+	}
+	if _, err := NewServer(ServerConfig{}); err == nil {
+		t.Error("a server without a checker")
+	}
+}
