@@ -1,0 +1,106 @@
+package router
+
+// Class is the group of functions that a master looks a command up in.
+type Class uint8
+
+// The classes of salt/master.py.
+const (
+	Clear Class = iota + 1 // ClearFuncs: the load is not encrypted
+	AES                    // AESFuncs: the load is sealed with the minion's session key
+)
+
+// Route is the rule for a command.
+type Route uint8
+
+// The rules.
+const (
+	SignIn    Route = iota + 1 // answered by sidecar/signin
+	Admin                      // refused from the network unless an allow-list says otherwise (sidecar/guard)
+	Local                      // any master will do: this node's, else the ring's next for the minion
+	ByJID                      // the node that published the job
+	ByMinion                   // the ring's owner of the minion id
+	ByJob                      // ByJID when it is part of a job that a node is known for, ByMinion otherwise
+	AllNodes                   // every master keeps what is written, the local one answers
+	AllNewest                  // as AllNodes, but only masters whose version has the command
+)
+
+// Command is what there is to know about one command.
+type Command struct {
+	Name  string
+	Class Class
+	Route Route
+	Since int // first major version that has it; zero: all supported ones
+	// Repeat says that sending it twice does no more than sending it once, so that a request which may or may not have
+	// been carried out can go to another master.
+	Repeat bool
+	Note   string // what it touches, or why the rule is what it is
+}
+
+// Commands lists every command of every supported version. Names, classes and versions are checked against installed
+// Salts by TestCommandsOfInstalledSalt.
+var Commands = []Command{
+	{"_auth", Clear, SignIn, 0, true, "channel/server.py intercepts it"},
+	{"ping", Clear, Local, 0, true, "echoes its load"},
+	{"publish", Clear, Admin, 0, false, "starts a job"},
+	{"runner", Clear, Admin, 0, false, "runs on the master"},
+	{"wheel", Clear, Admin, 0, false, "administers the master"},
+	{"mk_token", Clear, Admin, 0, false, "creates an eauth token"},
+	{"get_token", Clear, Admin, 0, true, "reads an eauth token"},
+
+	{"_return", AES, ByJID, 0, true, "job cache and salt/job/<jid>/ret/<id>; without a jid of a job (schedule, salt-call) by minion"},
+	{"_syndic_return", AES, ByJID, 0, true, "the same for a list of returns"},
+	{"pub_ret", AES, ByJID, 0, true, "reads the job cache and publish_auth of the master that ran minion_pub"},
+	{"minion_pub", AES, Local, 0, false, "the master that runs it becomes the publisher"},
+	{"minion_publish", AES, Local, 0, false, "as minion_pub, and waits for the returns"},
+	{"minion_runner", AES, Local, 0, false, "peer_run; may run long"},
+
+	{"_minion_event", AES, ByJob, 0, false, "fires on one bus only, for reactors act on it; progress of a job where its CLI listens"},
+	{"revoke_auth", AES, ByMinion, 0, true, "deletes the minion's key, which then travels through consensus"},
+
+	{"_mine", AES, AllNodes, 0, true, "mine_get reads the local cache"},
+	{"_mine_delete", AES, AllNodes, 0, true, "as _mine"},
+	{"_mine_flush", AES, AllNodes, 0, true, "as _mine"},
+	{"_mine_get", AES, Local, 0, true, "reads mine, keys and grains"},
+	{"_register_resources", AES, AllNewest, 3008, true, "resource index of the minion; older masters answer {}"},
+
+	{"_pillar", AES, Local, 0, true, "renders the pillar, stores the minion's grains"},
+	{"_master_opts", AES, Local, 0, true, ""},
+	{"_master_tops", AES, Local, 0, true, ""},
+	{"verify_minion", AES, Local, 0, true, "checks a token with the minion's key"},
+
+	{"_serve_file", AES, Local, 0, true, "file server; all nodes hold the same roots"},
+	{"_file_find", AES, Local, 0, true, "file server"},
+	{"_file_hash", AES, Local, 0, true, "file server"},
+	{"_file_hash_and_stat", AES, Local, 0, true, "file server"},
+	{"_file_list", AES, Local, 0, true, "file server"},
+	{"_file_list_emptydirs", AES, Local, 0, true, "file server"},
+	{"_dir_list", AES, Local, 0, true, "file server"},
+	{"_symlink_list", AES, Local, 0, true, "file server"},
+	{"_file_envs", AES, Local, 0, true, "file server"},
+	{"_file_recv", AES, ByMinion, 0, false, "appends chunk by chunk to one file, so all chunks go to one node"},
+}
+
+var byName = func() map[string]*Command {
+	m := make(map[string]*Command, len(Commands))
+	for i := range Commands {
+		m[Commands[i].Name] = &Commands[i]
+	}
+	return m
+}()
+
+// Lookup finds a command of a class.
+func Lookup(class Class, name string) (Command, bool) {
+	c := byName[name]
+	if c == nil || c.Class != class {
+		return Command{}, false
+	}
+	return *c, true
+}
+
+// Label is name as a metric label: names that no Salt has are all "unknown", for minions choose them.
+func Label(name string) string {
+	if c := byName[name]; c != nil {
+		return c.Name
+	}
+	return "unknown"
+}

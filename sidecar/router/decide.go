@@ -1,0 +1,177 @@
+package router
+
+import (
+	"slices"
+	"strings"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// Kind is what is to be done with a request.
+type Kind uint8
+
+// The kinds of a Decision.
+const (
+	Refuse  Kind = iota // nobody can take it now; no answer
+	ToLocal             // the local master; when it does not take it, Others in order
+	ToNode              // Node; when that cannot be reached, Others in order (this node may be among them)
+	ToAll               // the local master, whose answer counts, and a copy to each of Others
+	Answer              // Reply, sealed for the minion
+)
+
+var kindNames = [...]string{Refuse: "refuse", ToLocal: "local", ToNode: "node", ToAll: "all", Answer: "answer"}
+
+// String names the kind for logs and metrics.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "invalid"
+}
+
+// Decision says where a request goes.
+type Decision struct {
+	Kind    Kind
+	Node    node.ID   // ToNode
+	Others  []node.ID // never contains Node; ToLocal and ToAll: never this node
+	Reply   []byte    // Answer: msgpack
+	Repeat  bool      // see Command.Repeat: without it Others may be tried only when nothing was sent
+	Unknown bool      // no Salt has the command
+}
+
+// Job ids that are no jobs: a minion's schedule and salt-call return with "req", for a master to invent one.
+const noJob = "req"
+
+// emptyMap is what a stock master answers to a command it does not have (salt/master.py:MWorker._handle_aes).
+var emptyMap = []byte{0x80}
+
+// Decide says where the request of an authenticated minion goes. It covers the commands of class AES; those in clear
+// never leave the node.
+func Decide(p saltwire.Peek, v View) Decision {
+	c, known := Lookup(AES, p.Cmd)
+	if !known {
+		return Decision{Kind: Answer, Reply: emptyMap, Unknown: true}
+	}
+	var d Decision
+	switch c.Route {
+	case ByJID:
+		d = v.byJID(p)
+	case ByMinion:
+		d = v.toRanked(v.ranked(p.ID))
+	case ByJob:
+		d = v.byJob(p)
+	case AllNodes:
+		d = v.toAll(p.ID, 0)
+	case AllNewest:
+		d = v.toAll(p.ID, c.Since)
+	default:
+		d = v.local(p.ID)
+	}
+	d.Repeat = c.Repeat
+	return d
+}
+
+// local prefers this node's master; without it the ring's order for the minion keeps one minion on one node.
+func (v View) local(id string) Decision {
+	ranked := v.ranked(id)
+	if self, ok := v.node(v.Self); ok && self.Usable() {
+		return Decision{Kind: ToLocal, Others: without(ranked, v.Self)}
+	}
+	return v.toRanked(ranked)
+}
+
+// toRanked sends to the first of ranked.
+func (v View) toRanked(ranked []node.ID) Decision {
+	switch {
+	case len(ranked) == 0:
+		return Decision{Kind: Refuse}
+	case ranked[0] == v.Self:
+		return Decision{Kind: ToLocal, Others: ranked[1:]}
+	}
+	return Decision{Kind: ToNode, Node: ranked[0], Others: ranked[1:]}
+}
+
+// byJID sends a return to the publisher of its job.
+func (v View) byJID(p saltwire.Peek) Decision {
+	if p.Mixed {
+		// A syndic's bundle for jobs of several publishers cannot be taken apart without breaking its signature.
+		return v.toAll(p.ID, 0)
+	}
+	if n, ok := v.publisher(p); ok {
+		return v.toPublisher(n, p.JID)
+	}
+	if p.JID == "" || p.JID == noJob {
+		return v.toRanked(v.ranked(p.ID))
+	}
+	return v.toRanked(v.ranked(p.JID))
+}
+
+// toPublisher sends to a node that is alive, whether or not its master answers: it knows best how to keep a return for
+// it. All nodes agree on the others.
+func (v View) toPublisher(n Node, jid string) Decision {
+	others := without(v.ranked(jid), n.ID)
+	if n.ID == v.Self {
+		return Decision{Kind: ToLocal, Others: others}
+	}
+	return Decision{Kind: ToNode, Node: n.ID, Others: others}
+}
+
+// publisher finds the node that published the job of p, if it is alive.
+func (v View) publisher(p saltwire.Peek) (Node, bool) {
+	if p.MasterID != "" {
+		if n, ok := v.byMasterID(p.MasterID); ok {
+			return n, n.Alive
+		}
+	}
+	return v.jobNode(p.JID)
+}
+
+func (v View) jobNode(jid string) (Node, bool) {
+	if jid == "" || jid == noJob || v.Jobs == nil {
+		return Node{}, false
+	}
+	id, ok := v.Jobs.Lookup(jid)
+	if !ok {
+		return Node{}, false
+	}
+	n, ok := v.node(id)
+	return n, ok && n.Alive
+}
+
+// byJob sends an event that belongs to a job (state.event progress: salt/job/<jid>/prog/…, with the jid in the load) to
+// where its CLI listens, and any other to the owner of the minion.
+func (v View) byJob(p saltwire.Peek) Decision {
+	jid := p.JID
+	if jid == "" {
+		if rest, ok := strings.CutPrefix(p.Tag, "salt/job/"); ok {
+			jid, _, _ = strings.Cut(rest, "/")
+		}
+	}
+	if n, ok := v.jobNode(jid); ok && n.Usable() {
+		return v.toPublisher(n, jid)
+	}
+	return v.toRanked(v.ranked(p.ID))
+}
+
+// toAll writes on every alive node whose Salt has the command. When the local master is down another one answers.
+func (v View) toAll(id string, since int) Decision {
+	var others []node.ID
+	for _, n := range v.Nodes {
+		if n.ID != v.Self && n.Alive && n.Major >= since {
+			others = append(others, n.ID)
+		}
+	}
+	self, ok := v.node(v.Self)
+	if !ok || !self.Usable() {
+		return v.toRanked(v.ranked(id))
+	}
+	if len(others) == 0 && self.Major < since && self.Major != 0 {
+		return Decision{Kind: Answer, Reply: emptyMap}
+	}
+	return Decision{Kind: ToAll, Others: others}
+}
+
+func without(ids []node.ID, id node.ID) []node.ID {
+	return slices.DeleteFunc(ids, func(o node.ID) bool { return o == id })
+}

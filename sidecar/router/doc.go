@@ -1,0 +1,19 @@
+// Package router decides where a minion's request goes: to the local master, to another node, to all of them, or
+// nowhere because the answer is known.
+//
+// In: what was peeked from the load (saltwire.Peek) and a View of the nodes that may take requests. Out: a Decision.
+// Decide is pure; carrying the decision out, and failing over along Decision.Others, is the caller's business.
+//
+// Vocabulary:
+//
+//   - A command is one entry of the list a stock master exposes (salt/master.py:ClearFuncs.expose_methods and
+//     AESFuncs.expose_methods, plus _auth, which channel/server.py intercepts). Commands in commands.go is the one table
+//     of them; a test compares it with every installed Salt.
+//   - The publisher of a jid is the node whose master published the job: told by the master_id that minions echo, else
+//     by the Jobs table.
+//   - A node is usable when it is alive and its master answers.
+//
+// Promises: a return reaches the publisher while its node is alive, and otherwise the one node that all others name too
+// (the ring's owner of the jid); an event of a minion reaches one node only; nothing is decided on what a stranger says,
+// for the caller has authenticated the request before.
+package router

@@ -1,0 +1,70 @@
+package router
+
+import (
+	"container/list"
+	"sync"
+
+	"saltclusterd/gossip/node"
+)
+
+// DefaultJobs is how many jobs a Jobs remembers unless told otherwise; one takes about 250 bytes.
+const DefaultJobs = 65536
+
+// Jobs remembers which node published which job, the latest ones. Safe for concurrent use.
+type Jobs struct {
+	max int
+
+	mu    sync.Mutex
+	byJID map[string]*list.Element
+	order *list.List // of job, the latest first
+}
+
+type job struct {
+	jid  string
+	node node.ID
+}
+
+// NewJobs returns a table for max jobs; zero or below: DefaultJobs.
+func NewJobs(max int) *Jobs {
+	if max <= 0 {
+		max = DefaultJobs
+	}
+	return &Jobs{max: max, byJID: map[string]*list.Element{}, order: list.New()}
+}
+
+// Record notes the publisher of a job. The first one named stays: only one master publishes a jid.
+func (j *Jobs) Record(jid string, publisher node.ID) {
+	if jid == "" || jid == noJob {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e, ok := j.byJID[jid]; ok {
+		j.order.MoveToFront(e)
+		return
+	}
+	j.byJID[jid] = j.order.PushFront(job{jid, publisher})
+	if j.order.Len() > j.max {
+		oldest := j.order.Back()
+		delete(j.byJID, j.order.Remove(oldest).(job).jid)
+	}
+}
+
+// Lookup names the publisher of a job.
+func (j *Jobs) Lookup(jid string) (node.ID, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.byJID[jid]
+	if !ok {
+		return "", false
+	}
+	j.order.MoveToFront(e)
+	return e.Value.(job).node, true
+}
+
+// Len counts the jobs remembered.
+func (j *Jobs) Len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.order.Len()
+}

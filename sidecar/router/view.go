@@ -1,0 +1,61 @@
+package router
+
+import (
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/ring"
+)
+
+// Node is a member that has a Salt master (a witness is not in a View).
+type Node struct {
+	ID       node.ID
+	Weight   int
+	Draining bool
+	Alive    bool   // its saltclusterd can be reached
+	MasterUp bool   // and says that its master answers
+	Major    int    // major version of its Salt; zero: not known
+	MasterID string // what its master puts into publications; empty: the node's id
+}
+
+// Usable says whether requests can be carried out there.
+func (n Node) Usable() bool { return n.Alive && n.MasterUp }
+
+// JobTable knows who published a job (Jobs).
+type JobTable interface {
+	Lookup(jid string) (node.ID, bool)
+}
+
+// View is what Decide looks at. It is read only, so one View can serve many requests.
+type View struct {
+	Self  node.ID
+	Nodes []Node   // this node included
+	Jobs  JobTable // may be nil
+}
+
+func (v View) node(id node.ID) (Node, bool) {
+	for _, n := range v.Nodes {
+		if n.ID == id {
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+func (v View) byMasterID(id string) (Node, bool) {
+	for _, n := range v.Nodes {
+		if n.MasterID == id || n.MasterID == "" && string(n.ID) == id {
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+// ranked lists the usable nodes in the order in which they are responsible for key.
+func (v View) ranked(key string) []node.ID {
+	candidates := make([]ring.Node, 0, len(v.Nodes))
+	for _, n := range v.Nodes {
+		if n.Usable() {
+			candidates = append(candidates, ring.Node{ID: n.ID, Weight: n.Weight, Draining: n.Draining})
+		}
+	}
+	return ring.Ranked(key, candidates)
+}
