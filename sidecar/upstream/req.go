@@ -2,71 +2,171 @@ package upstream
 
 import (
 	"context"
-	"log/slog"
-	"net"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"sync"
+	"sync/atomic"
 )
 
-// ReqConfig configures a ReqClient. Zero values take the defaults named.
-type ReqConfig struct {
-	Addr             string        // host:port of the master's ret_port
-	MaxConns         int           // connections at most (64)
-	MaxQueue         int           // calls waiting for a connection at most (4096)
-	MaxRequest       int64         // bytes of a request body (256 MiB)
-	MaxReply         int64         // bytes of a reply body (256 MiB)
-	Timeout          time.Duration // a call without a nearer deadline ends after it (60 s)
-	DialTimeout      time.Duration // TCP connect and ZMTP handshake together (5 s)
-	DrainTimeout     time.Duration // how long a given-up request's connection waits for the stale reply (2 s)
-	IdleTimeout      time.Duration // a connection above MinIdle idle for so long is closed (60 s)
-	MinIdle          int           // connections kept however long they idle (1)
-	BackoffMin       time.Duration // pause after the first failed connect (50 ms), doubled up to
-	BackoffMax       time.Duration // this one (1 s)
-	Heartbeat        time.Duration // interval of our own PINGs (10 s)
-	HeartbeatTimeout time.Duration // silence after which a connection counts as lost (30 s)
-	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
-	OnUp             func() // like ReqClient.OnUp, set before Open
-	Logger           *slog.Logger
-	Registerer       prometheus.Registerer
-}
+// state is what the client knows of the master.
+type state uint8
+
+const (
+	connecting state = iota // nothing known yet, or since the last loss: calls wait
+	up                      // a handshake succeeded since the last loss
+	down                    // connecting failed: calls fail at once
+)
 
 // ReqClient sends requests to one master over a bounded pool of connections. Safe for concurrent use.
 type ReqClient struct {
-	cfg ReqConfig
+	cfg     ReqConfig
+	metrics *reqMetrics
+	calls   sync.Pool
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	wake   chan struct{} // tells the keeper to look at the pool
+	risen  chan struct{} // tells the notifier that the master (re)appeared
+	isUp   atomic.Bool
+
+	mu      sync.Mutex
+	closed  bool
+	state   state
+	epoch   uint64             // grows with each loss; connections of former epochs take no new calls
+	fresh   int                // connections of the current epoch
+	conns   map[*conn]struct{} // all
+	idle    []*conn            // of the current epoch, the last used at the end
+	dialing int
+	queue   callQueue
+	onUp    []func()
 }
 
 // ReqStats is a snapshot for status output.
 type ReqStats struct {
-	Up                         bool
-	Conns, Idle, Busy, Waiting int
-	Sent, Failed, Reconnects   uint64
+	Up                              bool
+	Conns, Idle, Waiting            int
+	Replies, Failures, Connects     uint64
+	MaxConns, MaxQueue, ConnsOfLate int // ConnsOfLate: connections opened since the last loss
 }
 
 // NewReqClient returns a client that is not connected yet.
-func NewReqClient(cfg ReqConfig) *ReqClient { return &ReqClient{cfg: cfg} }
+func NewReqClient(cfg ReqConfig) *ReqClient {
+	c := &ReqClient{
+		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{},
+		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
+	}
+	c.calls.New = func() any { return c.newCall() }
+	if cfg.OnUp != nil {
+		c.onUp = append(c.onUp, cfg.OnUp)
+	}
+	return c
+}
 
-// Open starts connecting and returns at once; a master that is down is not an error.
-func (c *ReqClient) Open(ctx context.Context) error { return nil }
+// Open starts connecting and returns at once; a master that is down is not an error. ctx does not end the client.
+func (c *ReqClient) Open(ctx context.Context) error {
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.wg.Go(c.keep)
+	c.wg.Go(c.notify)
+	return nil
+}
 
 // Close fails what is outstanding with ErrClosed and waits for the client's goroutines.
-func (c *ReqClient) Close() error { return nil }
-
-// Do sends body and waits for the reply body, which the caller owns. body may be reused after Do returned nil error
-// or a Retryable one.
-func (c *ReqClient) Do(ctx context.Context, body []byte) ([]byte, error) { return nil, ErrDown }
+func (c *ReqClient) Close() error {
+	c.mu.Lock()
+	if c.closed || c.cancel == nil {
+		c.closed = true
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.cancel()
+	for cn := range c.conns {
+		cn.close()
+	}
+	waiting := c.queue.takeAll()
+	c.mu.Unlock()
+	failAll(waiting, errQueuedClosed)
+	c.wg.Wait() // the readers fail what was in flight
+	return nil
+}
 
 // Go is Do without waiting: done is called exactly once, from a goroutine of the client or before Go returns, and
-// must not block. body must stay unchanged until then.
+// must not block. body must stay unchanged until then, and for good after an error that is not Retryable.
 func (c *ReqClient) Go(ctx context.Context, body []byte, done func([]byte, error)) {
-	done(nil, ErrDown)
+	ca := &call{c: c, body: body, done: done}
+	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set
+	ca.start(c.cfg.Timeout)
+	if ctx.Done() != nil {
+		ca.unwatch = context.AfterFunc(ctx, func() { c.abandon(ca, context.Cause(ctx)) })
+	}
+	c.mu.Unlock()
+	c.submit(ca)
+}
+
+// Do sends body and waits for the reply body, which the caller owns. The body's rule is that of Go.
+func (c *ReqClient) Do(ctx context.Context, body []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, unsent(err)
+	}
+	ca := c.calls.Get().(*call)
+	ca.body = body
+	ca.start(c.cfg.Timeout)
+	c.submit(ca)
+	select {
+	case <-ca.ready:
+	case <-ctx.Done():
+		c.abandon(ca, context.Cause(ctx))
+		<-ca.ready
+	}
+	reply, err := ca.reply, ca.err
+	ca.recycle()
+	return reply, err
 }
 
 // Up reports whether the master currently answers on the ZMTP level.
-func (c *ReqClient) Up() bool { return false }
+func (c *ReqClient) Up() bool { return c.isUp.Load() }
 
-// OnUp registers f to be called, one call at a time, each time the master (re)appeared.
-func (c *ReqClient) OnUp(f func()) {}
+// OnUp registers f to be called, one call at a time, each time the master (re)appeared; when it is up already, soon.
+func (c *ReqClient) OnUp(f func()) {
+	c.mu.Lock()
+	c.onUp = append(c.onUp, f)
+	c.mu.Unlock()
+	if c.Up() {
+		signal(c.risen)
+	}
+}
 
 // Stats returns the client's current numbers.
-func (c *ReqClient) Stats() ReqStats { return ReqStats{} }
+func (c *ReqClient) Stats() ReqStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ReqStats{
+		Up: c.state == up, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len, ConnsOfLate: c.fresh,
+		MaxConns: c.cfg.MaxConns, MaxQueue: c.cfg.MaxQueue, Replies: c.metrics.replies.Load(),
+		Failures: c.metrics.failures.Load(), Connects: c.metrics.connects.Load(),
+	}
+}
+
+// notify runs the OnUp callbacks, which may take their time.
+func (c *ReqClient) notify() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.risen:
+		}
+		c.mu.Lock()
+		callbacks := c.onUp[:len(c.onUp):len(c.onUp)]
+		c.mu.Unlock()
+		for _, f := range callbacks {
+			f()
+		}
+	}
+}
+
+// signal wakes the receiver of a one-slot channel.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

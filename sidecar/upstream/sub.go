@@ -1,12 +1,19 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/sidecar/zmtp"
 )
 
 // SubConfig configures a SubClient. Zero values take the defaults named.
@@ -19,24 +26,132 @@ type SubConfig struct {
 	DialTimeout      time.Duration        // TCP connect and ZMTP handshake together (5 s)
 	BackoffMin       time.Duration        // 20 ms, doubled up to
 	BackoffMax       time.Duration        // 1 s
-	Heartbeat        time.Duration        // 10 s
-	HeartbeatTimeout time.Duration        // 30 s
+	Heartbeat        time.Duration        // silence after which the master is asked by PING (10 s)
+	HeartbeatTimeout time.Duration        // and the silence after that which means it is lost (20 s)
 	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
 	Logger           *slog.Logger
 	Registerer       prometheus.Registerer
 }
 
+func (c SubConfig) withDefaults() SubConfig {
+	c.MaxMessage = cmp.Or(c.MaxMessage, 256<<20)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 20*time.Millisecond)
+	c.BackoffMax = max(cmp.Or(c.BackoffMax, time.Second), c.BackoffMin)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 20*time.Second)
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnConnect == nil {
+		c.OnConnect = func() {}
+	}
+	if c.OnDisconnect == nil {
+		c.OnDisconnect = func(error) {}
+	}
+	return c
+}
+
 // SubClient keeps one unfiltered subscription to a master's PUB socket alive.
-type SubClient struct{ cfg SubConfig }
+type SubClient struct {
+	cfg     SubConfig
+	metrics *subMetrics
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	isUp    atomic.Bool
+}
 
 // NewSubClient returns a client that is not connected yet.
-func NewSubClient(cfg SubConfig) *SubClient { return &SubClient{cfg: cfg} }
+func NewSubClient(cfg SubConfig) *SubClient {
+	return &SubClient{cfg: cfg.withDefaults(), metrics: newSubMetrics(cfg.Registerer)}
+}
 
-// Open starts connecting and returns at once.
-func (c *SubClient) Open(ctx context.Context) error { return nil }
+// Open starts connecting and returns at once; a master that is down is not an error. ctx does not end the client.
+func (c *SubClient) Open(ctx context.Context) error {
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.wg.Go(c.run)
+	return nil
+}
 
 // Close ends the subscription and waits for the last OnMessage.
-func (c *SubClient) Close() error { return nil }
+func (c *SubClient) Close() error {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.wg.Wait()
+	return nil
+}
 
 // Up reports whether the subscription is established.
-func (c *SubClient) Up() bool { return false }
+func (c *SubClient) Up() bool { return c.isUp.Load() }
+
+func (c *SubClient) run() {
+	pause := c.cfg.BackoffMin
+	for c.ctx.Err() == nil {
+		z, err := c.subscribe()
+		if err == nil {
+			pause = c.cfg.BackoffMin
+			err = c.receive(z)
+			if c.ctx.Err() == nil {
+				c.cfg.Logger.Warn("subscription to the salt-master lost", "remote", c.cfg.Addr, "err", err)
+			}
+			continue
+		}
+		c.cfg.Logger.Debug("no subscription to the salt-master", "remote", c.cfg.Addr, "err", err)
+		select {
+		case <-c.ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2+1)):
+		}
+		pause = min(2*pause, c.cfg.BackoffMax)
+	}
+}
+
+func (c *SubClient) subscribe() (*zmtp.Client, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
+	defer cancel()
+	raw, err := c.cfg.Dial(ctx, "tcp", c.cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to the salt-master: %w", err)
+	}
+	z, err := zmtp.NewClient(ctx, raw, zmtp.ClientOptions{
+		SocketType: "SUB", HandshakeTimeout: c.cfg.DialTimeout,
+		Limits:    zmtp.Limits{MaxFrame: c.cfg.MaxMessage, MaxMessage: c.cfg.MaxMessage},
+		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
+	}
+	if err := z.Subscribe(nil); err != nil {
+		_ = z.Close()
+		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
+	}
+	return z, nil
+}
+
+// receive hands on messages until the connection ends, and returns why it did.
+func (c *SubClient) receive(z *zmtp.Client) (err error) {
+	stop := context.AfterFunc(c.ctx, func() { _ = z.Close() })
+	defer stop()
+	defer z.Close()
+	c.isUp.Store(true)
+	c.metrics.up.Set(1)
+	c.metrics.connects.Inc()
+	defer func() {
+		c.isUp.Store(false)
+		c.metrics.up.Set(0)
+		c.cfg.OnDisconnect(err)
+	}()
+	c.cfg.OnConnect()
+	for {
+		parts, err := z.ReadMessage()
+		if err != nil {
+			return err
+		}
+		c.metrics.messages.Inc()
+		c.cfg.OnMessage(parts)
+	}
+}

@@ -1,0 +1,122 @@
+package upstream
+
+import "time"
+
+// stage is how far a call has come. It is guarded by ReqClient.mu.
+type stage uint8
+
+const (
+	fresh    stage = iota
+	queued         // in the client's queue
+	inFlight       // conn holds it
+	over           // its end has been, or is being, told
+)
+
+// call is one Do or Go. Calls of Do are recycled, with their timer and channel.
+type call struct {
+	c       *ReqClient
+	body    []byte
+	begun   time.Time
+	timer   *time.Timer
+	unwatch func() bool // stops watching the caller's context
+
+	done  func([]byte, error) // of Go
+	ready chan struct{}       // of Do
+	reply []byte
+	err   error
+
+	stage      stage
+	conn       *conn
+	prev, next *call
+}
+
+func (c *ReqClient) newCall() *call { return &call{c: c, ready: make(chan struct{}, 1)} }
+
+func (ca *call) start(timeout time.Duration) {
+	ca.begun = time.Now()
+	if ca.timer == nil {
+		ca.timer = time.AfterFunc(timeout, func() { ca.c.abandon(ca, ErrTimeout) })
+	} else {
+		ca.timer.Reset(timeout)
+	}
+}
+
+// finish tells the end. Only who moved the call to stage over may call it, without holding the lock.
+func (ca *call) finish(reply []byte, err error) {
+	ca.c.metrics.end(ca.begun, err)
+	if ca.unwatch != nil {
+		ca.unwatch()
+	}
+	if ca.done != nil {
+		ca.timer.Stop()
+		ca.done(reply, err)
+		return
+	}
+	ca.reply, ca.err = reply, err
+	ca.ready <- struct{}{}
+}
+
+// recycle puts a call of Do back, unless its timer is just firing and might end the next one.
+func (ca *call) recycle() {
+	if !ca.timer.Stop() {
+		return
+	}
+	ca.body, ca.reply, ca.err, ca.stage, ca.conn = nil, nil, nil, fresh, nil
+	ca.c.calls.Put(ca)
+}
+
+func failAll(list []*call, err error) {
+	for _, ca := range list {
+		ca.finish(nil, err)
+	}
+}
+
+// callQueue is a FIFO from whose middle a given-up call can be taken.
+type callQueue struct {
+	first, last *call
+	len         int
+}
+
+func (q *callQueue) push(ca *call) {
+	ca.stage, ca.prev, ca.next = queued, q.last, nil
+	if q.last != nil {
+		q.last.next = ca
+	} else {
+		q.first = ca
+	}
+	q.last = ca
+	q.len++
+}
+
+func (q *callQueue) pop() *call {
+	ca := q.first
+	if ca != nil {
+		q.remove(ca)
+	}
+	return ca
+}
+
+func (q *callQueue) remove(ca *call) {
+	if ca.prev != nil {
+		ca.prev.next = ca.next
+	} else {
+		q.first = ca.next
+	}
+	if ca.next != nil {
+		ca.next.prev = ca.prev
+	} else {
+		q.last = ca.prev
+	}
+	ca.prev, ca.next = nil, nil
+	q.len--
+}
+
+// takeAll empties the queue; the calls are over.
+func (q *callQueue) takeAll() []*call {
+	all := make([]*call, 0, q.len)
+	for ca := q.pop(); ca != nil; ca = q.pop() {
+		ca.stage = over
+		all = append(all, ca)
+	}
+	return all
+}

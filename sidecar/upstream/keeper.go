@@ -1,0 +1,155 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// maxDialing bounds the connects under way at once: a master that accepts slowly is not helped by sixty of them.
+const maxDialing = 8
+
+// keep holds MinIdle connections open, however often they are lost, and closes those that idle for long.
+func (c *ReqClient) keep() {
+	tick := time.NewTicker(max(c.cfg.IdleTimeout/4, 10*time.Millisecond))
+	defer tick.Stop()
+	pause := c.cfg.BackoffMin
+	for {
+		if c.claim() {
+			if c.connect() == nil {
+				pause = c.cfg.BackoffMin
+				continue
+			}
+			if !c.sleep(pause/2 + rand.N(pause/2+1)) {
+				return
+			}
+			pause = min(2*pause, c.cfg.BackoffMax)
+			continue
+		}
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.wake:
+		case <-tick.C:
+			c.trim()
+		}
+	}
+}
+
+// claim reserves the place of one connection if the pool is short of what it keeps.
+func (c *ReqClient) claim() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.fresh+c.dialing >= c.cfg.MinIdle || len(c.conns)+c.dialing >= c.cfg.MaxConns {
+		return false
+	}
+	c.dialing++
+	return true
+}
+
+// grow starts connects for the waiting calls while the master is known to answer; the keeper does it when not.
+func (c *ReqClient) grow() {
+	for c.state == up && !c.closed && c.dialing < min(c.queue.len, maxDialing) && len(c.conns)+c.dialing < c.cfg.MaxConns {
+		c.dialing++
+		c.wg.Go(func() { _ = c.connect() })
+	}
+}
+
+// connect opens the connection a place was reserved for and starts its reader.
+func (c *ReqClient) connect() error {
+	c.mu.Lock()
+	epoch := c.epoch
+	c.mu.Unlock()
+	z, err := c.dial()
+	if err != nil {
+		c.unreachable(err)
+		return err
+	}
+	cn := &conn{c: c, z: z, epoch: epoch}
+	c.metrics.connected()
+	next := c.join(cn)
+	c.wg.Go(cn.read)
+	next.send()
+	return nil
+}
+
+func (c *ReqClient) dial() (*zmtp.Client, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
+	defer cancel()
+	raw, err := c.cfg.Dial(ctx, "tcp", c.cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the salt-master: %w", err)
+	}
+	z, err := zmtp.NewClient(ctx, raw, c.cfg.clientOptions())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the salt-master at %s: %w", c.cfg.Addr, err)
+	}
+	return z, nil
+}
+
+// join takes a new connection into the pool. One whose epoch passed while it was made is let go again.
+func (c *ReqClient) join(cn *conn) (next job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialing--
+	c.conns[cn] = struct{}{}
+	c.metrics.conns.Set(float64(len(c.conns)))
+	if c.closed || cn.epoch != c.epoch {
+		cn.close()
+		signal(c.wake)
+		return job{}
+	}
+	c.fresh++
+	if c.state != up {
+		c.setState(up)
+		signal(c.risen)
+		c.cfg.Logger.Info("salt-master answers", "remote", c.cfg.Addr)
+	}
+	next = c.release(cn)
+	c.grow()
+	return next
+}
+
+// unreachable takes a failed connect. Without any good connection the master counts as down, and nobody waits for it.
+func (c *ReqClient) unreachable(err error) {
+	c.mu.Lock()
+	c.dialing--
+	var waiting []*call
+	news := c.state != down && c.fresh == 0 && !c.closed
+	if news {
+		c.setState(down)
+		waiting = c.queue.takeAll()
+		c.metrics.queue.Set(0)
+	}
+	c.mu.Unlock()
+	if news {
+		c.cfg.Logger.Warn("salt-master is down", "remote", c.cfg.Addr, "err", err)
+	}
+	failAll(waiting, ErrDown)
+	signal(c.wake)
+}
+
+// trim closes what has idled for long, the oldest first.
+func (c *ReqClient) trim() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.idle) > 0 && c.fresh > c.cfg.MinIdle && time.Since(c.idle[0].idleSince) > c.cfg.IdleTimeout {
+		cn := c.idle[0]
+		cn.close()
+		c.remove(cn)
+	}
+}
+
+func (c *ReqClient) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

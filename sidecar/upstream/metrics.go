@@ -1,0 +1,101 @@
+package upstream
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type reqMetrics struct {
+	replies, failures, connects atomic.Uint64 // for Stats
+
+	up, queue, conns                     prometheus.Gauge
+	dials                                prometheus.Counter
+	seconds                              prometheus.Histogram
+	ok, busy, down, timeout, lost, other prometheus.Counter
+}
+
+func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
+	f := promauto.With(reg)
+	result := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "saltcluster_upstream_requests_total", Help: "Requests to the local salt-master by result.",
+	}, []string{"result"})
+	return &reqMetrics{
+		up: f.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_upstream_up", Help: "Whether the local salt-master answers (1) or not (0).",
+		}),
+		queue: f.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_upstream_queue_requests", Help: "Requests waiting for a connection to the local salt-master.",
+		}),
+		conns: f.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_upstream_connections", Help: "Open request connections to the local salt-master.",
+		}),
+		dials: f.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_upstream_connects_total", Help: "Request connections opened to the local salt-master.",
+		}),
+		seconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "saltcluster_upstream_request_seconds", Help: "Time from the call to the salt-master's reply.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
+		}),
+		ok: result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
+		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"), other: result.WithLabelValues("other"),
+	}
+}
+
+func (m *reqMetrics) end(begun time.Time, err error) {
+	if err == nil {
+		m.replies.Add(1)
+		m.ok.Inc()
+		m.seconds.Observe(time.Since(begun).Seconds())
+		return
+	}
+	m.failures.Add(1)
+	switch {
+	case errors.Is(err, ErrBusy):
+		m.busy.Inc()
+	case errors.Is(err, ErrDown):
+		m.down.Inc()
+	case errors.Is(err, ErrTimeout):
+		m.timeout.Inc()
+	case errors.Is(err, ErrLost):
+		m.lost.Inc()
+	default:
+		m.other.Inc()
+	}
+}
+
+func (m *reqMetrics) connected() {
+	m.connects.Add(1)
+	m.dials.Inc()
+}
+
+func (m *reqMetrics) setUp(isUp bool) {
+	if isUp {
+		m.up.Set(1)
+	} else {
+		m.up.Set(0)
+	}
+}
+
+type subMetrics struct {
+	up                 prometheus.Gauge
+	messages, connects prometheus.Counter
+}
+
+func newSubMetrics(reg prometheus.Registerer) *subMetrics {
+	f := promauto.With(reg)
+	return &subMetrics{
+		up: f.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_upstream_sub_up", Help: "Whether the local salt-master's publications are subscribed to.",
+		}),
+		messages: f.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_upstream_publications_total", Help: "Publications received from the local salt-master.",
+		}),
+		connects: f.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_upstream_sub_connects_total", Help: "Subscriptions opened to the local salt-master.",
+		}),
+	}
+}

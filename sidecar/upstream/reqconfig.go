@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// ReqConfig configures a ReqClient. Zero values take the defaults named.
+type ReqConfig struct {
+	Addr             string        // host:port of the master's ret_port
+	MaxConns         int           // connections at most (64)
+	MaxQueue         int           // calls waiting for a connection at most (4096)
+	MaxRequest       int64         // bytes of a request body (256 MiB)
+	MaxReply         int64         // bytes of a reply body (256 MiB)
+	Timeout          time.Duration // a call without a nearer deadline ends after it (60 s)
+	DialTimeout      time.Duration // TCP connect and ZMTP handshake together (5 s)
+	DrainTimeout     time.Duration // how long a given-up request's connection waits for the stale reply (2 s)
+	IdleTimeout      time.Duration // connections above MinIdle that idle for so long are closed (60 s)
+	MinIdle          int           // connections kept however long they idle (1)
+	BackoffMin       time.Duration // pause after the first failed connect (50 ms), doubled up to
+	BackoffMax       time.Duration // this one (1 s)
+	Heartbeat        time.Duration // silence after which the master is asked by PING (10 s)
+	HeartbeatTimeout time.Duration // and the silence after that which means it is lost (20 s)
+	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
+	OnUp             func() // like ReqClient.OnUp, set before Open
+	Logger           *slog.Logger
+	Registerer       prometheus.Registerer
+}
+
+func (c ReqConfig) withDefaults() ReqConfig {
+	c.MaxConns = cmp.Or(c.MaxConns, 64)
+	c.MaxQueue = cmp.Or(c.MaxQueue, 4096)
+	c.MaxRequest = cmp.Or(c.MaxRequest, 256<<20)
+	c.MaxReply = cmp.Or(c.MaxReply, 256<<20)
+	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 2*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 60*time.Second)
+	c.MinIdle = min(cmp.Or(c.MinIdle, 1), c.MaxConns)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 50*time.Millisecond)
+	c.BackoffMax = max(cmp.Or(c.BackoffMax, time.Second), c.BackoffMin)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 20*time.Second)
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c ReqConfig) clientOptions() zmtp.ClientOptions {
+	return zmtp.ClientOptions{
+		SocketType: "REQ", HandshakeTimeout: c.DialTimeout,
+		Limits:    zmtp.Limits{MaxFrame: c.MaxReply, MaxMessage: c.MaxReply, MaxParts: 4},
+		Heartbeat: c.Heartbeat, HeartbeatTimeout: c.HeartbeatTimeout,
+	}
+}

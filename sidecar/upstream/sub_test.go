@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestSubReceivesInOrderAndReconnects(t *testing.T) {
+	publish := func(c *fakeConn, _ []byte) {
+		for i := range 100 {
+			_ = c.WriteMessage([]byte(fmt.Sprintf("%d-%d", c.n, i)))
+		}
+		if c.n == 1 {
+			c.Close()
+		}
+	}
+	f := startFakeType(t, "PUB", "127.0.0.1:0", publish)
+	got := make(chan string, 300)
+	var connects, losses atomic.Int32
+	c := NewSubClient(SubConfig{
+		Addr:         f.addr(),
+		OnMessage:    func(parts [][]byte) { got <- string(parts[0]) },
+		OnConnect:    func() { connects.Add(1) },
+		OnDisconnect: func(error) { losses.Add(1) },
+	})
+	if err := c.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		for i := range 100 {
+			want := fmt.Sprintf("%d-%d", n+1, i)
+			select {
+			case m := <-got:
+				if m != want {
+					t.Fatalf("got %s, want %s", m, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s did not come", want)
+			}
+		}
+	}
+	if !c.Up() {
+		t.Error("not up while connected")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if connects.Load() != 2 || losses.Load() != 2 || c.Up() {
+		t.Errorf("%d connects, %d losses, up %v", connects.Load(), losses.Load(), c.Up())
+	}
+}
+
+func TestSubCloseWhileDown(t *testing.T) {
+	f := startFake(t, "127.0.0.1:0", echo)
+	addr := f.addr()
+	f.stop()
+	c := NewSubClient(SubConfig{Addr: addr, BackoffMin: time.Hour})
+	if err := c.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
