@@ -35,6 +35,7 @@ type Decision struct {
 	Kind    Kind
 	Node    node.ID   // ToNode
 	Others  []node.ID // never contains Node; ToLocal and ToAll: never this node
+	Copies  []node.ID // ToNode: nodes that get a copy, whose answers do not count
 	Reply   []byte    // Answer: msgpack
 	Repeat  bool      // see Command.Repeat: without it Others may be tried only when nothing was sent
 	Unknown bool      // no Salt has the command
@@ -154,22 +155,25 @@ func (v View) byJob(p saltwire.Peek) Decision {
 	return v.toRanked(v.ranked(p.ID))
 }
 
-// toAll writes on every alive node whose Salt has the command. When the local master is down another one answers.
+// toAll writes on every alive node whose Salt has the command. When the local master cannot answer, another one does.
 func (v View) toAll(id string, since int) Decision {
-	var others []node.ID
+	var all []node.ID
 	for _, n := range v.Nodes {
-		if n.ID != v.Self && n.Alive && n.Major >= since {
-			others = append(others, n.ID)
+		if n.Alive && n.Major >= since {
+			all = append(all, n.ID)
 		}
 	}
 	self, ok := v.node(v.Self)
-	if !ok || !self.Usable() {
-		return v.toRanked(v.ranked(id))
-	}
-	if len(others) == 0 && self.Major < since && self.Major != 0 {
+	others := without(slices.Clone(all), v.Self)
+	switch {
+	case ok && self.Usable() && self.Major < since && len(others) == 0:
 		return Decision{Kind: Answer, Reply: emptyMap}
+	case ok && self.Usable():
+		return Decision{Kind: ToAll, Others: others}
 	}
-	return Decision{Kind: ToAll, Others: others}
+	d := v.toRanked(slices.DeleteFunc(v.ranked(id), func(n node.ID) bool { return !slices.Contains(all, n) }))
+	d.Copies, d.Others = without(others, d.Node), nil
+	return d
 }
 
 func without(ids []node.ID, id node.ID) []node.ID {
