@@ -39,8 +39,9 @@ func (g *Guard) report(reason Reason, id, cmd string, remote netip.AddrPort) {
 type limiter struct {
 	now func() time.Time
 
-	mu sync.Mutex
-	m  map[sender]*allowance
+	mu    sync.Mutex
+	m     map[sender]*allowance
+	swept time.Time
 }
 
 type sender struct {
@@ -74,7 +75,7 @@ func (l *limiter) find(s sender, now time.Time) *allowance {
 	if a, ok := l.m[s]; ok {
 		return a
 	}
-	if len(l.m) >= logSenders {
+	if len(l.m) >= logSenders && now.Sub(l.swept) >= time.Second {
 		l.sweep(now)
 	}
 	if len(l.m) >= logSenders {
@@ -89,6 +90,7 @@ func (l *limiter) find(s sender, now time.Time) *allowance {
 }
 
 func (l *limiter) sweep(now time.Time) {
+	l.swept = now
 	for s, a := range l.m {
 		if now.After(a.next) {
 			delete(l.m, s)

@@ -1,0 +1,30 @@
+// Package keydir keeps the minion keys of consensus and the key files of the local stock master the same, in both
+// directions.
+//
+// A stock master, salt-key and the wheel know nothing of a cluster: they move files between pki_dir/minions,
+// minions_pre, minions_rejected and minions_denied. What they do there becomes a proposal to consensus; what consensus
+// decides becomes files. The package owns those four directories' entries of valid minion ids, one marker file beside
+// them, its base in the state directory, and copies of what it had to overwrite.
+//
+// Vocabulary:
+//
+//   - disk: what lies in the directories now, as the last look found it.
+//   - base: what disk and consensus last agreed on, per id, with the revision in consensus. It is kept in a file, so that
+//     after any pause an edit made here (disk differs from base) and a change made elsewhere (consensus differs from base)
+//     can be told apart.
+//   - edit: disk differs from base. It is believed only when two looks some time apart find the same, for stock Salt
+//     moves, empties and fills files step by step.
+//   - stale disk: a directory that is not the one the base describes (no base, restored from a backup, emptied, replaced).
+//     Nothing found there counts as an edit.
+//   - aside: the directory of copies of key files that consensus overruled.
+//
+// The rules, per id (decide.go): disk and consensus both as in base: nothing. Only disk changed: propose it, on the
+// condition that consensus still is at base's revision. Only consensus changed: write it. Both: the same change, adopt
+// it; different ones, consensus wins, the file is put aside, and a new public key that lost is recorded as denied, as a
+// stock master would. On a stale disk consensus always wins, and what it never heard of is proposed as pending, unless
+// this node founds the cluster.
+//
+// Promises: a deleted key never comes back by a node that was down, restored or partitioned; an edit reaches consensus
+// within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken
+// for empty ones; the package's own writes are no edits; a file appears whole or not at all.
+package keydir

@@ -1,0 +1,140 @@
+package keydir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+)
+
+// ErrClosed is returned by what waits when the Dir is closed.
+var ErrClosed = errors.New("keydir: closed")
+
+// KeyLog is consensus as this package needs it.
+type KeyLog interface {
+	// Propose returns one result per command, or an error when it is not known what became of them.
+	Propose(ctx context.Context, cmds []state.Command) ([]state.Result, error)
+	View() state.View
+	// Watch returns a channel that gets a value after changes of the view, several changes at once perhaps.
+	Watch(ctx context.Context) <-chan struct{}
+}
+
+// Config is what a Dir needs. Registerer may be nil.
+type Config struct {
+	PKIDir   string  // pki_dir of the stock master
+	StateDir string  // for the base and the copies put aside; not on a shared file system
+	Node     node.ID // for the audit of proposals
+	// Founder says that this node has bootstrapped the cluster: at the first contact of a base-less node with an empty
+	// consensus, its keys are taken as they are. It may stay set for ever.
+	Founder bool
+	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
+	Mode    uint32
+	Log     KeyLog
+	Logger  *slog.Logger
+	Timing  Timing // zero fields: defaults
+	Metrics prometheus.Registerer
+}
+
+// Timing are the package's patience and pace.
+type Timing struct {
+	Debounce time.Duration // from the first hint to a look; 25 ms
+	Settle   time.Duration // an edit must look the same for so long; 60 ms
+	Deletion time.Duration // so long for a file that is gone, for 3008 deletes before it writes; 120 ms
+	Oddity   time.Duration // so long for an id in several directories, and for what is no key; 2 s
+	Rescan   time.Duration // looks without a hint; 30 s
+	Retry    time.Duration // after a proposal that failed; 1 s
+	Propose  time.Duration // patience with one proposal; 10 s
+}
+
+func (t Timing) withDefaults() Timing {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&t.Debounce, 25*time.Millisecond)
+	set(&t.Settle, 60*time.Millisecond)
+	set(&t.Deletion, 120*time.Millisecond)
+	set(&t.Oddity, 2*time.Second)
+	set(&t.Rescan, 30*time.Second)
+	set(&t.Retry, time.Second)
+	set(&t.Propose, 10*time.Second)
+	return t
+}
+
+// Dir mirrors the keys. Create it with New.
+type Dir struct {
+	cfg     Config
+	metrics *metrics
+	synced  progress
+
+	cancel context.CancelCauseFunc
+	g      *errgroup.Group
+	ctx    context.Context
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Dir, error) {
+	switch {
+	case cfg.PKIDir == "" || cfg.StateDir == "":
+		return nil, errors.New("keydir: pki_dir and state directory must be set")
+	case cfg.Log == nil:
+		return nil, errors.New("keydir: no consensus to talk to")
+	}
+	if cfg.Mode == 0 {
+		cfg.Mode = 0o644
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	cfg.Timing = cfg.Timing.withDefaults()
+	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Metrics)}, nil
+}
+
+// Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.
+func (d *Dir) Open(ctx context.Context) error {
+	l, err := d.newLoop()
+	if err != nil {
+		return fmt.Errorf("open keydir: %w", err)
+	}
+	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	d.g, d.ctx = errgroup.WithContext(run)
+	d.g.Go(func() error { return l.run(d.ctx) })
+	d.g.Go(func() error { return l.proposer.run(d.ctx) })
+	return nil
+}
+
+// Done is closed when the Dir has stopped.
+func (d *Dir) Done() <-chan struct{} { return d.ctx.Done() }
+
+// Close stops mirroring, saves the base and waits.
+func (d *Dir) Close() error {
+	if d.cancel == nil {
+		return nil
+	}
+	d.cancel(ErrClosed)
+	err := d.g.Wait()
+	d.synced.close()
+	if errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Synced says whether what consensus decided about the keys up to rev is on disk.
+func (d *Dir) Synced(rev uint64) bool { return d.synced.reached(rev) }
+
+// Rev is the revision of consensus that is on disk.
+func (d *Dir) Rev() uint64 { return d.synced.get() }
+
+// WaitSynced waits until what consensus decided about the keys up to rev is on disk. It returns ctx's error, or
+// ErrClosed.
+func (d *Dir) WaitSynced(ctx context.Context, rev uint64) error { return d.synced.wait(ctx, rev) }
