@@ -50,19 +50,17 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) { d.note(n, Alive) }
 // NotifyUpdate: see NotifyJoin.
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.note(n, Alive) }
 
-// NotifyLeave: see NotifyJoin.
-func (d *delegate) NotifyLeave(n *memberlist.Node) {
-	state := Dead
-	if n.State == memberlist.StateLeft {
-		state = Left
-	}
-	d.note(n, state)
-}
+// NotifyLeave: see NotifyJoin. memberlist does not tell a goodbye from a death here (Node.State is never set), so note goes by
+// the last metadata.
+func (d *delegate) NotifyLeave(n *memberlist.Node) { d.note(n, Dead) }
 
 func (d *delegate) note(n *memberlist.Node, s State) {
 	meta, err := node.ParseMeta(n.Meta)
 	if err != nil {
 		meta = node.Meta{} // refused by NotifyAlive before; nothing to tell
+	}
+	if s == Dead && meta.Draining {
+		s = Left
 	}
 	d.g.table.set(Member{ID: node.ID(n.Name), Addr: addrOf(n), Meta: meta, State: s})
 	d.g.Nudge()

@@ -8,7 +8,7 @@
 //
 // Vocabulary:
 //
-//   - Member: a node on the roster with what gossip knows about it: alive, dead (stopped answering), left (said goodbye)
+//   - Member: a node on the roster with what gossip knows about it: alive, dead (stopped answering), left (gone after draining)
 //     or absent (never seen).
 //   - Meta: the hints a node spreads about itself, node.Meta.
 //   - Keys: AES-256 keys of the packets; the first one encrypts, all of them decrypt. The cluster's UUID is the label

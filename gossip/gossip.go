@@ -173,7 +173,8 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 	return c
 }
 
-// Close says goodbye, for at most Timing.Leave, and ends. The others see the node as left at once.
+// Close says goodbye, for at most Timing.Leave, and ends. The others see it gone at once; if Config.Meta had announced Draining
+// they see it as left rather than dead.
 func (g *Gossip) Close() error {
 	g.closeOnce.Do(func() {
 		g.cancel()
@@ -208,7 +209,6 @@ func (g *Gossip) spreadMeta() {
 			if err := g.list.UpdateNode(g.cfg.Timing.Stream); err != nil {
 				g.log.Debug("metadata is spreading slowly", "err", err)
 			}
-			g.table.setOwn(g.cfg.Meta())
 		}
 	}
 }

@@ -16,7 +16,7 @@ type State string
 const (
 	Alive  State = "alive"  // answers, or is at least not found dead yet
 	Dead   State = "dead"   // stopped answering
-	Left   State = "left"   // said goodbye
+	Left   State = "left"   // is gone, and had announced to drain
 	Absent State = "absent" // on the roster, but never seen by this node since its start
 )
 
@@ -63,17 +63,6 @@ func (t *table) set(m Member) {
 	t.seen[m.ID] = m
 	for c := range t.waiters {
 		signal(c)
-	}
-}
-
-// setOwn notes this node's own new metadata.
-func (t *table) setOwn(meta node.Meta) {
-	t.mu.Lock()
-	m, ok := t.seen[t.self]
-	t.mu.Unlock()
-	if ok {
-		m.Meta = meta
-		t.set(m)
 	}
 }
 

@@ -27,8 +27,8 @@ func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 		return
 	case result == "joined":
 		p.log.Info("node joined", append(attrs, "fingerprint", s.fp.Short())...)
-	case err == nil:
-		p.log.Info("join not served", attrs...)
+	case err == nil, result == "broken":
+		p.log.Debug("join not served", append(attrs, "err", err)...) // anyone can cause these
 	default:
 		p.log.Warn("join refused", append(attrs, "err", err)...)
 	}
