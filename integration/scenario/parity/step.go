@@ -1,0 +1,154 @@
+package parity
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"saltclusterd/integration/lab"
+)
+
+// Step is one command of the script.
+type Step struct {
+	Name string   // unique
+	On   string   // a minion's id; empty: the master
+	Argv []string // a Salt tool and its arguments; {name} is replaced by what an earlier step has kept under that name
+
+	Keep    string // keep the first match of Find in standard output under this name
+	Find    *regexp.Regexp
+	Until   string           // repeat until standard output has this text (results that take a moment), at most a minute
+	Code    bool             // only the exit code and whether something was printed are compared
+	Drop    []*regexp.Regexp // lines that match are no part of the comparison
+	Grains  bool             // needs the grains of all minions on every master, which are replicated by a later part of the product
+	Before  func(ctx context.Context, s *Subject) error
+	After   func(ctx context.Context, s *Subject) error
+	Timeout time.Duration // 0: two minutes
+}
+
+// Subject is what the script runs against: a master and minions.
+type Subject struct {
+	Master  *lab.Master
+	Minions []*lab.Minion
+	kept    map[string]string
+}
+
+// NewSubject of a bare master or of one node of a cluster.
+func NewSubject(m *lab.Master, minions []*lab.Minion) *Subject {
+	return &Subject{Master: m, Minions: minions, kept: map[string]string{}}
+}
+
+// Minion of that id.
+func (s *Subject) Minion(id string) (*lab.Minion, error) {
+	i := slices.IndexFunc(s.Minions, func(m *lab.Minion) bool { return m.ID == id })
+	if i < 0 {
+		return nil, fmt.Errorf("no minion %s", id)
+	}
+	return s.Minions[i], nil
+}
+
+// Observation is what one step printed, made comparable.
+type Observation struct {
+	Step   string
+	Code   int
+	Stdout string // normalised
+	Stderr string // normalised
+	Took   time.Duration
+	Failed error // the step could not be run at all
+}
+
+// Observe runs one step.
+func (s *Subject) Observe(ctx context.Context, st Step) Observation {
+	if st.Timeout == 0 {
+		st.Timeout = 2 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, st.Timeout)
+	defer cancel()
+	o := Observation{Step: st.Name}
+	var res lab.Result
+	if st.Before != nil {
+		if o.Failed = st.Before(ctx, s); o.Failed != nil {
+			return o
+		}
+	}
+	res, o.Failed = s.run(ctx, st)
+	if st.After != nil {
+		// Not under the step's own deadline: what Before has broken must be mended.
+		if err := st.After(context.WithoutCancel(ctx), s); err != nil && o.Failed == nil {
+			o.Failed = err
+		}
+	}
+	if o.Failed != nil {
+		return o
+	}
+	o.Code, o.Took = res.Code, res.Took
+	if st.Code {
+		o.Stdout = fmt.Sprintf("printed: %t", strings.TrimSpace(res.Stdout) != "")
+		return o
+	}
+	n := normaliser{drop: st.Drop, hosts: []string{s.Master.Host().Name}, dirs: []string{s.Master.Host().Lab().Dir()}}
+	o.Stdout, o.Stderr = n.output(res.Stdout), n.errors(res.Stderr)
+	return o
+}
+
+func (s *Subject) run(ctx context.Context, st Step) (res lab.Result, err error) {
+	argv := make([]string, len(st.Argv))
+	for i, a := range st.Argv {
+		for name, value := range s.kept {
+			a = strings.ReplaceAll(a, "{"+name+"}", value)
+		}
+		argv[i] = a
+	}
+	tools := &s.Master.Salt
+	if st.On != "" {
+		m, err := s.Minion(st.On)
+		if err != nil {
+			return res, err
+		}
+		tools = &m.Salt
+	}
+	attempt := func(ctx context.Context) error {
+		if res, err = tools.Run(ctx, argv[0], argv[1:]...); err != nil {
+			return err
+		}
+		if !strings.Contains(res.Stdout, st.Until) {
+			return fmt.Errorf("no %q in: %s", st.Until, res.Output())
+		}
+		return nil
+	}
+	if st.Until == "" {
+		err = attempt(ctx)
+	} else if werr := lab.Eventually(ctx, time.Minute, st.Name, attempt); werr != nil && err == nil && res.Argv == nil {
+		err = werr // what was seen last is compared otherwise: the other side may never have it, too
+	}
+	if err != nil {
+		return res, err
+	}
+	if st.Keep != "" {
+		m := st.Find.FindString(res.Stdout)
+		if m == "" {
+			return res, fmt.Errorf("nothing to keep as %s in: %s", st.Keep, res.Output())
+		}
+		s.kept[st.Keep] = m
+	}
+	return res, nil
+}
+
+// Diff describes how two observations of a step differ; empty: not at all.
+func Diff(bare, cluster Observation) string {
+	var b strings.Builder
+	line := func(what string, x, y any) {
+		if x != y {
+			fmt.Fprintf(&b, "  %s\n    bare:    %v\n    cluster: %v\n", what, indent(x), indent(y))
+		}
+	}
+	line("could not be run", fmt.Sprint(bare.Failed), fmt.Sprint(cluster.Failed))
+	line("exit code", bare.Code, cluster.Code)
+	line("stdout", bare.Stdout, cluster.Stdout)
+	line("stderr", bare.Stderr, cluster.Stderr)
+	return b.String()
+}
+
+func indent(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "\n", "\n             ") }

@@ -1,0 +1,197 @@
+package parity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"saltclusterd/integration/lab"
+)
+
+// Minions of the script: one of each version.
+const (
+	min06 = "min06-1"
+	min07 = "min07-1"
+	min08 = "min08-1"
+)
+
+var (
+	jidPattern = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
+	// Log lines about a slow machine are no part of what a command answers.
+	slowness = regexp.MustCompile(`(?i)took .* to|timed? ?out waiting|stream is closed|Future exception`)
+)
+
+// Script is everything that is compared, in this order.
+func Script() []Step {
+	var all []Step
+	for _, part := range [][]Step{
+		keySteps(), targetSteps(), functionSteps(), jobSteps(), stateSteps(), fileSteps(), mineSteps(), minionSteps(),
+		runnerSteps(), moduleSteps(), scheduleSteps(), timeoutSteps(),
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// MasterSettings and MinionSettings are what the script needs on both sides.
+func MasterSettings() lab.Settings {
+	return lab.Settings{
+		"nodegroups": map[string]string{"old": "L@" + min06 + "," + min07, "new": min08},
+		"peer":       map[string][]string{".*": {"test.*", "grains.get"}},
+		"peer_run":   map[string][]string{".*": {"manage.up", "jobs.lookup_jid"}},
+		"file_recv":  true,
+		// Longer than the default 5 s: with two slow cores a job that is only late must not look like one that is lost.
+		"timeout": 15, "gather_job_timeout": 15,
+		// As behind saltclusterd, where job ids of several masters must not meet.
+		"unique_jid": true,
+	}
+}
+
+// salt makes a step that runs the salt command with JSON output.
+func salt(name string, args ...string) Step {
+	return Step{Name: name, Argv: append([]string{"salt", "--out=json"}, args...)}
+}
+
+// text makes a step whose output is compared as people see it.
+func text(name, tool string, args ...string) Step {
+	return Step{Name: name, Argv: append([]string{tool}, args...)}
+}
+
+func run(name string, args ...string) Step {
+	return Step{Name: name, Argv: append([]string{"salt-run", "--out=json"}, args...)}
+}
+
+func call(minion, name string, args ...string) Step {
+	return Step{Name: name + " on " + minion, On: minion, Argv: append([]string{"salt-call", "--out=json"}, args...)}
+}
+
+func keySteps() []Step {
+	return []Step{
+		{Name: "keys as json", Argv: []string{"salt-key", "-L", "--out=json"}},
+		text("keys as people see them", "salt-key", "-L"),
+		text("accepted keys", "salt-key", "-l", "acc"),
+		text("fingerprint of a key", "salt-key", "-f", min06),
+		text("accept a key nobody has", "salt-key", "-y", "-a", "nobody"),
+	}
+}
+
+func targetSteps() []Step {
+	ping := func(name string, args ...string) Step { return salt("ping "+name, append(args, "test.ping")...) }
+	steps := []Step{
+		ping("all", "*"), ping("glob", "min0[67]-*"), ping("one", min07),
+		ping("list", "-L", min06+","+min08), ping("regular expression", "-E", "min0(6|8)-1"),
+		ping("compound", "-C", "min06-* or L@"+min08), ping("compound with not", "-C", "* and not E@min06.*"),
+		ping("nodegroup", "-N", "old"), ping("nodegroup nobody has", "-N", "nosuch"),
+		ping("nobody", "nobody*"), ping("list with a stranger", "-L", min06+",nobody"),
+		ping("one, static", "--static", "*"), ping("one, verbose", "-v", min06), ping("summary", "--summary", "*"),
+		text("ping as people see it", "salt", "*", "test.ping"),
+		text("ping as text", "salt", "--out=txt", "*", "test.ping"),
+		text("ping as yaml, static", "salt", "--static", "--out=yaml", "*", "test.ping"),
+	}
+	for _, s := range []Step{
+		ping("grain", "-G", "lab_version:3006"), ping("grain, all", "-G", "kernel:Linux"),
+		ping("grain by expression", "-P", "lab_version:300[78]"), ping("compound with grain", "-C", "G@lab_version:3007 or "+min08),
+		ping("pillar", "-I", "demo:for:"+min07), ping("subnet", "-S", "127.0.0.0/8"),
+	} {
+		s.Grains = true
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func functionSteps() []Step {
+	return []Step{
+		salt("echo", "*", "test.echo", "a b ü€😀"),
+		salt("keyword arguments", "*", "test.arg", "1", "two", "list=[1, 2]", "flag=True", "map={a: 1}"),
+		salt("exception", "*", "test.exception", "message=so it goes"),
+		salt("function nobody has", "*", "nosuch.function"),
+		salt("wrong arguments", "*", "test.echo"),
+		salt("two functions", "*", "test.ping,test.echo", ",", "x"),
+		salt("command", "*", "cmd.run", "echo out; echo err >&2"),
+		salt("command that fails", "*", "cmd.run", "exit 3"),
+		text("command that fails, as people see it", "salt", min06, "cmd.run", "echo no; exit 3"),
+		salt("command that fails, code", "*", "cmd.retcode", "exit 3"),
+		salt("big answer", min06, "cmd.run", "head -c 300000 /dev/zero | tr '\\0' x"),
+		salt("batch of one", "-b", "1", "*", "test.ping"),
+		salt("batch in percent", "-b", "50%", "*", "test.arg", "1"),
+		salt("batch that fails", "-b", "2", "*", "cmd.run", "exit 3"),
+		salt("batch, failhard", "-b", "1", "--failhard", "min06*", "cmd.run", "exit 3"),
+		salt("grains", "*", "grains.item", "id", "kernel", "lab_version"),
+		salt("pillar items", "*", "pillar.items"),
+		salt("pillar get", "*", "pillar.get", "demo:for"),
+		text("pillar as people see it", "salt", min07, "pillar.items"),
+		salt("pillar override", "*", "pillar.items", "pillar={more: 1}"),
+	}
+}
+
+func jobSteps() []Step {
+	async := Step{
+		Name: "async", Argv: []string{"salt", "--async", "*", "test.arg", "async"}, Keep: "jid", Find: jidPattern,
+	}
+	lookup := run("look up the job", "jobs.lookup_jid", "{jid}")
+	list := run("list the job", "jobs.list_job", "{jid}")
+	list.Before = allReturned
+	return []Step{
+		async, list, lookup,
+		text("look up the job as people see it", "salt-run", "jobs.lookup_jid", "{jid}"),
+		run("job's success", "jobs.exit_success", "{jid}"),
+		run("print the job", "jobs.print_job", "{jid}"),
+		run("a job nobody started", "jobs.lookup_jid", "20200101000000000000"),
+		salt("with metadata", "--metadata", `{"parity": "yes"}`, "*", "test.ping"),
+		run("find by metadata", "jobs.list_jobs", `search_metadata={"parity": "yes"}`),
+		run("jobs now", "jobs.active"),
+	}
+}
+
+// allReturned waits until the master's job cache has every minion's return of the kept job.
+func allReturned(ctx context.Context, s *Subject) error {
+	return lab.Eventually(ctx, time.Minute, "all returns of job "+s.kept["jid"], func(ctx context.Context) error {
+		res, err := s.Master.Run(ctx, "salt-run", "--out=json", "jobs.lookup_jid", s.kept["jid"])
+		if err != nil {
+			return err
+		}
+		for _, m := range s.Minions {
+			if !regexp.MustCompile(regexp.QuoteMeta(m.ID)).MatchString(res.Stdout) {
+				return fmt.Errorf("no return of %s", m.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// timeoutSteps come last: the minion they pause wakes up with work to do.
+func timeoutSteps() []Step {
+	pause := func(_ context.Context, s *Subject) error {
+		m, err := s.Minion(min06)
+		if err != nil {
+			return err
+		}
+		return m.Pause()
+	}
+	resume := func(_ context.Context, s *Subject) error {
+		m, err := s.Minion(min06)
+		if err != nil {
+			return err
+		}
+		return m.Resume()
+	}
+	// The other two have answered within the time limit, however slow the machine; Salt asks for running jobs after it.
+	silent := text("a minion that does not answer", "salt", "-t", "8", "--gather-job-timeout=6", "*", "test.ping")
+	silent.Before, silent.After = pause, resume
+	return []Step{
+		salt("longer than the time limit", "-t", "2", min07, "test.sleep", "6"),
+		silent,
+	}
+}
+
+// Clean makes all minions fresh: the files that states and copies have left are removed.
+func (s *Subject) Clean() error {
+	var errs []error
+	for _, m := range s.Minions {
+		errs = append(errs, os.RemoveAll(m.StateDir()), os.MkdirAll(m.StateDir(), 0o755))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package parity
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func stateSteps() []Step {
+	return []Step{
+		salt("what a state would do", "*", "state.apply", "demo", "test=True"),
+		salt("apply a state", "*", "state.apply", "demo"),
+		salt("apply it again", "*", "state.apply", "demo"),
+		salt("highstate", "*", "state.highstate"),
+		text("highstate as people see it", "salt", min06, "state.highstate"),
+		salt("a state nobody wrote", "*", "state.apply", "nosuch"),
+		salt("single state", "*", "state.single", "test.succeed_without_changes", "name=x"),
+		salt("single state that fails", "*", "state.single", "test.fail_without_changes", "name=x"),
+		salt("show a state", "*", "state.show_sls", "demo"),
+		salt("show top", "*", "state.show_top"),
+		run("orchestrate", "state.orchestrate", "orch"),
+		text("orchestrate as people see it", "salt-run", "state.orchestrate", "orch"),
+		run("orchestrate what nobody wrote", "state.orchestrate", "nosuch"),
+	}
+}
+
+func fileSteps() []Step {
+	const dir = "{{grains.lab_dir}}"
+	got := func(name string) string { return dir + "/got/" + name }
+	return []Step{
+		salt("get a file", "*", "cp.get_file", "salt://demo/files/plain.txt", got("plain.txt"), "makedirs=True", "template=jinja"),
+		salt("get a big file", "*", "cp.get_file", "salt://demo/files/big.bin", got("big.bin"), "makedirs=True", "template=jinja"),
+		salt("get a directory", "*", "cp.get_dir", "salt://demo/files/tree", got("dir"), "template=jinja"),
+		salt("get a file nobody has", "*", "cp.get_file", "salt://nosuch", "/dev/null"),
+		salt("hash of a file", "*", "cp.hash_file", "salt://demo/files/big.bin"),
+		salt("text of a file", "*", "cp.get_file_str", "salt://demo/files/plain.txt"),
+		salt("cache a file", "*", "cp.cache_file", "salt://demo/files/plain.txt"),
+		salt("files of the master", "*", "cp.list_master"),
+		salt("directories of the master", "*", "cp.list_master_dirs"),
+		salt("states of the master", "*", "cp.list_states"),
+		salt("environments", "*", "cp.envs"),
+		salt("checksums on the minion", "*", "cmd.run", "cd "+dir+" && find . -type f | sort | xargs sha256sum", "template=jinja"),
+		pushed(),
+		text("copy to minions", "salt-cp", "*", "/etc/hostname", "/dev/null"),
+	}
+}
+
+// pushed sends a file from a minion to the master, where it must be whole.
+func pushed() Step {
+	s := salt("push a file", min07, "cp.push", "/etc/debian_version")
+	s.After = func(_ context.Context, s *Subject) error {
+		path := filepath.Join(s.Master.CacheDir(), "minions", min07, "files/etc/debian_version")
+		got, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		want, err := os.ReadFile("/etc/debian_version")
+		if err == nil && string(got) != string(want) {
+			err = fmt.Errorf("pushed file is %q, not %q", got, want)
+		}
+		return err
+	}
+	return s
+}
+
+func mineSteps() []Step {
+	return []Step{
+		salt("mine: send", "*", "mine.send", "grains.get", "id"),
+		salt("mine: send an alias", "*", "mine.send", "who", "mine_function=grains.get", "id"),
+		salt("mine: get", "*", "mine.get", "*", "who"),
+		salt("mine: get of a list", min06, "mine.get", min07+","+min08, "grains.get", "tgt_type=list"),
+		salt("mine: get what nobody sent", "*", "mine.get", "*", "nosuch"),
+		call(min07, "mine: get", "mine.get", "*", "who"),
+		run("mine: get by runner", "mine.get", "*", "who"),
+		salt("mine: delete", min06, "mine.delete", "who"),
+		salt("mine: get after delete", min07, "mine.get", "*", "who"),
+		salt("mine: flush", "*", "mine.flush"),
+		salt("mine: get after flush", min08, "mine.get", "*", "grains.get"),
+	}
+}
+
+func moduleSteps() []Step {
+	return []Step{
+		salt("saltutil: sync all", "*", "saltutil.sync_all"),
+		salt("saltutil: refresh pillar", "*", "saltutil.refresh_pillar"),
+		salt("saltutil: refresh grains", "*", "saltutil.refresh_grains"),
+		salt("saltutil: refresh modules", "*", "saltutil.refresh_modules"),
+		salt("saltutil: running", "*", "saltutil.running"),
+		salt("saltutil: find a job nobody started", "*", "saltutil.find_job", "20200101000000000000"),
+		salt("saltutil: kill a job nobody started", "*", "saltutil.kill_job", "20200101000000000000"),
+		salt("saltutil: is running", "*", "saltutil.is_running", "state.*"),
+		salt("module of our own", "*", "labmod.hello", "lab"),
+		salt("sys: functions", "*", "sys.list_functions", "test"),
+	}
+}
