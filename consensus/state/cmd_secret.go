@@ -61,7 +61,7 @@ func (c GossipKeyAdd) apply(d *data) Result {
 	}
 	next := GossipKey{N: cur.N + 1, Key: c.Key, Rev: d.next(), Audit: c.Audit}
 	ring := append([]GossipKey{next}, d.gossip...)
-	d.gossip = ring[:min(len(ring), MaxGossipKeys):MaxGossipKeys]
+	d.gossip = ring[:min(len(ring), MaxGossipKeys)]
 	return Result{Rev: next.Rev}
 }
 
