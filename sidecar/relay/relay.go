@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 
 	"saltclusterd/gossip/node"
@@ -24,6 +25,19 @@ const (
 // ErrDropped says that the other node took the request and chose not to answer it.
 var ErrDropped = errors.New("request dropped by the other node")
 
+// unsentError marks a request that certainly did not reach the other node's master.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() + " (not sent)" }
+func (e *unsentError) Unwrap() error { return e.err }
+
+// Unsent reports whether err means that the other node's master certainly has not seen the request, so that any request may be
+// tried elsewhere.
+func Unsent(err error) bool {
+	_, ok := errors.AsType[*unsentError](err)
+	return ok
+}
+
 // Client sends requests to other nodes.
 type Client struct {
 	http *http.Client
@@ -39,15 +53,23 @@ func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.A
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
 	}
 	req.Header.Set(headerRemote, remote.String())
-	resp, err := c.http.Do(req)
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	resp, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		return nil, fmt.Errorf("relay to %s: %w", to, err)
+		err = fmt.Errorf("relay to %s: %w", to, err)
+		if !connected {
+			err = &unsentError{err}
+		}
+		return nil, err
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusNoContent:
 		return nil, fmt.Errorf("relay to %s: %w", to, ErrDropped)
+	case http.StatusServiceUnavailable:
+		return nil, &unsentError{fmt.Errorf("relay to %s: %s", to, resp.Status)}
 	default:
 		return nil, fmt.Errorf("relay to %s: %s", to, resp.Status)
 	}

@@ -1,0 +1,188 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// gossipKeySize is the length of a gossip key in bytes: AES-256.
+const gossipKeySize = 32
+
+// clusterKeyFiles are the cluster identity's two files in cluster_pki_dir.
+func clusterKeyFiles(dir string) (private, public string) {
+	return filepath.Join(dir, "cluster.pem"), filepath.Join(dir, "cluster.pub")
+}
+
+// bootstrap makes a cluster out of this node: the local master's key becomes its identity.
+func (d *Daemon) bootstrap(say func(step, message string)) error {
+	private, public, err := localmaster.ReadIdentity(d.master)
+	if errors.Is(err, fs.ErrNotExist) {
+		say("identity", "the salt-master has no master.pem yet: one is made")
+		private, public, err = newIdentity()
+		if err == nil {
+			_, _, err = localmaster.InstallIdentity(d.master, private, public)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the local master's identity: %w", err)
+	}
+	if _, err := saltcrypt.ParseMasterKey(private); err != nil {
+		return fmt.Errorf("the local master's identity: %w", err)
+	}
+	say("identity", "the local master's key is the cluster's identity")
+	if err := d.writeIdentity(private, public); err != nil {
+		return err
+	}
+	advertise, err := d.advertise()
+	if err != nil {
+		return err
+	}
+	key := make([]byte, gossipKeySize)
+	_, _ = rand.Read(key) // never fails (crypto/rand)
+	m := &membership{
+		ClusterID:  d.cfg.Cluster.ID,
+		UUID:       newUUID(),
+		Node:       d.id,
+		Founder:    true,
+		Members:    []node.Entry{{ID: d.id, Addr: advertise, Fingerprint: d.identity.Fingerprint()}},
+		GossipKeys: [][]byte{key},
+	}
+	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+		return err
+	}
+	say("cluster", "the cluster "+m.UUID+" is born")
+	d.settled()
+	return nil
+}
+
+// welcome is what a member gives a joiner: everything a node needs before consensus can tell it the rest.
+type welcome struct {
+	Version    int          `json:"version"`
+	UUID       string       `json:"uuid"`
+	Private    []byte       `json:"private"` // cluster.pem
+	Public     []byte       `json:"public"`  // cluster.pub
+	Rev        uint64       `json:"rev"`
+	Members    []node.Entry `json:"members"`
+	GossipKeys [][]byte     `json:"gossip_keys"`
+}
+
+const welcomeVersion = 1
+
+// enter stores what a member gave us. Nothing was written before.
+func (d *Daemon) enter(w welcome, say func(step, message string)) error {
+	if w.Version != welcomeVersion {
+		return fmt.Errorf("the cluster speaks version %d of the join, this saltclusterd version %d", w.Version, welcomeVersion)
+	}
+	if _, err := saltcrypt.ParseMasterKey(w.Private); err != nil {
+		return fmt.Errorf("the cluster's identity: %w", err)
+	}
+	if err := d.writeIdentity(w.Private, w.Public); err != nil {
+		return err
+	}
+	changed, backup, err := localmaster.InstallIdentity(d.master, w.Private, w.Public)
+	if err != nil {
+		return fmt.Errorf("install the cluster's identity: %w", err)
+	}
+	switch {
+	case changed && backup != "":
+		say("identity", "the cluster's identity is installed as master.pem; the old one is kept as "+backup)
+	case changed:
+		say("identity", "the cluster's identity is installed as master.pem")
+	}
+	m := &membership{
+		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Rev: w.Rev, Members: w.Members, GossipKeys: w.GossipKeys,
+	}
+	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+		return err
+	}
+	d.settled()
+	return nil
+}
+
+func (d *Daemon) writeIdentity(private, public []byte) error {
+	privatePath, publicPath := clusterKeyFiles(d.cfg.Cluster.PKIDir)
+	if err := writeFile(privatePath, private, 0o400); err != nil {
+		return err
+	}
+	return writeFile(publicPath, public, 0o644)
+}
+
+// readIdentity returns the cluster's key as a member keeps it.
+func (d *Daemon) readIdentity() (key *saltcrypt.MasterKey, private, public []byte, err error) {
+	privatePath, publicPath := clusterKeyFiles(d.cfg.Cluster.PKIDir)
+	if private, err = os.ReadFile(privatePath); err != nil {
+		return nil, nil, nil, fmt.Errorf("read the cluster's identity: %w", err)
+	}
+	if public, err = os.ReadFile(publicPath); err != nil {
+		return nil, nil, nil, fmt.Errorf("read the cluster's identity: %w", err)
+	}
+	if key, err = saltcrypt.ParseMasterKey(private); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", privatePath, err)
+	}
+	return key, private, public, nil
+}
+
+// newIdentity makes a key pair as salt-master makes it on its first start.
+func newIdentity() (private, public []byte, err error) {
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		return nil, nil, err
+	}
+	return key.PEM(), []byte(key.PublicText()), nil
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, version 4
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// joinAt asks the member at addr to take this node in.
+func (d *Daemon) joinAt(ctx context.Context, addr string, secret config.Secret, fingerprint string, say func(step, message string)) error {
+	advertise, err := d.advertise()
+	if err != nil {
+		return err
+	}
+	say("prove", "asking "+addr+" to be let in")
+	reply, err := peer.Join(ctx, peer.JoinConfig{
+		Addr: addr, Identity: d.identity, Advertise: advertise, Secret: peer.SecretBytes(secret.Reveal()),
+		ClusterID: d.cfg.Cluster.ID, PubFingerprint: fingerprint,
+	})
+	if err != nil {
+		return err
+	}
+	w, err := parseWelcome(reply.Payload)
+	if err != nil {
+		return err
+	}
+	say("member", "let in by "+string(reply.Member.ID))
+	return d.enter(w, say)
+}
+
+// bornAlready is the answer to a second birth.
+func (d *Daemon) bornAlready() error {
+	m, err := readMembership(d.cfg.Paths.StateDir)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return nil
+	}
+	return adminapi.Errorf(adminapi.CodeMember, "saltclusterctl members shows it",
+		"this node is already a member of the cluster %q (%s)", m.ClusterID, m.UUID)
+}

@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// Daemon is one saltclusterd.
+type Daemon struct {
+	cfg      *config.Config
+	id       node.ID
+	log      *slog.Logger
+	reg      *prometheus.Registry
+	version  string
+	started  time.Time
+	master   *localmaster.Config
+	identity *peer.Identity
+	checks   *health.Checker
+
+	op sync.Mutex // one of bootstrap, join at a time
+
+	mu      sync.Mutex
+	member  *member       // nil while this node belongs to no cluster
+	joined  chan struct{} // closed when a membership was written
+	problem error         // why the last attempt to join by itself failed
+}
+
+// New checks the configuration; it touches nothing.
+func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) {
+	id, err := node.ParseID(cfg.ID)
+	if err != nil {
+		return nil, fmt.Errorf("option id: %w", err)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Daemon{
+		cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
+		joined: make(chan struct{}),
+	}, nil
+}
+
+// closer is a part that has been opened.
+type closer interface{ Close() error }
+
+// Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
+func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
+	var open []closer
+	defer func() {
+		for i := len(open) - 1; i >= 0; i-- {
+			err = errors.Join(err, open[i].Close())
+		}
+	}()
+	if err := d.openHost(ctx, &open); err != nil {
+		return err
+	}
+	ready()
+	m, err := d.awaitMembership(ctx)
+	if err != nil || m == nil {
+		return err
+	}
+	mem, err := d.newMember(m)
+	if err != nil {
+		return err
+	}
+	open = append(open, mem)
+	if err := mem.Open(ctx); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.member = mem
+	d.mu.Unlock()
+	return mem.Serve(ctx)
+}
+
+// openHost opens what a node has without a cluster.
+func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
+	for _, dir := range []string{d.cfg.Paths.StateDir, d.cfg.Paths.RunDir, d.cfg.Cluster.PKIDir} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	lock, err := lockDir(d.cfg.Paths.StateDir)
+	if err != nil {
+		return err
+	}
+	*open = append(*open, lock)
+	if d.identity, err = peer.LoadIdentity(d.cfg.Paths.StateDir, d.id); err != nil {
+		return fmt.Errorf("node identity: %w", err)
+	}
+	if err := d.readMaster(ctx); err != nil {
+		return err
+	}
+	if err := d.openHealth(ctx, open); err != nil {
+		return err
+	}
+	srv, err := admin.New(admin.Config{
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	if err := srv.Open(ctx); err != nil {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	*open = append(*open, srv)
+	return nil
+}
+
+// readMaster reads the configuration of the stock master beside us, as Salt of the installed version reads it.
+func (d *Daemon) readMaster(ctx context.Context) error {
+	v, err := localmaster.DetectVersion(ctx, d.cfg.Salt.MasterCommand)
+	if err != nil {
+		return fmt.Errorf("ask %s for its version (option salt_master_command): %w", d.cfg.Salt.MasterCommand, err)
+	}
+	if !v.Supported() {
+		return fmt.Errorf("salt %s is not supported: 3006, 3007 and 3008 are", v)
+	}
+	d.master, err = localmaster.LoadConfig(d.cfg.Salt.Config, v)
+	if err != nil {
+		return fmt.Errorf("read the master's configuration (option salt_config): %w", err)
+	}
+	for _, f := range localmaster.CheckDropIn(d.master) {
+		level := slog.LevelWarn
+		if f.Fatal {
+			level = slog.LevelError
+		}
+		d.log.Log(ctx, level, "salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
+	}
+	return nil
+}
+
+// awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.
+func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
+	m, err := readMembership(d.cfg.Paths.StateDir)
+	if err != nil || m != nil {
+		return m, d.checkMembership(m, err)
+	}
+	d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if len(d.cfg.Cluster.Peers) > 0 {
+		wg.Go(func() { d.joinByItself(ctx) })
+	}
+	select {
+	case <-ctx.Done():
+		return nil, nil
+	case <-d.joined:
+		m, err := readMembership(d.cfg.Paths.StateDir)
+		return m, d.checkMembership(m, err)
+	}
+}
+
+// checkMembership refuses to run with a state that belongs to something else than the configuration names.
+func (d *Daemon) checkMembership(m *membership, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case m.Node != d.id:
+		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: give it back its name, or use another state_dir",
+			d.cfg.Paths.StateDir, m.Node, d.id)
+	case m.ClusterID != d.cfg.Cluster.ID:
+		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID, d.cfg.Cluster.ID)
+	}
+	return nil
+}
+
+// settled tells Run that a membership was written.
+func (d *Daemon) settled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.joined:
+	default:
+		close(d.joined)
+	}
+}
+
+// current returns the running membership, nil when there is none.
+func (d *Daemon) current() *member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.member
+}

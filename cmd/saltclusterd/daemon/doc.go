@@ -1,0 +1,11 @@
+// Package daemon is saltclusterd put together: it is the only place that knows all the parts, and the order in which
+// they open and close.
+//
+// Vocabulary: the *host* side is what a node has before it belongs to a cluster (configuration, the local master's
+// configuration, the node's certificate, admin socket, health). A *member* is a running membership (peer port, consensus,
+// gossip, key directory). The *service* is what minions see (edges, proxy, fan-out). Each opens when the one before is
+// ready and closes before it.
+//
+// A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer by itself); its
+// 4505 and 4506 are closed. A member opens them once it is caught up with consensus and its master's key files are.
+package daemon

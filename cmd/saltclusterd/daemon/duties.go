@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+const (
+	// coalesceRevocations is how long a rotation waits for further removals: `salt-key -D` is one rotation, not a
+	// thousand.
+	coalesceRevocations = 250 * time.Millisecond
+	// rotateRetry is the pause after a rotation that failed.
+	rotateRetry = time.Second
+	// signInsPerSecond is the pace at which a rotation makes the minions of one node sign in again.
+	signInsPerSecond = 400
+	// minRotateWindow is the shortest time over which they are spread.
+	minRotateWindow = 200 * time.Millisecond
+)
+
+// reasonRevoked marks an epoch begun because a key was taken away.
+const reasonRevoked = "revoked"
+
+// lead is the leader's duty: whoever lost an accepted key must not hear the next publication, so the AES key is rotated.
+func (m *member) lead(ctx context.Context) {
+	changed := m.cons.Watch(ctx)
+	for {
+		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
+			_, err := m.cons.RotateEpoch(ctx, v.Epochs().Current.N, reasonRevoked, newEpochKey)
+			if err != nil && ctx.Err() == nil {
+				m.log.Error("cluster AES key not rotated", "err", err)
+				wait(ctx, rotateRetry)
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+func newEpochKey() (state.Secret, error) {
+	key, err := saltcrypt.NewKey()
+	if err != nil {
+		return state.Secret{}, err
+	}
+	return state.SecretText(key.Text()), nil
+}
+
+// wait waits for d and reports whether ctx still goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// begin puts the epoch of v in force; the first time without a window.
+func (s *service) begin(v state.View) error {
+	cur := v.Epochs().Current
+	if cur.N == 0 {
+		return nil
+	}
+	key, err := saltcrypt.ParseKey(cur.Key.Text())
+	if err != nil {
+		return fmt.Errorf("epoch %d: %w", cur.N, err)
+	}
+	first := s.epochs.Current() == nil
+	window := s.rotateWindow(cur.Reason)
+	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Revoked: cur.Reason == reasonRevoked}, window)
+	if err != nil || !news || first {
+		return err
+	}
+	s.m.log.Info("cluster AES key rotated", "epoch", cur.N, "reason", cur.Reason, "dur", window)
+	nudge, err := s.hub.Nudge()
+	if err != nil {
+		return err
+	}
+	s.pub.Rotate(window, nudge)
+	return nil
+}
+
+// rotateWindow is how long this node's subscribers take to move to a new epoch: as long as their sign-ins need, and no
+// longer than the operator allows.
+func (s *service) rotateWindow(reason string) time.Duration {
+	need := time.Duration(s.pub.Stats().Subscribers) * time.Second / signInsPerSecond
+	limit := s.m.d.cfg.Edge.RotateWindow
+	if reason != reasonRevoked { // nobody is in a hurry
+		need = limit
+	}
+	return min(max(need, minRotateWindow), limit)
+}
+
+// apply follows consensus while the service is open.
+func (s *service) apply(v state.View) {
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return
+	}
+	if err := s.begin(v); err != nil {
+		s.m.log.Error("epoch not begun", "err", err)
+	}
+	s.setPeers(v)
+}
+
+// setPeers makes publication links to all other members.
+func (s *service) setPeers(v state.View) {
+	var peers []node.ID
+	for _, mem := range v.Members() {
+		if !mem.Witness {
+			peers = append(peers, mem.ID)
+		}
+	}
+	s.hub.SetPeers(peers)
+}
+
+// masterUp notes that the local master (re)appeared: it has a new AES key, and its workers have forgotten all sessions.
+func (s *service) masterUp() {
+	s.sessions.Reset()
+	select {
+	case s.learn <- struct{}{}:
+	default:
+	}
+}
+
+// learnRetry is the pause after a sign-in at the local master that failed.
+const learnRetry = 2 * time.Second
+
+// keepLearning learns the local master's key whenever it may have changed, so that the first publication does not wait.
+func (s *service) keepLearning(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.learn:
+		}
+		for s.req.Up() {
+			err := s.intake.Learn(ctx)
+			s.m.gossip.UpdateMeta()
+			if err == nil {
+				s.m.log.Info("signed in at the local master")
+				break
+			}
+			s.m.log.Warn("not signed in at the local master", "err", err)
+			if !wait(ctx, learnRetry) {
+				return
+			}
+		}
+	}
+}

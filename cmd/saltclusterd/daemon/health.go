@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// openHealth registers the checks and opens the listeners for load balancers and monitoring.
+func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
+	d.checks = health.NewChecker(health.CheckerConfig{Logger: d.log, Registerer: d.reg})
+	d.checks.Register("member", health.ScopeServe, d.checkMember)
+	d.checks.Register("consensus", health.ScopeReady, d.checkConsensus)
+	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
+	d.checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
+	d.checks.Register("clock", health.ScopeReady, d.checkClock)
+	if err := d.checks.Open(ctx); err != nil {
+		return err
+	}
+	*open = append(*open, d.checks)
+	cfg := health.ServerConfig{
+		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
+		Trusted: d.cfg.Health.Trusted, Logger: d.log, Registerer: d.reg,
+	}
+	if d.cfg.Health.Metrics {
+		cfg.Gatherer = d.reg
+	}
+	srv, err := health.NewServer(cfg)
+	if err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
+	if err := srv.Open(ctx); err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
+	*open = append(*open, srv)
+	return nil
+}
+
+var fine = health.Result{Level: health.OK}
+
+func (d *Daemon) checkMember(context.Context) health.Result {
+	if d.current() == nil {
+		return health.Result{
+			Level: health.Fail, Reason: "this node belongs to no cluster yet",
+			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER",
+		}
+	}
+	return fine
+}
+
+func (d *Daemon) checkConsensus(context.Context) health.Result {
+	m := d.current()
+	if m == nil {
+		return fine // said by the check "member"
+	}
+	switch st := m.cons.Status(); {
+	case m.cons.Detached():
+		return health.Result{
+			Level: health.Fail, Reason: "this node was removed from the cluster",
+			Hint: "to take it in again, empty its state_dir and join",
+		}
+	case !st.HasQuorum:
+		return health.Result{
+			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait",
+			Hint: "bring the other nodes back, or check the network on the peer port",
+		}
+	case !st.CaughtUp:
+		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}
+	}
+	return fine
+}
+
+func (d *Daemon) checkEdges(context.Context) health.Result {
+	m := d.current()
+	if m == nil {
+		return fine
+	}
+	if !m.svc.serving.Load() {
+		return health.Result{Level: health.Fail, Reason: "4505 and 4506 are not open yet", Hint: "saltclusterctl status says what it waits for"}
+	}
+	return fine
+}
+
+// checkMaster fails only when nobody's master can be reached: while the local one is down, peers' masters serve.
+func (d *Daemon) checkMaster(ctx context.Context) health.Result {
+	m := d.current()
+	if m == nil {
+		return fine
+	}
+	problem := m.svc.masterProblem(ctx)
+	if problem == "" {
+		return fine
+	}
+	if len(m.ringNodes()) == 0 {
+		return health.Result{Level: health.Fail, Reason: "no salt-master of the cluster answers", Hint: problem}
+	}
+	return health.Result{Level: health.Warn, Reason: "the local salt-master does not serve; the others' do", Hint: problem}
+}
+
+// maxSkew is how far the cluster's clock may run ahead of this node's before it is worth a warning.
+const maxSkew = 2_000_000_000 // nanoseconds
+
+func (d *Daemon) checkClock(context.Context) health.Result {
+	m := d.current()
+	if m == nil {
+		return fine
+	}
+	if skew := m.svc.clock.Skew(); skew > maxSkew {
+		return health.Result{
+			Level: health.Warn, Reason: fmt.Sprintf("this node's clock is %s behind the cluster's", skew.Round(maxSkew/20)),
+			Hint: "check time synchronisation (chrony, systemd-timesyncd)",
+		}
+	}
+	return fine
+}
+
+// fillHealth copies what the checks say into a status.
+func (d *Daemon) fillHealth(st *adminapi.Status) {
+	report := d.checks.Report(health.ScopeReady)
+	st.Node.Ready, st.Node.Draining = report.OK, report.Draining
+	for _, f := range report.Bad() {
+		level := adminapi.LevelWarn
+		if f.Level == health.Fail {
+			level = adminapi.LevelFail
+		}
+		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
+		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint})
+	}
+	for _, f := range localmaster.CheckDropIn(d.master) {
+		level := adminapi.LevelWarn
+		if f.Fatal {
+			level = adminapi.LevelFail
+		}
+		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Message, Hint: f.Fix})
+	}
+}

@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+const (
+	joinRetryMin = time.Second
+	joinRetryMax = 15 * time.Second
+	restartLimit = 2 * time.Minute
+)
+
+// joinByItself asks the configured peers one after the other until one lets this node in, or somebody bootstraps it.
+func (d *Daemon) joinByItself(ctx context.Context) {
+	pause := joinRetryMin
+	for {
+		for _, addr := range d.cfg.PeerAddresses() {
+			err := d.tryJoin(ctx, addr)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			level := d.log.Info
+			if !peer.JoinRetryable(err) {
+				level, pause = d.log.Error, joinRetryMax
+			}
+			level("not joined", "addr", addr, "err", err)
+			d.mu.Lock()
+			d.problem = err
+			d.mu.Unlock()
+		}
+		if !wait(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, joinRetryMax)
+	}
+}
+
+// tryJoin joins through addr unless a bootstrap or join is under way.
+func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
+	if !d.op.TryLock() {
+		return errors.New("another bootstrap or join is under way")
+	}
+	defer d.op.Unlock()
+	if err := d.bornAlready(); err != nil {
+		return err
+	}
+	say := func(step, message string) { d.log.Info("join", "step", step, "message", message) }
+	return d.joinAt(ctx, addr, d.cfg.Cluster.Secret, d.cfg.Cluster.PubFingerprint, say)
+}
+
+// Bootstrap implements admin.Backend.
+func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.bootstrap(p) })
+}
+
+// Join implements admin.Backend.
+func (d *Daemon) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return d.operate(ctx, r.Wait, r.Timeout, p, func() error {
+		secret, fingerprint := d.cfg.Cluster.Secret, d.cfg.Cluster.PubFingerprint
+		if r.Secret != "" {
+			secret = config.NewSecret(string(r.Secret))
+		}
+		if r.PubFingerprint != "" {
+			fingerprint = r.PubFingerprint
+		}
+		err := d.joinAt(ctx, d.cfg.PeerAddress(r.Peer), secret, fingerprint, p)
+		return joinError(err)
+	})
+}
+
+// joinError gives a failed join the code that scripts look at.
+func joinError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, peer.ErrUnreachable), errors.Is(err, peer.ErrNotReady), errors.Is(err, peer.ErrSlowDown):
+		return adminapi.Errorf(adminapi.CodeUnreachable, "check the address and that saltclusterd runs there", "%v", err)
+	default:
+		return adminapi.Errorf(adminapi.CodeRefused, "nothing was changed on this node", "%v", err)
+	}
+}
+
+// operate makes this node a member by act and waits for it to be a ready one.
+func (d *Daemon) operate(ctx context.Context, waitReady bool, timeout time.Duration, p admin.Progress, act func() error) (adminapi.Outcome, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	if !d.op.TryLock() {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it to end", "another bootstrap or join is under way")
+	}
+	defer d.op.Unlock()
+	if err := d.bornAlready(); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if err := act(); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if err := d.restartMaster(ctx, p); err != nil {
+		p("master", err.Error())
+	}
+	if waitReady {
+		if err := d.awaitVoter(ctx, p); err != nil {
+			return adminapi.Outcome{}, err
+		}
+	}
+	return d.outcome(ctx)
+}
+
+// restartMaster runs the operator's command that makes the local master read its new identity.
+func (d *Daemon) restartMaster(ctx context.Context, p admin.Progress) error {
+	args := d.cfg.Salt.RestartCommand
+	if len(args) == 0 {
+		return nil
+	}
+	p("master", "restarting the salt-master: "+strings.Join(args, " "))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("master_restart_command failed: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// awaitVoter waits until this node votes and serves minions.
+func (d *Daemon) awaitVoter(ctx context.Context, p admin.Progress) error {
+	last := ""
+	for {
+		step, done := d.progress()
+		if done {
+			return nil
+		}
+		if step != last {
+			p("wait", step)
+			last = step
+		}
+		if !wait(ctx, 100*time.Millisecond) {
+			return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status shows how far it is",
+				"this node is a member, but not ready yet: %s", step)
+		}
+	}
+}
+
+// progress says what this node still lacks to be a ready voter.
+func (d *Daemon) progress() (step string, done bool) {
+	m := d.current()
+	if m == nil {
+		return "opening the peer port", false
+	}
+	st := m.cons.Status()
+	switch {
+	case !st.CaughtUp:
+		return "catching up with the cluster", false
+	case !m.svc.serving.Load():
+		return "bringing the key files up to date", false
+	case !m.isVoter(st):
+		return "a learner, caught up: the leader makes it a voter", false
+	default:
+		return "", true
+	}
+}

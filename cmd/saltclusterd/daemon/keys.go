@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/signin"
+)
+
+// keyLog is consensus as the key directory needs it (keydir.KeyLog).
+type keyLog struct{ *consensus.Node }
+
+// Propose implements keydir.KeyLog.
+func (l keyLog) Propose(ctx context.Context, cmds []state.Command) ([]state.Result, error) {
+	return l.Node.Propose(ctx, cmds...)
+}
+
+// keyView is consensus as the sidecar's packages need it: who is accepted, with which key and session, and how a
+// sign-in that the local master accepted becomes the cluster's decision.
+type keyView struct {
+	m       *member
+	settled func(ctx context.Context, rev uint64) error
+}
+
+// Accepted returns the accepted key of a minion (sidecar.Keys, guard).
+func (k *keyView) Accepted(id string) (pub string, ok bool) {
+	key, found := k.m.cons.View().Key(id)
+	if !found || key.State != state.KeyAccepted {
+		return "", false
+	}
+	return key.Pub, true
+}
+
+// Standing implements signin.Keys.
+func (k *keyView) Standing(id string) signin.Standing {
+	v := k.m.cons.View()
+	st := signin.Standing{Rev: v.KeyRev(id)}
+	if key, ok := v.Key(id); ok {
+		st.Pub, st.Accepted = key.Pub, key.State == state.KeyAccepted
+	}
+	return st
+}
+
+// Session derives a minion's session key. All nodes derive the same one.
+func (k *keyView) Session(id, pub string) saltcrypt.Key {
+	return saltcrypt.DeriveSession(k.m.cons.View().SessionSeed().Bytes(), id, pub)
+}
+
+// Settled waits until the local master's key files show what consensus knows now.
+func (k *keyView) Settled(ctx context.Context) error { return k.settled(ctx, k.m.cons.View().Rev()) }
+
+// Accept proposes the key that the local master accepted.
+func (k *keyView) Accept(ctx context.Context, id, pub string, rev uint64) error {
+	results, err := k.m.cons.Propose(ctx, state.KeySet{
+		ID: id, State: state.KeyAccepted, Pub: pub, BaseRev: rev, Audit: k.m.audit("auto-accept"),
+	})
+	switch {
+	case errors.Is(err, consensus.ErrNoLeader), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", signin.ErrNoQuorum, err)
+	case err != nil:
+		return err
+	}
+	if results[0].Code != state.Conflict {
+		return results[0].Err()
+	}
+	// The key directory may have seen the master's file and proposed the same before us.
+	if now, ok := k.Accepted(id); ok && saltcrypt.CleanKey(now) == saltcrypt.CleanKey(pub) {
+		return nil
+	}
+	return signin.ErrChanged
+}

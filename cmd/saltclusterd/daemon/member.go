@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// member is this node's running membership: peer port, consensus, gossip, and the service for minions on top.
+type member struct {
+	d      *Daemon
+	log    *slog.Logger
+	seed   *membership
+	key    *saltcrypt.MasterKey
+	public string // clean text of the cluster's public key
+
+	roster *roster
+	port   *peer.Port
+	cons   *consensus.Node
+	gossip *gossip.Gossip
+	svc    *service
+	rpc    *rpcSwitch
+	view   atomic.Pointer[router.View]
+
+	open   []closer
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	failed chan error // a part that ended by itself
+}
+
+// newMember puts the parts together; nothing runs before Open.
+func (d *Daemon) newMember(seed *membership) (*member, error) {
+	m := &member{d: d, log: d.log, seed: seed, roster: newRoster(), failed: make(chan error, 1)}
+	m.roster.set(seed.Members)
+	key, private, public, err := d.readIdentity()
+	if err != nil {
+		return nil, err
+	}
+	m.key, m.public = key, key.PublicText()
+	signer, err := peer.ParseClusterKey(private, public)
+	if err != nil {
+		return nil, err
+	}
+	m.rpc = newRPCSwitch()
+	m.port, err = peer.NewPort(peer.Config{
+		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
+		Roster: m.roster, Handler: m.rpc, Join: &host{m, signer, private, public}, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.cons, err = consensus.New(consensus.Config{
+		ID: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "raft"), Port: m.port,
+		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.gossip, err = gossip.New(gossip.Config{
+		ID: d.id, Port: m.port, Roster: m.roster, Keys: seed.GossipKeys, Label: seed.UUID, Meta: m.meta, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.svc, err = newService(m); err != nil {
+		return nil, err
+	}
+	m.view.Store(&router.View{Self: d.id})
+	return m, nil
+}
+
+// Open opens peer port, consensus and gossip.
+func (m *member) Open(ctx context.Context) error {
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.rpc.handle(m)
+	if err := m.port.Open(ctx); err != nil {
+		return err
+	}
+	m.open = append(m.open, m.port)
+	if err := m.cons.Open(ctx); err != nil {
+		return err
+	}
+	m.open = append(m.open, m.cons)
+	if err := m.gossip.Open(ctx, nil); err != nil { // it finds the others on the roster by itself
+		return err
+	}
+	m.open = append(m.open, m.gossip)
+	if m.seed.Founder {
+		if err := m.found(ctx); err != nil {
+			return err
+		}
+	}
+	m.wg.Go(m.follow)
+	m.wg.Go(func() { m.watchRoutes(m.ctx) })
+	return nil
+}
+
+// found gives birth to the cluster's consensus, unless a run before this one did.
+func (m *member) found(ctx context.Context) error {
+	epoch, err := saltcrypt.NewKey()
+	if err != nil {
+		return err
+	}
+	self := m.seed.Members[0]
+	err = m.cons.Bootstrap(ctx, state.Init{
+		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},
+		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},
+		EpochKey:    state.SecretText(epoch.Text()),
+		SessionSeed: state.NewSecret(randomBytes(sessionSeedSize)),
+		GossipKey:   state.NewSecret(m.seed.GossipKeys[0]),
+		Audit:       m.audit("bootstrap"),
+	})
+	if err != nil && !errors.Is(err, consensus.ErrBootstrapped) {
+		return err
+	}
+	return nil
+}
+
+const (
+	defaultWeight   = 100
+	sessionSeedSize = 32
+)
+
+// Serve opens the service when this node has caught up, and returns when ctx ends or a part has failed.
+func (m *member) Serve(ctx context.Context) error {
+	err := m.svc.Open(ctx)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-m.failed:
+		return err
+	case <-m.cons.Done():
+		return fmt.Errorf("consensus ended: %w", m.cons.Err())
+	case <-m.port.Done():
+		return errors.New("the peer port ended")
+	}
+}
+
+// Close closes the service, then what it stands on.
+func (m *member) Close() error {
+	err := m.svc.Close()
+	if m.cancel != nil {
+		m.cancel()
+	}
+	m.wg.Wait()
+	for i := len(m.open) - 1; i >= 0; i-- {
+		err = errors.Join(err, m.open[i].Close())
+	}
+	return err
+}
+
+// fail ends Serve with the failure of a part.
+func (m *member) fail(err error) {
+	select {
+	case m.failed <- err:
+	default: // one reason is enough
+	}
+}
+
+// audit says who proposes a change, when and why.
+func (m *member) audit(cause string) state.Audit {
+	return state.Audit{By: m.d.id, At: time.Now().UnixMilli(), Cause: cause}
+}
+
+// awaitCaughtUp waits until this node knows what the cluster has decided.
+func (m *member) awaitCaughtUp(ctx context.Context) error {
+	m.log.Info("waiting for consensus", "node", m.d.id)
+	for !m.cons.CaughtUp() {
+		select {
+		case <-m.cons.Done():
+			return fmt.Errorf("consensus ended: %w", m.cons.Err())
+		default:
+		}
+		if !wait(ctx, catchUpPoll) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// catchUpPoll is how often it is looked at whether this node has caught up.
+const catchUpPoll = 50 * time.Millisecond
+
+// ready says whether this node serves minions.
+func (m *member) ready() bool { return m.svc.serving.Load() }
+
+// alive says whether gossip thinks that a node is there.
+func (m *member) alive(id node.ID) bool { return id == m.d.id || m.gossip.Alive(id) }

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/gossip/node"
+)
+
+// membershipVersion is the format of membership.json that this build writes and the only one it reads.
+const membershipVersion = 1
+
+// membership is what a node must remember to find back into its cluster after a restart, before consensus can tell it
+// anything: whom it trusts on the peer port and how to talk to them. Consensus stays the authority; this is its cache.
+type membership struct {
+	Version    int          `json:"version"`
+	ClusterID  string       `json:"cluster_id"`
+	UUID       string       `json:"uuid"`
+	Node       node.ID      `json:"node"`
+	Founder    bool         `json:"founder,omitempty"` // consensus is born here if it is not yet
+	Rev        uint64       `json:"rev"`               // revision of consensus the rest was copied from
+	Members    []node.Entry `json:"members"`
+	GossipKeys [][]byte     `json:"gossip_keys"` // the primary first
+}
+
+func membershipPath(stateDir string) string { return filepath.Join(stateDir, "membership.json") }
+
+// readMembership returns nil when this node belongs to no cluster.
+func readMembership(stateDir string) (*membership, error) {
+	text, err := os.ReadFile(membershipPath(stateDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read membership: %w", err)
+	}
+	var m membership
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("read %s: %w", membershipPath(stateDir), err)
+	}
+	if m.Version != membershipVersion {
+		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d: was it written by a newer one?",
+			membershipPath(stateDir), m.Version, membershipVersion)
+	}
+	return &m, nil
+}
+
+// write stores m, readable by its owner only: it holds the gossip keys.
+func (m *membership) write(stateDir string) error {
+	m.Version = membershipVersion
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode membership: %w", err)
+	}
+	return writeFile(membershipPath(stateDir), append(text, '\n'), 0o600)
+}
+
+// writeFile makes path appear whole or not at all.
+func writeFile(path string, content []byte, mode fs.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".saltcluster-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(tmp.Name()) // no-op after the rename
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

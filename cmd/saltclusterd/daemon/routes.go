@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/ring"
+	"saltclusterd/sidecar/router"
+)
+
+// routes is who may take a request now (sidecar.Config.View).
+func (m *member) routes() router.View { return *m.view.Load() }
+
+// watchRoutes keeps the view of who may take requests up to date with roster and gossip.
+func (m *member) watchRoutes(ctx context.Context) {
+	roster, there := m.cons.Watch(ctx), m.gossip.Watch(ctx)
+	for {
+		m.updateRoutes()
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-roster:
+			if !ok {
+				return
+			}
+		case <-there:
+		}
+	}
+}
+
+// updateRoutes makes the view anew.
+func (m *member) updateRoutes() {
+	v := &router.View{Self: m.d.id, Jobs: m.svc.jobs}
+	for _, mem := range m.cons.View().Members() {
+		if !mem.Witness {
+			v.Nodes = append(v.Nodes, m.routeNode(mem))
+		}
+	}
+	m.view.Store(v)
+}
+
+func (m *member) routeNode(mem state.Member) router.Node {
+	n := router.Node{ID: mem.ID, Weight: mem.Weight, Draining: mem.Draining}
+	meta := m.meta()
+	n.Alive = true
+	if mem.ID != m.d.id {
+		g, ok := m.gossip.Member(mem.ID)
+		n.Alive = ok && g.State == gossip.Alive && g.Meta.Ready
+		meta = g.Meta
+	}
+	n.MasterUp = meta.MasterUp
+	n.Draining = n.Draining || meta.Draining
+	n.Major = majorVersion(meta.Salt)
+	return n
+}
+
+// majorVersion reads 3008 from "3008.3", 0 from anything else.
+func majorVersion(salt string) int {
+	major, _, _ := strings.Cut(salt, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// meta is what this node tells the others about itself.
+func (m *member) meta() node.Meta {
+	return node.Meta{
+		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
+		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(),
+		Subscribers: uint32(m.svc.pub.Stats().Subscribers),
+	}
+}
+
+// protoVersion is the newest version of the peer RPC that this build speaks.
+const protoVersion = 1
+
+// ringNodes lists the candidates of the ring.
+func (m *member) ringNodes() []ring.Node {
+	var out []ring.Node
+	for _, n := range m.routes().Nodes {
+		if n.Usable() {
+			out = append(out, ring.Node{ID: n.ID, Weight: n.Weight, Draining: n.Draining})
+		}
+	}
+	return out
+}
+
+// ringInfo answers who is responsible for what.
+func (m *member) ringInfo(q adminapi.RingQuery) adminapi.RingInfo {
+	var info adminapi.RingInfo
+	usable := m.ringNodes()
+	shares := ring.Shares(usable)
+	st := m.cons.Status()
+	for _, mem := range m.cons.View().Members() {
+		if mem.Witness {
+			continue
+		}
+		info.Nodes = append(info.Nodes, adminapi.RingNode{
+			ID: string(mem.ID), State: m.row(mem, st).State, Weight: float64(mem.Weight), Share: shares[mem.ID],
+			Draining: mem.Draining,
+		})
+	}
+	switch {
+	case q.Minion != "":
+		info.Owner = owner(adminapi.KeyMinion, q.Minion, ring.Ranked(q.Minion, usable))
+	case q.JID != "":
+		ranked := ring.Ranked(q.JID, usable)
+		info.Owner = owner(adminapi.KeyJID, q.JID, ranked)
+		if id, ok := m.svc.jobs.Lookup(q.JID); ok {
+			info.Owner = owner(adminapi.KeyJID, q.JID, append([]node.ID{id}, without(ranked, id)...))
+			info.Owner.By = adminapi.OwnerByPublisher
+		}
+	}
+	return info
+}
+
+func owner(kind, key string, ranked []node.ID) *adminapi.RingOwner {
+	o := &adminapi.RingOwner{Kind: kind, Key: key, By: adminapi.OwnerByRing}
+	for i, id := range ranked {
+		if i == 0 {
+			o.Node = string(id)
+			continue
+		}
+		o.Next = append(o.Next, string(id))
+	}
+	return o
+}
+
+func without(ids []node.ID, id node.ID) []node.ID {
+	var out []node.ID
+	for _, o := range ids {
+		if o != id {
+			out = append(out, o)
+		}
+	}
+	return out
+}

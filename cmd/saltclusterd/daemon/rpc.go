@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"saltclusterd/consensus"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/relay"
+)
+
+// Paths of peer RPC that the daemon itself answers; relay and fanout have their own.
+const (
+	pathPropose = "/v1/propose"
+	pathStats   = "/v1/stats"
+)
+
+const (
+	maxProposal = 16 << 20
+	maxStats    = 4 << 10
+)
+
+// rpcSwitch is the peer port's handler before it is known who answers.
+type rpcSwitch struct{ h atomic.Pointer[http.ServeMux] }
+
+func newRPCSwitch() *rpcSwitch { return &rpcSwitch{} }
+
+// ServeHTTP implements http.Handler.
+func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := s.h.Load(); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "starting", http.StatusServiceUnavailable)
+}
+
+func (s *rpcSwitch) handle(m *member) {
+	mux := http.NewServeMux()
+	mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
+	mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
+	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
+	mux.HandleFunc("GET "+pathStats, m.handleStats)
+	s.h.Store(mux)
+}
+
+// forward hands a proposal to the leader (consensus.Config.Forward).
+func (m *member) forward(ctx context.Context, leader node.ID, req []byte) ([]byte, error) {
+	return m.call(ctx, http.MethodPost, leader, pathPropose, req, maxProposal)
+}
+
+// stats asks another node how far it is (consensus.Config.Stats).
+func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, error) {
+	var s consensus.PeerStats
+	body, err := m.call(ctx, http.MethodGet, id, pathStats, nil, maxStats)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		return s, fmt.Errorf("stats of %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// call makes one RPC to a member.
+func (m *member) call(ctx context.Context, method string, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+string(to)+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
+	}
+	resp, err := m.port.HTTPClient().Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	if err != nil {
+		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("call %s of %s: %s", path, to, resp.Status)
+	}
+	return answer, nil
+}
+
+func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProposal))
+	if err != nil {
+		http.Error(w, "proposal too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	answer, err := m.cons.HandleForward(r.Context(), body)
+	if err != nil {
+		status := http.StatusInternalServerError
+		if errors.Is(err, consensus.ErrInvalid) {
+			status = http.StatusBadRequest
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	_, _ = w.Write(answer)
+}
+
+func (m *member) handleStats(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.cons.LocalStats())
+}

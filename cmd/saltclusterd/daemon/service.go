@@ -1,0 +1,270 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"saltclusterd/fsync/keydir"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/upstream"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// service is what minions see of a member: the two edges and everything between them and the local master.
+type service struct {
+	m     *member
+	keys  *keyView
+	dir   *keydir.Dir
+	clock *hlc.Clock
+
+	req      *upstream.ReqClient
+	sub      *upstream.SubClient
+	bus      *localmaster.Bus
+	hidden   *localmaster.Hidden
+	sessions *localmaster.Sessions
+
+	epochs *epochs.Manager
+	signin *signin.Service
+	jobs   *router.Jobs
+	hub    *fanout.Hub
+	proxy  *sidecar.Proxy
+	intake *sidecar.Intake
+	pub    *edge.PubEdge
+	reqs   *edge.ReqEdge
+
+	learn   chan struct{} // the local master may have a new key
+	serving atomic.Bool   // the edges are open
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	open   []closer
+}
+
+// newService puts the parts together; nothing runs before Open.
+func newService(m *member) (*service, error) {
+	s := &service{m: m, learn: make(chan struct{}, 1)}
+	floor, err := hlc.ReadFloor(s.clockPath())
+	if err != nil {
+		return nil, err
+	}
+	s.clock = hlc.New(time.Now, floor)
+	if err := s.buildMaster(); err != nil {
+		return nil, err
+	}
+	if err := s.buildEdges(); err != nil {
+		return nil, err
+	}
+	return s, s.buildProxy()
+}
+
+func (s *service) clockPath() string { return filepath.Join(s.m.d.cfg.Paths.StateDir, "clock") }
+
+// buildMaster makes what talks to the local master, and the key directory.
+func (s *service) buildMaster() error {
+	d, cfg := s.m.d, s.m.d.cfg
+	s.req = upstream.NewReqClient(upstream.ReqConfig{
+		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
+		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
+	})
+	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{Logger: d.log, Registerer: d.reg})
+	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
+		KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
+	})
+	s.sessions = localmaster.NewSessions(localmaster.SessionsOptions{
+		CacheDir: d.master.CacheDir, Version: d.master.Version, UID: -1, GID: -1, Logger: d.log,
+	})
+	s.sub = upstream.NewSubClient(upstream.SubConfig{
+		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
+		OnConnect: s.masterUp, Logger: d.log, Registerer: d.reg,
+	})
+	var err error
+	s.dir, err = keydir.New(keydir.Config{
+		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Logger: d.log, Metrics: d.reg,
+	})
+	return err
+}
+
+// buildEdges makes 4505 and 4506.
+func (s *service) buildEdges() (err error) {
+	d, cfg := s.m.d, s.m.d.cfg
+	pub, req := cfg.EdgeAddresses(localAddrs())
+	e := cfg.Edge
+	s.pub, err = edge.NewPubEdge(edge.PubConfig{
+		Addrs: pub, MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
+		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
+		Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return err
+	}
+	s.reqs, err = edge.NewReqEdge(edge.ReqConfig{
+		Addrs: req, Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
+		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
+		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, HandshakeTimeout: e.HandshakeTimeout,
+		Handler: edgeHandler{s}, Logger: d.log, Registerer: d.reg,
+	})
+	return err
+}
+
+// edgeHandler lets the edge be made before the proxy.
+type edgeHandler struct{ s *service }
+
+// ServeReq implements edge.ReqHandler.
+func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.ServeReq(ctx, r) }
+
+// buildProxy makes the way of a request and the way of a publication.
+func (s *service) buildProxy() error {
+	d, m := s.m.d, s.m
+	s.keys = &keyView{m: m, settled: s.dir.WaitSynced}
+	s.jobs = router.NewJobs(0)
+	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
+	pubSigner, err := s.pubSigner()
+	if err != nil {
+		return err
+	}
+	s.signin = signin.New(signin.Config{
+		Identity: m.key, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Master: s.req, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Logger: d.log, Registerer: d.reg,
+	})
+	s.hub = fanout.New(fanout.Config{
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: m.key, Algorithm: s.publishAlgorithm(), Clock: s.clock,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given,
+		Logger: d.log, Registerer: d.reg,
+	})
+	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
+		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.hub.Local, Logger: d.log,
+	})
+	g := guard.New(guard.Config{
+		MinVersion: d.cfg.Edge.RequestMinimumVersion, AllowClear: d.cfg.Edge.AllowClearCommands,
+		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
+	})
+	s.proxy = sidecar.NewProxy(sidecar.Config{
+		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
+		Relay: relay.NewClient(m.port.HTTPClient()), ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
+	})
+	return nil
+}
+
+// publishAlgorithm is how the local master signs publications; empty when it does not.
+func (s *service) publishAlgorithm() string {
+	if !s.m.d.master.Bool("sign_pub_messages") {
+		return ""
+	}
+	return s.m.d.master.Text("publish_signing_algorithm")
+}
+
+// pubSigner reads what `master_sign_pubkey: True` needs; nil when it is off.
+func (s *service) pubSigner() (signin.PubSigner, error) {
+	return readPubSigner(s.m.d.master, s.m.public)
+}
+
+// Open waits until this node has caught up, then opens everything, the edges last.
+func (s *service) Open(ctx context.Context) error {
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.m.awaitCaughtUp(ctx); err != nil {
+		return err
+	}
+	s.wg.Go(func() { s.clock.KeepReserved(s.ctx, s.clockPath(), s.complain("clock floor not stored")) })
+	if err := s.begin(s.m.cons.View()); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name string
+		open func(context.Context) error
+		part closer
+	}{
+		{"key directory", s.dir.Open, s.dir},
+		{"requests to the master", s.req.Open, s.req},
+		{"event bus", s.bus.Open, s.bus},
+		{"sign-in", s.signin.Open, s.signin},
+		{"fan-out", s.hub.Open, s.hub},
+		{"publications of the master", s.sub.Open, s.sub},
+	} {
+		if err := part.open(ctx); err != nil {
+			return fmt.Errorf("open %s: %w", part.name, err)
+		}
+		s.open = append(s.open, part.part)
+	}
+	s.wg.Go(func() { s.keepLearning(s.ctx) })
+	s.setPeers(s.m.cons.View())
+	if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
+		return fmt.Errorf("wait for key files: %w", err)
+	}
+	return s.openEdges(ctx)
+}
+
+// openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
+func (s *service) openEdges(ctx context.Context) error {
+	s.open = append(s.open, s.proxy)
+	s.serving.Store(true) // peers may hand over requests and publications from here on
+	s.m.gossip.UpdateMeta()
+	if err := retryListen(ctx, s.m.log, s.pub.Open); err != nil {
+		return err
+	}
+	s.open = append(s.open, s.pub)
+	if err := retryListen(ctx, s.m.log, s.reqs.Open); err != nil {
+		return err
+	}
+	s.open = append(s.open, s.reqs)
+	s.m.log.Info("serving minions", "node", s.m.d.id)
+	return nil
+}
+
+// Close closes what is open, the edges first.
+func (s *service) Close() error {
+	s.serving.Store(false)
+	var errs []error
+	for i := len(s.open) - 1; i >= 0; i-- {
+		errs = append(errs, s.open[i].Close())
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.wg.Wait()
+	return errors.Join(errs...)
+}
+
+// whenServing answers peers "starting" until this node serves.
+func (s *service) whenServing(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.serving.Load() {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// complain returns a function that logs a failure of a background duty.
+func (s *service) complain(message string) func(error) {
+	return func(err error) { s.m.log.Error(message, "err", err) }
+}
+
+// authEvent fires what a stock master fires for a sign-in it accepts (salt/channel/server.py _auth).
+func (s *service) authEvent(id, pub string) {
+	if !s.m.d.master.Bool("auth_events") {
+		return
+	}
+	err := s.bus.Fire(s.ctx, "salt/auth", map[string]any{"result": true, "act": "accept", "id": id, "pub": pub})
+	if err != nil {
+		s.m.log.Warn("event not fired", "minion", id, "err", err)
+	}
+}

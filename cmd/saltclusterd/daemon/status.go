@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"saltclusterd/sidecar"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// fillStatus adds what a member knows to the status of its node.
+func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
+	cons := m.cons.Status()
+	v := m.cons.View()
+	members := m.members(ctx)
+	st.Members = members
+	st.Cluster = &adminapi.Cluster{
+		ID: m.seed.ClusterID, UUID: m.seed.UUID, Leader: string(cons.Leader), Term: cons.Term,
+		Epoch: v.Epochs().Current.N, IdentityFingerprint: saltcrypt.Fingerprint(m.public),
+		Quorum: quorum(members, cons.HasQuorum),
+	}
+	for _, mem := range members {
+		switch {
+		case mem.State == adminapi.StateFailed || mem.State == adminapi.StateLeft:
+			st.Problems = append(st.Problems, adminapi.Problem{
+				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID),
+				Hint: "start saltclusterd there, or check the network on the peer port",
+			})
+		case !mem.Self && mem.Ready != nil && !*mem.Ready:
+			st.Problems = append(st.Problems, adminapi.Problem{
+				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is not ready", mem.ID),
+				Hint: "saltclusterctl status on that node says why",
+			})
+		}
+	}
+	m.svc.fillNode(&st.Node)
+}
+
+func quorum(members []adminapi.Member, ok bool) adminapi.Quorum {
+	q := adminapi.Quorum{OK: ok}
+	for _, mem := range members {
+		if mem.Role == adminapi.RoleLearner {
+			continue
+		}
+		q.Voters++
+		if mem.State == adminapi.StateAlive {
+			q.Alive++
+		}
+	}
+	q.Need = q.Voters/2 + 1
+	return q
+}
+
+// fillNode describes edges and upstream.
+func (s *service) fillNode(n *adminapi.Node) {
+	pub, req := s.pub.Stats(), s.reqs.Stats()
+	if s.serving.Load() {
+		n.Edges = []adminapi.Edge{
+			{Name: "pub", Addresses: texts(s.pub.Addr()), Connections: pub.Subscribers, Cut: pub.Cut},
+			{Name: "req", Addresses: texts(s.reqs.Addr()), Connections: req.Conns, InFlight: req.InFlight},
+		}
+	}
+	up := s.req.Stats()
+	signedIn, err := s.intake.State()
+	n.Upstream = adminapi.Upstream{
+		Address: s.m.d.master.ReqAddr(), Up: up.Up, Subscribed: s.sub.Up(), SignedIn: signedIn,
+		Connections: up.Conns, Queued: up.Waiting,
+	}
+	if err != nil {
+		n.Upstream.Error = err.Error()
+	}
+}
+
+func texts(addrs []net.Addr) []string {
+	out := make([]string, 0, len(addrs))
+	for _, a := range addrs {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+// masterServes says whether the local master can take requests of minions.
+func (s *service) masterServes() bool {
+	signedIn, _ := s.intake.State()
+	return s.req.Up() && signedIn
+}
+
+// masterProblem says what is wrong with the local master and what to do, empty when nothing is.
+func (s *service) masterProblem(context.Context) string {
+	signedIn, err := s.intake.State()
+	switch {
+	case errors.Is(err, sidecar.ErrForeignIdentity):
+		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
+	case !s.req.Up():
+		return fmt.Sprintf("start the salt-master: nothing answers at %s", s.m.d.master.ReqAddr())
+	case !signedIn:
+		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in; see the log", s.m.d.master.ReqAddr())
+	case !s.sub.Up():
+		return fmt.Sprintf("the salt-master does not publish at %s", s.m.d.master.PubAddr())
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/daemon"
+)
+
+// version is set by the linker (-X main.version=…); a plain go build takes it from the build information.
+var version string
+
+// Exit codes.
+const (
+	exitFailure = 1 // a part failed
+	exitUsage   = 2 // command line or configuration
+)
+
+// usageError is a mistake in the command line or the configuration.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// run is main without the process around it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("saltclusterd", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	path := flags.String("config", config.DefaultPath, "main configuration `file`; FILE.d/*.conf is read after it")
+	check := flags.Bool("check", false, "check the configuration and exit")
+	showVersion := flags.Bool("version", false, "print the version and exit")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return &usageError{err}
+	case flags.NArg() > 0:
+		return &usageError{fmt.Errorf("unexpected argument %q", flags.Arg(0))}
+	}
+	if *showVersion {
+		fmt.Fprintln(stdout, "saltclusterd", buildVersion())
+		return nil
+	}
+	cfg, err := config.Load(*path)
+	if err != nil {
+		return &usageError{err}
+	}
+	if *check {
+		fmt.Fprintln(stdout, "configuration is valid")
+		return nil
+	}
+	log := newLogger(cfg.Log, stderr)
+	slog.SetDefault(log)
+	d, err := daemon.New(cfg, buildVersion(), log)
+	if err != nil {
+		return &usageError{err}
+	}
+	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion())
+	err = d.Run(ctx, func() { notify("READY=1") })
+	notify("STOPPING=1")
+	log.Info("saltclusterd stopped", "node", cfg.ID)
+	return err
+}
+
+func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
+	levels := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
+	}
+	opts := &slog.HandlerOptions{Level: levels[cfg.Level]}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// notify tells systemd a state, when it listens (sd_notify(3)).
+func notify(state string) {
+	if err := sendNotify(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
+		slog.Warn("systemd not notified", "err", err)
+	}
+}

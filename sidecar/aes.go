@@ -1,0 +1,174 @@
+package sidecar
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
+)
+
+// serveAES takes a request of a minion that has signed in.
+func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
+	pub, ok := p.cfg.Keys.Accepted(env.ID)
+	if !ok {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, env.ID, x.remote))
+		return
+	}
+	s, err := p.sessions.get(env.ID, pub)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, env.ID, x.remote))
+		return
+	}
+	plain, err := s.crypticle.Open(nil, env.Load)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonNotAuthentic, env.ID, x.remote))
+		return
+	}
+	peek, err := saltwire.PeekLoad(plain)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		return
+	}
+	if r := p.cfg.Guard.CheckLoad(env, peek, s.public, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s})
+}
+
+// call is a request that has been opened and found good.
+type call struct {
+	*exchange
+	env     saltwire.Envelope
+	peek    saltwire.Peek
+	plain   []byte
+	session *session
+
+	self   node.ID // this node
+	repeat bool    // doing it twice does no more than doing it once
+}
+
+// route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already.
+func (p *Proxy) route(c *call) {
+	if c.from != "" {
+		p.metrics.request(c.peek.Cmd, "relayed")
+		p.forward(c, nil)
+		return
+	}
+	v := p.cfg.View()
+	d := router.Decide(c.peek, v)
+	c.self, c.repeat = v.Self, d.Repeat
+	p.metrics.request(c.peek.Cmd, d.Kind.String())
+	switch d.Kind {
+	case router.ToLocal:
+		p.forward(c, d.Others)
+	case router.ToNode:
+		p.relay(c, d.Node, d.Others)
+	case router.ToAll:
+		p.copyTo(c, d.Others)
+		p.forward(c, nil)
+	case router.Answer:
+		c.reply(saltwire.AppendRaw(nil, c.session.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
+	default:
+		p.lose(c.exchange, "nowhere", errNowhere)
+	}
+}
+
+// errNowhere says that no node's master can take a request now.
+var errNowhere = errors.New("no master of the cluster answers")
+
+// forward sends a call to the local master. When that does not take it, one of others gets it.
+func (p *Proxy) forward(c *call, others []node.ID) {
+	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
+	if err != nil {
+		p.lose(c.exchange, "local", err)
+		return
+	}
+	if !same {
+		p.forwardResealed(c, local)
+		return
+	}
+	ctx, cancel := p.deadline(c.exchange)
+	p.cfg.Master.Go(ctx, c.body, func(reply []byte, err error) {
+		cancel()
+		switch {
+		case err != nil:
+			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
+		case bytes.Equal(reply, badLoad):
+			p.refusedByMaster(c)
+		default:
+			p.answer(c, "local", reply)
+		}
+	})
+}
+
+// badLoad is what a master answers when it cannot open a request.
+var badLoad = saltwire.BadLoad()
+
+// refusedByMaster handles "bad load" for a request that was found good here: the master must hold another session key
+// than the file we wrote says (a 3006 worker caches it). What the file says now decides; failing that the minion signs
+// in again.
+func (p *Proxy) refusedByMaster(c *call) {
+	p.cfg.Sessions.Invalidate(c.env.ID)
+	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
+	if err != nil || same {
+		p.answer(c, "local", badLoad)
+		return
+	}
+	p.forwardResealed(c, local)
+}
+
+// answer hands a reply to the minion.
+func (p *Proxy) answer(c *call, route string, reply []byte) {
+	p.metrics.seconds.WithLabelValues(route).Observe(time.Since(c.at).Seconds())
+	c.reply(reply)
+}
+
+// relay sends a call to another node and waits for its answer.
+func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
+	ctx, cancel := p.deadline(c.exchange)
+	p.wg.Go(func() {
+		defer cancel()
+		reply, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote)
+		if err != nil {
+			p.elsewhere(c, others, "relay", relay.Unsent(err), err)
+			return
+		}
+		p.answer(c, "relay", reply)
+	})
+}
+
+// elsewhere finds another master for a call that the one it went to did not answer. Unless doing it twice does no harm,
+// it must be certain that nothing was sent.
+func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, err error) {
+	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {
+		p.lose(c.exchange, from, err)
+		return
+	}
+	p.metrics.request(c.peek.Cmd, "failover")
+	if others[0] == c.self {
+		p.forward(c, others[1:])
+		return
+	}
+	p.relay(c, others[0], others[1:])
+}
+
+// copyTo gives other nodes' masters a copy of a write; the minion hears the local master's answer.
+func (p *Proxy) copyTo(c *call, others []node.ID) {
+	for _, to := range others {
+		ctx, cancel := p.deadline(c.exchange)
+		p.wg.Go(func() {
+			defer cancel()
+			if _, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote); err != nil {
+				p.metrics.lost.WithLabelValues("copy").Inc()
+				p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,18 @@
+// Package sidecar is the proxy in front of one stock salt-master: it composes edge, guard, router, sign-in, upstream
+// and relay into the way of a request, and the local master's publications into the fan-out.
+//
+// The way of a request (Proxy): edge → parse the envelope → guard → open a copy with the minion's session key → peek at
+// the command → guard → route → local master, or another node, or both → the reply goes back byte for byte. Nothing is
+// decrypted to be changed: the master gets the bytes the minion sent, because its session key file was written before
+// the first of them (localmaster.Sessions). Where a running 3006 worker holds another session key, the same plaintext is
+// sealed anew under that one, and the reply under ours.
+//
+// The way of a publication (Intake): the local master's 4505 → open with the master's own AES key, learnt by signing in
+// as a hidden minion → fanout.Hub.
+//
+// Promises: unauthenticated bytes reach the master only as a fully validated _auth (or a command an operator allowed);
+// a request relayed by a peer is checked as if it came from the network and never relayed again; a request that cannot
+// be answered is dropped, and the minion's own retry decides; the master's restarts end here.
+//
+// The interfaces this package needs are declared in needs.go; cmd/saltclusterd/daemon supplies them.
+package sidecar

@@ -1,0 +1,175 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// ErrForeignIdentity says that the local master presents another key than the cluster's: it has not been restarted
+// since the cluster's master.pem was installed.
+var ErrForeignIdentity = errors.New("the local salt-master presents another master.pub than the cluster's: restart it")
+
+// SignIn learns the local master's AES key and the public key it presents (localmaster.Hidden).
+type SignIn interface {
+	SignIn(ctx context.Context) (localmaster.Secrets, error)
+}
+
+// IntakeConfig is what an Intake needs.
+type IntakeConfig struct {
+	SignIn     SignIn
+	ClusterPub string // clean text of the cluster's public key
+	Deliver    func(fanout.Publication) error
+	Logger     *slog.Logger
+}
+
+// Intake opens the local master's publications and hands them to the fan-out.
+type Intake struct {
+	cfg IntakeConfig
+
+	mu        sync.Mutex
+	crypticle *saltcrypt.Crypticle
+	learnt    time.Time // when the key in use was learnt
+	tried     time.Time
+	err       error // of the last sign-in
+
+	recent [recentBodies]recentBody // topic copies of one publication follow each other
+	next   int
+}
+
+const (
+	// recentBodies is how many publications are remembered to tell further copies (one per topic) from new ones.
+	recentBodies = 16
+	// signInTimeout bounds one sign-in at the local master.
+	signInTimeout = 5 * time.Second
+	// signInEvery bounds how often a key that does not fit is asked for again.
+	signInEvery = 200 * time.Millisecond
+)
+
+type recentBody struct {
+	sum   [sha256.Size]byte
+	plain []byte
+}
+
+// NewIntake returns an intake that has no key yet.
+func NewIntake(cfg IntakeConfig) *Intake { return &Intake{cfg: cfg} }
+
+// Learn signs in at the local master and keeps its key. It returns ErrForeignIdentity when the master runs with
+// another identity than the cluster's.
+func (i *Intake) Learn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, signInTimeout)
+	defer cancel()
+	secrets, err := i.cfg.SignIn.SignIn(ctx)
+	if err == nil && saltcrypt.CleanKey(secrets.MasterPub) != i.cfg.ClusterPub {
+		err = ErrForeignIdentity
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.tried, i.err = time.Now(), err
+	if err != nil {
+		return fmt.Errorf("sign in at the local master: %w", err)
+	}
+	i.crypticle, i.learnt = saltcrypt.NewCrypticle(secrets.AES), i.tried
+	return nil
+}
+
+// State tells whether the master's key is known, and why the last sign-in failed if it did.
+func (i *Intake) State() (signedIn bool, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.crypticle != nil && i.err == nil, i.err
+}
+
+// Message takes one message of the local master's 4505: [body], or [topic, body] when the master filters. Messages
+// come in order, from one goroutine.
+func (i *Intake) Message(ctx context.Context, parts [][]byte) {
+	if len(parts) != 1 && len(parts) != 2 {
+		i.cfg.Logger.Warn("publication of the local master refused", "reason", "parts", "count", len(parts))
+		return
+	}
+	body := parts[len(parts)-1]
+	sum := sha256.Sum256(body)
+	plain, seen := i.seen(sum)
+	if !seen {
+		var err error
+		if plain, err = i.open(ctx, body); err != nil {
+			i.cfg.Logger.Error("publication of the local master lost", "err", err)
+			return
+		}
+		i.remember(sum, plain)
+	}
+	p := fanout.Publication{Plain: plain, TopicOnly: seen}
+	if len(parts) == 2 {
+		p.Topics = []string{string(parts[0])}
+	}
+	if err := i.cfg.Deliver(p); err != nil {
+		i.cfg.Logger.Error("publication of the local master not delivered", "err", err)
+	}
+}
+
+func (i *Intake) seen(sum [sha256.Size]byte) ([]byte, bool) {
+	for _, r := range i.recent {
+		if r.sum == sum && r.plain != nil {
+			return r.plain, true
+		}
+	}
+	return nil, false
+}
+
+func (i *Intake) remember(sum [sha256.Size]byte, plain []byte) {
+	i.recent[i.next] = recentBody{sum, plain}
+	i.next = (i.next + 1) % recentBodies
+}
+
+// open decrypts a publication, signing in anew when the master has changed its key.
+func (i *Intake) open(ctx context.Context, body []byte) ([]byte, error) {
+	env, err := saltwire.ParsePub(body)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := i.decrypt(env.Load)
+	for tries := 0; err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+		if err = i.learnAgain(ctx); err == nil {
+			plain, err = i.decrypt(env.Load)
+		}
+	}
+	return plain, err
+}
+
+var errNoKey = errors.New("the local master's key is not known")
+
+func (i *Intake) decrypt(load []byte) ([]byte, error) {
+	i.mu.Lock()
+	c := i.crypticle
+	i.mu.Unlock()
+	if c == nil {
+		return nil, errNoKey
+	}
+	return c.Open(nil, load)
+}
+
+// learnAgain is Learn, not more often than signInEvery.
+func (i *Intake) learnAgain(ctx context.Context) error {
+	i.mu.Lock()
+	wait := time.Until(i.tried.Add(signInEvery))
+	i.mu.Unlock()
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+	return i.Learn(ctx)
+}

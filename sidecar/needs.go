@@ -1,0 +1,43 @@
+package sidecar
+
+import (
+	"context"
+	"net/netip"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/signin"
+)
+
+// Keys is the cluster's view of minion keys.
+type Keys interface {
+	// Accepted returns the accepted key of a minion.
+	Accepted(id string) (pub string, ok bool)
+	// Session derives the session key of a minion with that accepted key.
+	Session(id, pub string) saltcrypt.Key
+}
+
+// Master sends requests to the local stock master (upstream.ReqClient).
+type Master interface {
+	// Go calls done exactly once, from any goroutine, when ctx ends at the latest.
+	Go(ctx context.Context, body []byte, done func(reply []byte, err error))
+	Up() bool
+}
+
+// Sessions sees to the session key files of the local master (localmaster.Sessions).
+type Sessions interface {
+	// Ensure makes the local master use want for id. When it cannot, it returns the key the master uses and false.
+	Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
+	// Invalidate forgets what was ensured for id: the master has refused it.
+	Invalidate(id string)
+}
+
+// Relay sends a request to another node (relay.Client).
+type Relay interface {
+	Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error)
+}
+
+// SignIns answers _auth (signin.Service).
+type SignIns interface {
+	Serve(*signin.Request)
+}

@@ -1,0 +1,178 @@
+package sidecar
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/signin"
+)
+
+// Config is what a Proxy needs. Registerer may be nil.
+type Config struct {
+	Guard    *guard.Guard
+	View     func() router.View // who may take a request now
+	SignIn   SignIns
+	Keys     Keys
+	Master   Master
+	Sessions Sessions
+	Relay    Relay
+	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
+	ForwardTimeout time.Duration
+	MaxSessions    int // minions whose session is kept ready; 0: 50,000
+	Logger         *slog.Logger
+	Registerer     prometheus.Registerer
+}
+
+// Proxy carries requests of minions.
+type Proxy struct {
+	cfg      Config
+	sessions *sessionTable
+	metrics  *metrics
+
+	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // requests that wait for a peer
+}
+
+// NewProxy returns a proxy that is ready to serve.
+func NewProxy(cfg Config) *Proxy {
+	if cfg.MaxSessions == 0 {
+		cfg.MaxSessions = 50_000
+	}
+	if cfg.ForwardTimeout == 0 {
+		cfg.ForwardTimeout = 5 * time.Minute
+	}
+	p := &Proxy{
+		cfg:      cfg,
+		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session),
+		metrics:  newMetrics(cfg.Registerer),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Close ends what is still under way and waits for it.
+func (p *Proxy) Close() error {
+	p.cancel()
+	p.wg.Wait()
+	return nil
+}
+
+// exchange is one request on its way and the hands that take its answer.
+type exchange struct {
+	body   []byte
+	remote netip.AddrPort
+	from   node.ID // the peer that relayed it; empty: it came from the network
+	at     time.Time
+	reply  func([]byte)
+	drop   func()
+	gone   func() bool
+}
+
+// ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
+func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
+	p.serve(&exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone})
+}
+
+// ServeRelayed takes a request that a peer handed over (relay.Receiver).
+func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+	p.serve(&exchange{
+		body: body, remote: remote, from: from, at: time.Now(), reply: reply, drop: drop,
+		gone: func() bool { return ctx.Err() != nil },
+	})
+}
+
+func (p *Proxy) serve(x *exchange) {
+	env, err := saltwire.ParseEnvelope(x.body)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		return
+	}
+	if r := p.cfg.Guard.CheckEnvelope(env, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	if env.Enc == saltwire.EncClear {
+		p.serveClear(x, env)
+		return
+	}
+	p.serveAES(x, env)
+}
+
+// serveClear takes what is not encrypted: sign-ins, ping, and what an operator allowed.
+func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
+	peek, err := saltwire.PeekLoad(env.Load)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		return
+	}
+	if peek.Cmd != "_auth" {
+		if r := p.cfg.Guard.CheckClear(peek.Cmd, x.remote); r != nil {
+			p.refuse(x, r)
+			return
+		}
+		if peek.Cmd == "ping" { // echoes its load (ClearFuncs.ping): nothing unauthenticated has to reach a master for that
+			p.metrics.request(peek.Cmd, "answer")
+			x.reply(env.Load)
+			return
+		}
+		p.metrics.request(peek.Cmd, "local")
+		p.forwardRaw(x)
+		return
+	}
+	auth, err := saltwire.ParseAuth(env.Load)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		return
+	}
+	if r := p.cfg.Guard.CheckAuth(auth, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	p.metrics.request("_auth", "local")
+	p.cfg.SignIn.Serve(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
+}
+
+// forwardRaw hands a clear request to the local master as it is.
+func (p *Proxy) forwardRaw(x *exchange) {
+	ctx, cancel := p.deadline(x)
+	p.cfg.Master.Go(ctx, x.body, func(reply []byte, err error) {
+		cancel()
+		if err != nil {
+			p.lose(x, "local", err)
+			return
+		}
+		x.reply(reply)
+	})
+}
+
+// refuse answers a request with what the refusal says, or not at all.
+func (p *Proxy) refuse(x *exchange, r *guard.Refusal) {
+	if r.Answer == nil {
+		x.drop()
+		return
+	}
+	x.reply(r.Answer)
+}
+
+// lose gives up a request that was fine: the minion tries again by itself.
+func (p *Proxy) lose(x *exchange, where string, err error) {
+	p.metrics.lost.WithLabelValues(where).Inc()
+	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
+	x.drop()
+}
+
+// deadline bounds a request from its arrival on. It outlives the reader of the connection it came on.
+func (p *Proxy) deadline(x *exchange) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(p.ctx, x.at.Add(p.cfg.ForwardTimeout))
+}

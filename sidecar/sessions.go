@@ -1,0 +1,62 @@
+package sidecar
+
+import (
+	"sync"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// session is a minion's session key, derived from the cluster's seed, the id and the accepted key, ready for use.
+type session struct {
+	pub       string
+	key       saltcrypt.Key
+	crypticle *saltcrypt.Crypticle
+	public    *saltcrypt.PublicKey
+}
+
+// sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key: when the
+// key of an id changes, so does its session.
+type sessionTable struct {
+	derive func(id, pub string) saltcrypt.Key
+	max    int
+
+	mu sync.RWMutex
+	m  map[string]*session
+}
+
+func newSessionTable(max int, derive func(id, pub string) saltcrypt.Key) *sessionTable {
+	return &sessionTable{derive: derive, max: max, m: map[string]*session{}}
+}
+
+// get returns the session of id under its accepted key pub.
+func (t *sessionTable) get(id, pub string) (*session, error) {
+	t.mu.RLock()
+	s := t.m[id]
+	t.mu.RUnlock()
+	if s != nil && s.pub == pub {
+		return s, nil
+	}
+	public, err := saltcrypt.ParsePublicKey(pub)
+	if err != nil {
+		return nil, err
+	}
+	key := t.derive(id, pub)
+	s = &session{pub: pub, key: key, crypticle: saltcrypt.NewCrypticle(key), public: public}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for old := range t.m { // any one: a larger fleet only derives more often
+		if len(t.m) < t.max {
+			break
+		}
+		delete(t.m, old)
+	}
+	t.m[id] = s
+	return s, nil
+}
+
+// reset forgets all sessions: the seed has changed.
+func (t *sessionTable) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.m)
+}
