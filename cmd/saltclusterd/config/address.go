@@ -52,6 +52,14 @@ func (c *Config) PeerAddresses() []string {
 	return c.withPort(c.Cluster.Peers)
 }
 
+// PeerAddress returns one peer, host or host:port, as host:port.
+func (c *Config) PeerAddress(peer string) string {
+	if out := c.withPort([]string{peer}); len(out) == 1 {
+		return out[0]
+	}
+	return peer
+}
+
 // PeerListen returns the address the peer port binds.
 func (c *Config) PeerListen() string {
 	return net.JoinHostPort(c.Cluster.Interface, strconv.Itoa(c.Cluster.PoolPort))
