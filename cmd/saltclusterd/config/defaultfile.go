@@ -32,15 +32,15 @@ func DefaultFile() []byte {
 		}
 		value := o.Example
 		if value == "" {
-			value = flow(plain(o.value(&c)))
+			value = Flow(plain(o.value(&c)))
 		}
 		fmt.Fprintf(&b, "#%s: %s\n", o.Name, value)
 	}
 	return []byte(b.String())
 }
 
-// flow renders a value as YAML on one line.
-func flow(v any) string {
+// Flow renders a value, as Show returns it, as YAML on one line.
+func Flow(v any) string {
 	if b, ok := v.(bool); ok { // as Salt's own files write it
 		return map[bool]string{true: "True", false: "False"}[b]
 	}

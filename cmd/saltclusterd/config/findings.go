@@ -7,11 +7,11 @@ import (
 
 // Finding is one mistake in the configuration.
 type Finding struct {
-	File    string // empty: no file is to blame
-	Line    int    // 0: the file as a whole
-	Option  string
-	Message string // a sentence without the option's name in front; never holds a secret
-	Hint    string // what to write or type instead; may be empty
+	File    string `json:"file,omitempty"` // empty: no file is to blame
+	Line    int    `json:"line,omitempty"` // 0: the file as a whole
+	Option  string `json:"option,omitempty"`
+	Message string `json:"message"`        // a sentence without the option's name in front; never holds a secret
+	Hint    string `json:"hint,omitempty"` // what to write or type instead
 }
 
 // String renders "file:line: option: message (hint)".

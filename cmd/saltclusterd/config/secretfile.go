@@ -48,22 +48,28 @@ func (c *Config) resolveSecret(getenv func(string) string) Findings {
 }
 
 func (c *Config) readSecret(file string) (Secret, *Finding) {
-	say := func(msg, hint string) (Secret, *Finding) {
-		f := c.finding("cluster_secret_file", msg, hint)
-		return Secret{}, &f
+	secret, err := ReadSecretFile(file)
+	if err == nil {
+		return secret, nil
 	}
+	f := c.finding("cluster_secret_file", err.Error(), "")
+	return Secret{}, &f
+}
+
+// ReadSecretFile returns the first line of a file that not everyone may read.
+func ReadSecretFile(file string) (Secret, error) {
 	data, mode, err := readFile(file)
 	if err != nil {
-		return say(fmt.Sprintf("%s cannot be read: %s", file, reason(err)), "")
+		return Secret{}, fmt.Errorf("%s cannot be read: %s", file, reason(err))
 	}
 	if mode&0o004 != 0 {
-		return say(file+" may be read by everyone", "chmod o-rwx "+file)
+		return Secret{}, fmt.Errorf("%s may be read by everyone: chmod o-rwx %s", file, file)
 	}
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return say(file+" has more than one line", "only the secret belongs there")
+		return Secret{}, fmt.Errorf("%s has more than one line; only the secret belongs there", file)
 	}
-	return NewSecret(string(first)), nil
+	return NewSecret(string(bytes.TrimSpace(first))), nil
 }
 
 // credential returns the path of the systemd credential, when there is one.
@@ -97,6 +103,15 @@ func expand(path string, getenv func(string) string) (string, error) {
 		return "", fmt.Errorf("%q is not an absolute path", out)
 	}
 	return out, nil
+}
+
+// CheckSecret says what is wrong with a cluster secret, as the end of a
+// sentence that names it.
+func CheckSecret(s string) error {
+	if msg, hint := checkSecret(s); msg != "" {
+		return fmt.Errorf("%s (%s)", msg, hint)
+	}
+	return nil
 }
 
 // checkSecret judges a cluster secret without ever quoting it.

@@ -68,6 +68,7 @@ func (c *Config) validateSecret(say func(option, msg, hint string)) {
 	msg, hint := checkSecret(c.Cluster.Secret.Reveal())
 	if _, set := c.places["cluster_secret"]; !set && !c.Cluster.Secret.IsSet() {
 		msg = "is not set: anybody could join"
+		hint = "set it, or cluster_secret_file, or the systemd credential cluster_secret; " + hint
 	}
 	say(option, msg, hint)
 }

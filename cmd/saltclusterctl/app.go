@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, e *env) int {
+	app := newApp(e)
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v") {
+		args = []string{"version"}
+	}
+	err := app.RunContext(ctx, append([]string{app.Name}, arrange(app, args)...))
+	if err != nil {
+		e.report(err)
+	}
+	return exitCode(err)
+}
+
+func newApp(e *env) *cli.App {
+	app := &cli.App{
+		Name:                  "saltclusterctl",
+		Usage:                 "look at and steer a cluster of salt-masters",
+		Description:           "Asks the saltclusterd of this host; every node knows the whole cluster, also while others are down.",
+		Reader:                e.stdin,
+		Writer:                e.stdout,
+		ErrWriter:             e.stderr,
+		HideVersion:           true,
+		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitCodesHelp,
+		ExitErrHandler:        func(*cli.Context, error) {}, // run decides
+		OnUsageError:          onUsageError,
+		Commands: []*cli.Command{
+			newStatusCommand(e),
+			newMembersCommand(e),
+			newRingInfoCommand(e),
+			newBootstrapCommand(e),
+			newJoinCommand(e),
+			newConfigCommand(e),
+			newVersionCommand(e),
+		},
+	}
+	app.Action = func(c *cli.Context) error {
+		if !c.Args().Present() {
+			return cli.ShowAppHelp(c)
+		}
+		name := c.Args().First()
+		return usagef(cli.SuggestCommand(app.Commands, name)+" saltclusterctl help lists all.", "%q is not a command", name)
+	}
+	return app
+}
+
+// verb completes a command with the flags and the error handling all have.
+func verb(c *cli.Command) *cli.Command {
+	c.OnUsageError = onUsageError
+	c.HideHelpCommand = true
+	c.Flags = append(c.Flags,
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the output: table, json or yaml"},
+		&cli.StringFlag{Name: "socket", Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
+		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " + config.DefaultPath},
+	)
+	return c
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	name := "saltclusterctl"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
+		name += " " + c.Command.Name
+	}
+	return usagef(name+" --help", "%v", err)
+}
+
+// noArgs refuses positional arguments.
+func noArgs(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef("saltclusterctl "+c.Command.Name+" --help", "%s takes no argument, but got %q", c.Command.Name, c.Args().First())
+	}
+	return nil
+}
+
+// configPath returns the main configuration file.
+func (e *env) configPath(c *cli.Context) string {
+	if p := c.String("config"); p != "" {
+		return p
+	}
+	if p := e.getenv("SALTCLUSTERD_CONFIG"); p != "" {
+		return p
+	}
+	return config.DefaultPath
+}
+
+// client finds the socket: flag, environment, configuration, default. A
+// configuration that cannot be read (it may hold a secret) or is broken does
+// not matter here.
+func (e *env) client(c *cli.Context) *adminapi.Client {
+	path := c.String("socket")
+	if path == "" {
+		path = e.getenv("SALTCLUSTERD_SOCKET")
+	}
+	if path == "" {
+		cfg, _ := config.Read(e.configPath(c))
+		path = cfg.Paths.AdminSocket
+	}
+	return adminapi.NewClient(path)
+}

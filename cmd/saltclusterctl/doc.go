@@ -1,0 +1,16 @@
+// Command saltclusterctl is the operator's tool: it asks the saltclusterd of
+// this host, over its admin socket, about the whole cluster and tells it what
+// to do.
+//
+// There is one file per verb: newXCommand makes the command, runX(ctx, ...)
+// does it. Everything a verb touches (streams, environment) comes from env, so
+// that tests run the whole program in a script.
+//
+// In: arguments, the admin socket. Out: a table for people, or JSON or YAML
+// with the field names of package adminapi, which are stable; errors as
+// a sentence and a hint on standard error; exit codes as listed in the help.
+//
+// Promises: nothing but reading happens without a verb that says so; secrets
+// are taken from files or standard input, never from arguments; colours appear
+// on terminals only.
+package main

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// fake is a daemon with fixed knowledge.
+type fake struct {
+	status  adminapi.Status
+	ring    adminapi.RingInfo
+	err     error // of every reading verb
+	operate func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
+}
+
+func (f *fake) Version(context.Context) (adminapi.Version, error) {
+	return adminapi.Version{Node: f.status.Node.ID, Version: "0.1.0", SaltVersion: f.status.Node.SaltVersion, Go: "go1.26", API: 1}, f.err
+}
+
+func (f *fake) Status(context.Context) (adminapi.Status, error) { return f.status, f.err }
+
+func (f *fake) Members(context.Context) (adminapi.Members, error) {
+	return adminapi.Members{ClusterID: "salt-lab", From: f.status.Node.ID, Members: f.status.Members}, f.err
+}
+
+func (f *fake) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error) {
+	info := f.ring
+	switch {
+	case q.Minion != "":
+		info.Owner = &adminapi.RingOwner{Kind: adminapi.KeyMinion, Key: q.Minion, Node: "m2", By: adminapi.OwnerByRing, Next: []string{"m1"}}
+	case q.JID != "":
+		info.Owner = &adminapi.RingOwner{Kind: adminapi.KeyJID, Key: q.JID, Node: "m3", By: adminapi.OwnerByPublisher}
+	}
+	return info, f.err
+}
+
+func (f *fake) Config(context.Context) (adminapi.Config, error) {
+	return adminapi.Config{Files: []string{"/etc/salt/saltclusterd"}, Options: []adminapi.ConfigOption{
+		{Name: "id", Value: "m1", Source: "/etc/salt/saltclusterd:3"},
+		{Name: "interface", Value: []string{"10.0.0.11", "2001:db8::11"}, Source: "/etc/salt/saltclusterd:4"},
+		{Name: "cluster_secret", Value: "[redacted]", Source: "/etc/salt/saltclusterd.d/secret.conf:1"},
+	}}, f.err
+}
+
+func (f *fake) Bootstrap(ctx context.Context, _ adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, "")
+}
+
+func (f *fake) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progress) (adminapi.Outcome, error) {
+	how := "the configured secret"
+	if r.Secret != "" {
+		how = "a secret of " + string(r.Secret[:3]) + "..." // short enough to be harmless in a test
+	}
+	return f.operate(ctx, p, r.Peer+" with "+how)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// daemons are the situations that scripts can ask for.
+func daemons() map[string]*fake {
+	return map[string]*fake{
+		"healthy":  healthy(),
+		"peerdown": peerDown(),
+		"lonely":   lonely(),
+		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
+		"joins":    {operate: joins},
+		"refuses":  {operate: refuses(adminapi.CodeRefused)},
+		"member":   {operate: refuses(adminapi.CodeMember)},
+		"slow":     {operate: waits},
+	}
+}
+
+func healthy() *fake {
+	member := func(id, addr, salt string, leader bool) adminapi.Member {
+		return adminapi.Member{
+			ID: id, Address: addr, Role: adminapi.RoleVoter, State: adminapi.StateAlive, Leader: leader, Term: 4,
+			SaltVersion: salt, Version: "0.1.0", Subscribers: ptr(2), Lag: ptr(uint64(0)), Ready: ptr(true),
+		}
+	}
+	members := []adminapi.Member{
+		member("m1", "10.0.0.11:4520", "3006.28", true),
+		member("m2", "10.0.0.12:4520", "3007.15", false),
+		member("m3", "10.0.0.13:4520", "3008.3", false),
+	}
+	members[0].Self = true
+	return &fake{
+		status: adminapi.Status{
+			Cluster: &adminapi.Cluster{
+				ID: "salt-lab", UUID: "0b0f3a52-5a6e-4a53-9d0c-3f0a4c0b9a11", Leader: "m1", Term: 4, Epoch: 2,
+				Quorum: adminapi.Quorum{Voters: 3, Alive: 3, Need: 2, OK: true},
+			},
+			Members: members,
+			Node: adminapi.Node{
+				ID: "m1", Version: "0.1.0", SaltVersion: "3006.28", Started: time.Now().Add(-3*time.Hour - 12*time.Minute - 30*time.Second),
+				Edges: []adminapi.Edge{
+					{Name: "pub", Addresses: []string{"10.0.0.11:4505"}, Connections: 2},
+					{Name: "req", Addresses: []string{"10.0.0.11:4506"}, Connections: 1, InFlight: 3, Refused: 17},
+				},
+				Upstream: adminapi.Upstream{
+					Address: "127.0.0.1:4506", Up: true, Subscribed: true, SignedIn: true, Connections: 4,
+					Since: time.Now().Add(-75*time.Minute - 30*time.Second),
+				},
+				Ready: true,
+			},
+			Problems: []adminapi.Problem{},
+		},
+		ring: adminapi.RingInfo{Nodes: []adminapi.RingNode{
+			{ID: "m1", State: adminapi.StateAlive, Weight: 1, Share: 0.333},
+			{ID: "m2", State: adminapi.StateAlive, Weight: 2, Share: 0.667},
+			{ID: "m3", State: adminapi.StateFailed, Weight: 1, Draining: true},
+		}},
+	}
+}
+
+// peerDown is what m1 knows while m3 is dead and the local master is, too.
+func peerDown() *fake {
+	f := healthy()
+	f.status.Cluster.Quorum.Alive = 2
+	m3 := &f.status.Members[2]
+	m3.State, m3.Subscribers, m3.Lag, m3.Ready = adminapi.StateFailed, nil, nil, nil
+	m1 := &f.status.Members[0]
+	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"upstream"}, ptr(uint64(1200))
+	n := &f.status.Node
+	n.Ready = false
+	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second), Error: "connection refused"}
+	n.Reasons = []adminapi.Reason{
+		{Check: "upstream", Level: adminapi.LevelFail, Message: "the local salt-master does not answer", Hint: "systemctl start salt-master"},
+		{Check: "clock", Level: adminapi.LevelWarn, Message: "is 2 s ahead of m2"},
+	}
+	f.status.Problems = []adminapi.Problem{
+		{Level: adminapi.LevelFail, Node: "m1", Message: "the local salt-master does not answer", Hint: "systemctl start salt-master"},
+		{Level: adminapi.LevelWarn, Message: "m3 has failed\x1b[2J", Hint: "start saltclusterd there, or remove it"},
+	}
+	return f
+}
+
+func lonely() *fake {
+	return &fake{
+		status: adminapi.Status{
+			Node:     adminapi.Node{ID: "m9", Version: "0.1.0"},
+			Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "this node belongs to no cluster", Hint: "saltclusterctl bootstrap, or saltclusterctl join PEER"}},
+		},
+	}
+}
+
+func joins(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, error) {
+	p("prove", "proving the right to join "+what)
+	p("catch-up", "receiving the log")
+	return adminapi.Outcome{
+		Node: "m2", ClusterID: "salt-lab", UUID: "0b0f3a52", Role: adminapi.RoleVoter, Ready: true,
+		Message: "m2 is a voter of salt-lab.", Next: []string{"restart salt-master: it still presents its old key", "saltclusterctl status"},
+	}, nil
+}
+
+func refuses(code adminapi.Code) func(context.Context, admin.Progress, string) (adminapi.Outcome, error) {
+	return func(context.Context, admin.Progress, string) (adminapi.Outcome, error) {
+		return adminapi.Outcome{}, adminapi.Errorf(code, "compare the option on both nodes", "it said no: cluster_secret")
+	}
+}
+
+func waits(ctx context.Context, p admin.Progress, _ string) (adminapi.Outcome, error) {
+	p("catch-up", "receiving the log")
+	<-ctx.Done()
+	return adminapi.Outcome{}, ctx.Err()
+}

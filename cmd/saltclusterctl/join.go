@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newJoinCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:      "join",
+		Usage:     "make this node a member of the cluster that PEER belongs to",
+		ArgsUsage: "PEER",
+		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret, which never crosses\n" +
+			"the wire. The salt-master's own key is backed up and replaced by the cluster's.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "secret-file", Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
+			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
+		}, waitFlags()...),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl join 10.0.0.11", "join takes one argument, the address of any member")
+			}
+			return runJoin(c, e)
+		},
+	})
+}
+
+func runJoin(c *cli.Context, e *env) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	peer := c.Args().First()
+	if _, _, err := config.SplitHostPort(peer, 1); err != nil {
+		return usagef("saltclusterctl join 10.0.0.11", "%v", err)
+	}
+	secret, err := e.secret(c.String("secret-file"))
+	if err != nil {
+		return err
+	}
+	r := adminapi.JoinRequest{
+		Peer: peer, Secret: secret, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
+		Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+	}
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		return client.Join(ctx, r, p)
+	})
+}
+
+const maxSecret = 4 << 10 // bytes of standard input
+
+// secret reads the secret for this one join; "" means the daemon's own.
+func (e *env) secret(file string) (adminapi.Secret, error) {
+	if file == "" {
+		return "", nil
+	}
+	if file != "-" {
+		s, err := config.ReadSecretFile(file)
+		if err != nil {
+			return "", fmt.Errorf("secret file: %w", err)
+		}
+		return checkedSecret(s.Reveal())
+	}
+	data, err := io.ReadAll(io.LimitReader(e.stdin, maxSecret))
+	if err != nil {
+		return "", fmt.Errorf("read the secret from standard input: %w", err)
+	}
+	return checkedSecret(string(data))
+}
+
+func checkedSecret(s string) (adminapi.Secret, error) {
+	s = strings.TrimSpace(s)
+	if err := config.CheckSecret(s); err != nil {
+		return "", fmt.Errorf("the secret %w", err)
+	}
+	return adminapi.Secret(s), nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// askTimeout bounds every verb that only asks; the daemon's own limit is
+// shorter.
+const askTimeout = 15 * time.Second
+
+func newMembersCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "members",
+		Usage: "list all nodes: role, state, versions, lag",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runMembers(c, e)
+		},
+	})
+}
+
+func runMembers(c *cli.Context, e *env) error {
+	m, err := ask(c, e, (*adminapi.Client).Members)
+	if err != nil {
+		return err
+	}
+	return e.show(c, m, func(s *screen) { membersTable(s, "", m.Members) })
+}
+
+// ask calls a reading verb of the admin API.
+func ask[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
+	var none T
+	if err := checkFormat(c.String("out")); err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
+	defer cancel()
+	client := e.client(c)
+	defer client.Close()
+	return call(client, ctx)
+}
+
+func membersTable(s *screen, indent string, members []adminapi.Member) {
+	rows := make([][]cell, 0, len(members))
+	for _, m := range members {
+		leader := ""
+		if m.Leader {
+			leader = "yes"
+		}
+		rows = append(rows, []cell{
+			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m.State), {text: leader}, num(&m.Term),
+			txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), num(m.Lag), readyCell(m),
+		})
+	}
+	s.table(indent, []string{
+		"ID", "ADDRESS", "ROLE", "STATE", "LEADER", "TERM", "SALT", "SALTCLUSTERD", "SUBSCRIBERS", "LAG", "READY",
+	}, rows)
+}
+
+func stateCell(state adminapi.State) cell {
+	switch state {
+	case adminapi.StateAlive:
+		return txt(string(state)).in(green)
+	case adminapi.StateSuspect:
+		return txt(string(state)).in(yellow)
+	case adminapi.StateFailed:
+		return txt(string(state)).in(red)
+	}
+	return txt(string(state))
+}
+
+func readyCell(m adminapi.Member) cell {
+	switch {
+	case m.Draining:
+		return txt("draining").in(yellow)
+	case m.Ready == nil:
+		return txt("")
+	case *m.Ready:
+		return txt("yes").in(green)
+	case len(m.Reasons) > 0:
+		return txt("no: " + strings.Join(m.Reasons, ", ")).in(red)
+	default:
+		return txt("no").in(red)
+	}
+}

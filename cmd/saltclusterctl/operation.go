@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// patience is added to --timeout, so that the daemon's own, better worded
+// answer comes first.
+const patience = 10 * time.Second
+
+// waitFlags are those of every long operation.
+func waitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the node is a member and ready; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"},
+	}
+}
+
+// operate runs a long operation, showing its progress on standard error and
+// its outcome on standard output.
+func operate(c *cli.Context, e *env,
+	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
+) error {
+	ctx, cancel := c.Context, context.CancelFunc(func() {})
+	if t := c.Duration("timeout"); t > 0 {
+		ctx, cancel = context.WithTimeout(ctx, t+patience)
+	}
+	defer cancel()
+	client := e.client(c)
+	defer client.Close()
+	outcome, err := call(ctx, client, func(p adminapi.Progress) {
+		fmt.Fprintf(e.stderr, "%s: %s\n", clean(p.Step), clean(p.Message))
+	})
+	if err != nil {
+		return err
+	}
+	return e.show(c, outcome, func(s *screen) { outcomeText(s, outcome) })
+}
+
+func outcomeText(s *screen, o adminapi.Outcome) {
+	s.line("%s", s.paint(green, clean(o.Message)))
+	if len(o.Next) == 0 {
+		return
+	}
+	s.line("next:")
+	for i, step := range o.Next {
+		s.line("  %d. %s", i+1, clean(step))
+	}
+}
+
+func checkOperation(c *cli.Context) error {
+	if c.Duration("timeout") < 0 {
+		return usagef("--timeout 2m", "a timeout cannot be negative")
+	}
+	return checkFormat(c.String("out"))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"saltclusterd/sidecar/admin"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"saltclusterctl": main})
+}
+
+// TestScripts runs testdata/*.txtar: the real program against the real admin
+// server with a fake daemon behind it. The command `daemon NAME` starts one of
+// daemons(); `exits CODE command...` checks the exit code.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata",
+		UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SALTCLUSTERD_SOCKET", filepath.Join(socketDir(t), "admin.sock"))
+			e.Setenv("SALTCLUSTERD_CONFIG", filepath.Join(e.WorkDir, "saltclusterd"))
+			e.Setenv("CREDENTIALS_DIRECTORY", "")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"daemon": startDaemon,
+			"exits":  exits,
+		},
+	})
+}
+
+// socketDir is short enough for a unix socket, whatever TMPDIR is.
+func socketDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || daemons()[args[0]] == nil {
+		ts.Fatalf("usage: daemon NAME")
+	}
+	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Backend: daemons()[args[0]]})
+	ts.Check(err)
+	ts.Check(s.Open(context.Background()))
+	ts.Defer(func() { s.Close() })
+}
+
+// exits runs a command and compares its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want := args[0]
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = strconv.Itoa(e.ExitCode())
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%v: exit code %s, want %s", args[1:], got, want)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+func TestArrange(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"", ""},
+		{"members", "members"},
+		{"--out json members", "members --out json"},
+		{"members --out=json", "members --out=json"},
+		{"join PEER --timeout 1m --wait=false", "join --timeout 1m --wait=false -- PEER"},
+		{"join --secret-file - PEER", "join --secret-file - -- PEER"},
+		{"join --wait PEER", "join --wait -- PEER"},
+		{"join -- -odd", "join -- -odd"},
+		{"config check --config x", "config check --config x"},
+		{"--config x config check", "config check --config x"},
+		{"help join", "help -- join"},
+		{"nonsense --out json", "--out json -- nonsense"},
+		{"members --out", "members --out"},
+	}
+	app := newApp(&env{})
+	for _, tt := range tests {
+		if got := strings.Join(arrange(app, strings.Fields(tt.in)), " "); got != tt.want {
+			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestEveryVerbHasUsageAndOut(t *testing.T) {
+	app := newApp(&env{})
+	for _, c := range app.Commands {
+		if c.Usage == "" {
+			t.Errorf("%s has no usage", c.Name)
+		}
+	}
+	if !valuedFlags(app.Commands)["out"] || valuedFlags(app.Commands)["wait"] {
+		t.Error("flags with values")
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second:                   "0s",
+		59 * time.Second:               "59s",
+		61 * time.Second:               "1m01s",
+		3*time.Hour + 5*time.Minute:    "3h05m",
+		50*time.Hour + 59*time.Minute:  "2d02h",
+		24 * time.Hour:                 "1d00h",
+		time.Hour - time.Millisecond:   "59m59s",
+		time.Minute - time.Millisecond: "59s",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("age(%s) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestColoursDoNotMoveColumns(t *testing.T) {
+	rows := [][]cell{{txt("m1"), stateCell(adminapi.StateFailed), txt("x")}, {txt("mönch"), stateCell(adminapi.StateAlive), txt("y")}}
+	plainScreen, colourScreen := &screen{}, &screen{colour: true}
+	for _, s := range []*screen{plainScreen, colourScreen} {
+		s.table("", []string{"ID", "STATE", "END"}, rows)
+	}
+	stripped := colourScreen.b.String()
+	for _, tint := range []string{bold, green, red} {
+		stripped = strings.ReplaceAll(stripped, "\x1b["+tint+"m", "")
+	}
+	stripped = strings.ReplaceAll(stripped, "\x1b[0m", "")
+	if stripped != plainScreen.b.String() {
+		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainScreen.b.String())
+	}
+	if !strings.Contains(colourScreen.b.String(), "\x1b[31mfailed") {
+		t.Error("no colour at all")
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	tests := []struct {
+		err  error
+		want int
+	}{
+		{nil, exitOK},
+		{errors.New("x"), exitError},
+		{usagef("", "x"), exitUsage},
+		{&adminapi.UnreachableError{Err: errors.New("x")}, exitUnreachable},
+		{adminapi.Errorf(adminapi.CodeDenied, "", "x"), exitUnreachable},
+		{fmt.Errorf("y: %w", adminapi.Errorf(adminapi.CodeNotMember, "", "x")), exitNoQuorum},
+		{adminapi.Errorf(adminapi.CodeTimeout, "", "x"), exitTimeout},
+		{adminapi.Errorf(adminapi.CodeRefused, "", "x"), exitRefused},
+		{adminapi.Errorf(adminapi.CodeMember, "", "x"), exitMember},
+		{adminapi.Errorf(adminapi.CodeInternal, "", "x"), exitError},
+		{&silentError{exitProblems}, exitProblems},
+	}
+	for _, tt := range tests {
+		if got := exitCode(tt.err); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
+		}
+		if tt.want != exitOK && !strings.Contains(exitCodesHelp, fmt.Sprintf("\n   %d ", tt.want)) {
+			t.Errorf("exit code %d is not in the help", tt.want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	var out bytes.Buffer
+	e := &env{stderr: &out}
+	e.report(&silentError{1})
+	e.report(fmt.Errorf("ask: %w", context.Canceled))
+	if got := out.String(); got != "saltclusterctl: interrupted\n" {
+		t.Errorf("%q", got)
+	}
+}
