@@ -28,7 +28,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
 	}
 	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  stream{Listener: ln, port: n.cfg.Port, self: n.cfg.ID},
+		Stream:                  newStream(ln, n.cfg.Port, n.cfg.ID),
 		MaxPool:                 maxPool,
 		Timeout:                 n.cfg.Timing.Transport,
 		Logger:                  hlog,

@@ -122,14 +122,14 @@ func TestDecodeEntry(t *testing.T) {
 		t.Errorf("a malformed command disturbs its neighbour: %+v", r)
 	}
 	for in, want := range map[string]error{
-		`{"v":2,"t":"entry","r":[]}`: ErrUnsupported,
-		`{"v":1,"t":"later","r":[]}`: ErrUnsupported,
+		`{"v":2,"t":"entry","r":[]}`:                                ErrUnsupported,
+		`{"v":1,"t":"later","r":[]}`:                                ErrUnsupported,
 		`{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"new","d":1}]}]}`: ErrUnsupported,
 		`{"v":1,"t":"entry","r":[{"c":[],"new":1}]}`:                ErrMalformed,
 		`{"v":0,"t":"entry","r":[]}`:                                ErrMalformed,
 		`garbage`:                                                   ErrMalformed,
 		`{"v":1,"t":"entry","r":[{"id":"` + strings.Repeat("x", MaxID+1) + `","c":[]}]}`: ErrMalformed,
-		strings.Repeat(" ", MaxEntry+1):                                                   ErrMalformed,
+		strings.Repeat(" ", MaxEntry+1): ErrMalformed,
 	} {
 		if _, err := DecodeEntry([]byte(in)); !errors.Is(err, want) {
 			t.Errorf("%.70s: %v", in, err)

@@ -81,10 +81,10 @@ func TestSnapshotRefuses(t *testing.T) {
 		return strings.Join(body, "") + fmt.Sprintf(`{"v":1,"t":"end","d":{"records":%d}}`, len(lines))
 	}
 	for rec, want := range map[string]error{
-		`{"v":1,"t":"tree","i":true,"d":{"x":1}}`: nil,
-		`{"v":2,"t":"key","i":true,"d":{"x":1}}`:  nil,
-		`{"v":1,"t":"tree","d":{"x":1}}`:          ErrUnsupported,
-		`{"v":2,"t":"key","d":{"x":1}}`:           ErrUnsupported,
+		`{"v":1,"t":"tree","i":true,"d":{"x":1}}`:                                 nil,
+		`{"v":2,"t":"key","i":true,"d":{"x":1}}`:                                  nil,
+		`{"v":1,"t":"tree","d":{"x":1}}`:                                          ErrUnsupported,
+		`{"v":2,"t":"key","d":{"x":1}}`:                                           ErrUnsupported,
 		`{"v":1,"t":"key","d":{"id":"z","state":"pending","pub":"P","rev":99}}`:   ErrMalformed,
 		`{"v":1,"t":"key","d":{"id":"../z","state":"pending","pub":"P","rev":5}}`: ErrMalformed,
 		`{"v":1,"t":"key","d":{"id":"z","state":"","pub":"P","rev":5}}`:           ErrMalformed,
