@@ -1,6 +1,13 @@
 package localmaster
 
-import "net/netip"
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+)
 
 // Config is the effective configuration of the stock master. The fields are the options the sidecar leans on; every
 // other one is reached by name. A Config is immutable after LoadConfig.
@@ -23,46 +30,135 @@ type Config struct {
 	IPCMode     string
 	MasterID    string // "" when unset
 
-	opts     map[string]any
-	explicit map[string]string // option → file that set it
+	Warnings []string // what Salt itself would log and go on: broken include files and the like
+
+	opts  map[string]any
+	setBy map[string]string
 }
 
 // LoadConfig reads the master's configuration as Salt of that version does: path, default_include, include, root_dir
-// and defaults. A missing file means defaults, as in Salt.
+// and defaults (salt.config.master_config). A missing file means defaults, as in Salt; a broken main file is an error.
 func LoadConfig(path string, ver Version) (*Config, error) {
-	return &Config{Path: path, Version: ver}, nil
+	defaults, err := defaultOpts(ver)
+	if err != nil {
+		return nil, err
+	}
+	r := &confReader{setBy: map[string]string{}}
+	overrides, err := r.main(path)
+	if err != nil {
+		return nil, fmt.Errorf("master configuration: %w", err)
+	}
+	include := overrides["include"]
+	globs, ok := overrides["default_include"]
+	if !ok {
+		globs = defaults["default_include"]
+	}
+	maps.Copy(overrides, r.include(globs, path, 0))
+	maps.Copy(overrides, r.include(include, path, 0))
+	a := &applier{opts: defaults, overrides: overrides, ver: ver, r: r}
+	if err := a.apply(); err != nil {
+		return nil, fmt.Errorf("master configuration %s: %w", path, err)
+	}
+	c := &Config{Path: path, Version: ver, opts: a.opts, setBy: r.setBy, Warnings: r.warnings}
+	return c, c.fill()
 }
 
-// Raw returns an option as Salt would hold it (nil, bool, int64, float64, string, []any, map[string]any).
+// fill sets the fields from the options.
+func (c *Config) fill() error {
+	for name, field := range map[string]*string{
+		"id": &c.ID, "user": &c.User, "root_dir": &c.RootDir, "pki_dir": &c.PkiDir, "cachedir": &c.CacheDir,
+		"sock_dir": &c.SockDir, "log_file": &c.LogFile, "interface": &c.Interface, "transport": &c.Transport,
+		"ipc_mode": &c.IPCMode,
+	} {
+		v, ok := c.opts[name].(string)
+		if !ok {
+			return fmt.Errorf("master configuration: option %s must be a text%s", name, c.place(name))
+		}
+		*field = v
+	}
+	for name, field := range map[string]*int{"publish_port": &c.PublishPort, "ret_port": &c.RetPort} {
+		port, err := portNumber(c.opts[name])
+		if err != nil {
+			return fmt.Errorf("master configuration: option %s%s: %w", name, c.place(name), err)
+		}
+		*field = port
+	}
+	if id := c.opts["master_id"]; id != nil {
+		c.MasterID = pyStr(id)
+	}
+	return nil
+}
+
+// place names the file that set an option, for messages.
+func (c *Config) place(name string) string {
+	if file := c.setBy[name]; file != "" {
+		return " (set in " + file + ")"
+	}
+	return ""
+}
+
+// portNumber reads a port; Salt formats whatever it finds into an address, so that a quoted number works too.
+func portNumber(v any) (int, error) {
+	n, err := strconv.Atoi(pyStr(v))
+	if err != nil || n < 1 || n > 65535 {
+		return 0, fmt.Errorf("%q is no port number", pyStr(v))
+	}
+	return n, nil
+}
+
+// Raw returns an option as Salt would hold it (nil, bool, int64, float64, string, []any, map[string]any). The value
+// must not be changed.
 func (c *Config) Raw(name string) (any, bool) { v, ok := c.opts[name]; return v, ok }
 
 // Bool returns an option's truth as Python's bool() sees it; an absent one is false.
-func (c *Config) Bool(name string) bool { return false }
+func (c *Config) Bool(name string) bool { return pyTrue(c.opts[name]) }
 
-// Int returns an integer option, 0 when it is absent or not a number.
-func (c *Config) Int(name string) int64 { return 0 }
+// Int returns an integer option, 0 when it is absent or no number.
+func (c *Config) Int(name string) int64 {
+	switch v := c.opts[name].(type) {
+	case int64:
+		return v
+	case float64:
+		return int64(v)
+	case string:
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return n
+	}
+	return 0
+}
 
 // Text returns a string option, "" when it is absent or not a string.
-func (c *Config) Text(name string) string { return "" }
+func (c *Config) Text(name string) string { s, _ := c.opts[name].(string); return s }
 
 // Strings returns a list option (a single string counts as a list of one).
-func (c *Config) Strings(name string) []string { return nil }
+func (c *Config) Strings(name string) []string { return stringList(c.opts[name]) }
 
 // Names lists all options in order.
-func (c *Config) Names() []string { return nil }
+func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.opts)) }
 
-// SetBy returns the file that set the option, "" when it has its default.
-func (c *Config) SetBy(name string) string { return c.explicit[name] }
+// SetBy returns the file that set the option last, "" when it has its default.
+func (c *Config) SetBy(name string) string { return c.setBy[name] }
 
-// Host is the address at which local clients reach the master (a wildcard interface becomes loopback, as in
-// salt.config.client_config).
-func (c *Config) Host() string { return "" }
+// Host is the address at which local clients reach the master: a wildcard interface becomes loopback, as in
+// salt.config.client_config.
+func (c *Config) Host() string {
+	switch c.Interface {
+	case "0.0.0.0":
+		return "127.0.0.1"
+	case "::":
+		return "::1"
+	}
+	return c.Interface
+}
 
-// ReqAddr is host:port of the request socket, PubAddr that of the publish socket.
-func (c *Config) ReqAddr() string { return "" }
+// ReqAddr is host:port of the request socket.
+func (c *Config) ReqAddr() string { return net.JoinHostPort(c.Host(), strconv.Itoa(c.RetPort)) }
 
 // PubAddr is host:port of the publish socket.
-func (c *Config) PubAddr() string { return "" }
+func (c *Config) PubAddr() string { return net.JoinHostPort(c.Host(), strconv.Itoa(c.PublishPort)) }
 
 // InterfaceAddr returns the configured interface when it is an IP address.
-func (c *Config) InterfaceAddr() (netip.Addr, bool) { return netip.Addr{}, false }
+func (c *Config) InterfaceAddr() (netip.Addr, bool) {
+	a, err := netip.ParseAddr(c.Interface)
+	return a, err == nil
+}

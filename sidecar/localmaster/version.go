@@ -1,6 +1,30 @@
 package localmaster
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrVersion means that a text holds no Salt version, or one of a release line the sidecar does not know.
+var ErrVersion = errors.New("localmaster: unknown Salt version")
+
+// The release lines whose formats are known.
+const (
+	MinMajor = 3006
+	MaxMajor = 3008
+)
+
+const (
+	versionTimeout = 30 * time.Second // Python takes its time on a cold disk
+	maxVersionText = 64 << 10
+)
 
 // Version is a Salt release: Major 3006, Minor 28.
 type Version struct {
@@ -8,16 +32,84 @@ type Version struct {
 	Text         string // as printed, e.g. "3006.28"
 }
 
-// ParseVersion reads "3006.28", "salt-master 3006.28 (Sulfur)" or a line of --versions-report.
-func ParseVersion(text string) (Version, error) { return Version{}, nil }
+var versionText = regexp.MustCompile(`(?:^|[\s:v"])((30\d\d)(?:\.(\d{1,4}))?[0-9A-Za-z.+~-]*)`)
 
-// DetectVersion asks the salt-master command (split at blanks, run without a shell) for its version.
+// ParseVersion reads "3006.28", "salt-master 3006.28 (Sulfur)" or the Salt line of --versions-report. Errors:
+// ErrVersion.
+func ParseVersion(text string) (Version, error) {
+	m := versionText.FindStringSubmatch(text[:min(len(text), maxVersionText)])
+	if m == nil {
+		return Version{}, fmt.Errorf("%w: %.60q", ErrVersion, text)
+	}
+	major, _ := strconv.Atoi(m[2])
+	minor, _ := strconv.Atoi(m[3])
+	v := Version{Major: major, Minor: minor, Text: m[1]}
+	if !v.Supported() {
+		return v, fmt.Errorf("%w: %s; supported are %d to %d", ErrVersion, v, MinMajor, MaxMajor)
+	}
+	return v, nil
+}
+
+// DetectVersion asks the salt-master command (split at blanks, run without a shell) for its version: --version, and
+// where that says nothing useful, --versions-report.
 func DetectVersion(ctx context.Context, saltMasterCmd string) (Version, error) {
-	return Version{}, nil
+	args := strings.Fields(saltMasterCmd)
+	if len(args) == 0 {
+		return Version{}, fmt.Errorf("detect Salt version: no command given")
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	var errs []error
+	for _, flag := range []string{"--version", "--versions-report"} {
+		v, err := askVersion(ctx, args, flag)
+		if err == nil {
+			return v, nil
+		}
+		errs = append(errs, err)
+	}
+	return Version{}, fmt.Errorf("detect Salt version: %w", errors.Join(errs...))
+}
+
+func askVersion(ctx context.Context, args []string, flag string) (Version, error) {
+	cmd := exec.CommandContext(ctx, args[0], append(args[1:len(args):len(args)], flag)...)
+	cmd.WaitDelay = time.Second
+	var out limitedBuffer
+	cmd.Stdout = &out
+	if err := cmd.Run(); err != nil {
+		return Version{}, fmt.Errorf("%s %s: %w", args[0], flag, err)
+	}
+	v, err := ParseVersion(out.String())
+	if err != nil {
+		return v, fmt.Errorf("%s %s: %w", args[0], flag, err)
+	}
+	return v, nil
+}
+
+// limitedBuffer keeps the beginning of what a command prints.
+type limitedBuffer struct{ bytes.Buffer }
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if room := maxVersionText - b.Len(); room > 0 {
+		b.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// ResolveVersion is DetectVersion with what the operator says as the fallback for a command that cannot be run.
+func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Version, error) {
+	v, err := DetectVersion(ctx, saltMasterCmd)
+	if err == nil || fallback == "" {
+		return v, err
+	}
+	v, perr := ParseVersion(fallback)
+	if perr != nil {
+		return v, errors.Join(err, perr)
+	}
+	return v, nil
 }
 
 // Supported reports whether this release line is one the sidecar knows.
-func (v Version) Supported() bool { return v.Major >= 3006 && v.Major <= 3008 }
+func (v Version) Supported() bool { return v.Major >= MinMajor && v.Major <= MaxMajor }
 
 // String returns the version as printed by Salt.
 func (v Version) String() string { return v.Text }

@@ -116,7 +116,7 @@ func (m *Master) Start() {
 // Stop ends the master and its children (SIGTERM, then SIGKILL); it can be started again.
 func (m *Master) Stop() {
 	if m.p != nil {
-		m.p.stop(15 * time.Second)
+		m.p.stop(4 * time.Second)
 		m.p = nil
 	}
 }

@@ -1,0 +1,171 @@
+package localmaster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+)
+
+const (
+	maxConfigFile  = 16 << 20
+	maxConfigFiles = 10_000
+	maxIncludes    = 32 // depth; Salt would recurse until Python gives up
+)
+
+// confReader reads configuration files as salt.config.load_config and include_config do.
+type confReader struct {
+	setBy    map[string]string // top-level option → the file that set it last
+	warnings []string
+	files    int
+}
+
+// main reads the main file; one that is not there means no options.
+func (r *confReader) main(path string) (map[string]any, error) {
+	opts, err := r.file(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]any{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.note(opts, path)
+	opts["conf_file"] = path
+	return opts, nil
+}
+
+// file is _read_conf_file.
+func (r *confReader) file(path string) (map[string]any, error) {
+	if r.files++; r.files > maxConfigFiles {
+		return nil, fmt.Errorf("read %s: more than %d configuration files", path, maxConfigFiles)
+	}
+	text, err := readLimited(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	v, err := parseYAML(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if !pyTrue(v) {
+		return map[string]any{}, nil
+	}
+	opts, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("read %s: should be a mapping of options, not a %T", path, v)
+	}
+	if id, ok := opts["id"]; ok {
+		opts["id"] = pyStr(id)
+	}
+	return opts, nil
+}
+
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err == nil && len(text) > maxConfigFile {
+		err = fmt.Errorf("larger than %d bytes", maxConfigFile)
+	}
+	return text, err
+}
+
+// include is include_config: the globs' files merged, lists and maps of the same option put together. A file that
+// cannot be read is left out, as a stock master does.
+func (r *confReader) include(globs any, from string, depth int) map[string]any {
+	all := map[string]any{}
+	if depth > maxIncludes {
+		r.warn("%s: includes nest deeper than %d", from, maxIncludes)
+		return all
+	}
+	for _, path := range stringList(globs) {
+		path = expandUser(path)
+		if !filepath.IsAbs(path) {
+			path = osJoin(filepath.Dir(from), path)
+		}
+		for _, name := range pyGlob(path) {
+			opts, err := r.file(name)
+			if err != nil {
+				r.warn("%v", err)
+				continue
+			}
+			r.note(opts, name)
+			if inner := opts["include"]; pyTrue(inner) {
+				for key, value := range r.include(inner, name, depth+1) {
+					opts[key] = value
+				}
+			}
+			dictUpdate(all, opts)
+		}
+	}
+	return all
+}
+
+func (r *confReader) note(opts map[string]any, path string) {
+	for key := range opts {
+		r.setBy[key] = path
+	}
+}
+
+func (r *confReader) warn(format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+}
+
+// dictUpdate is salt.utils.dictupdate.update with merge_lists.
+func dictUpdate(dest, upd map[string]any) {
+	for key, value := range upd {
+		switch old := dest[key].(type) {
+		case map[string]any:
+			if m, ok := value.(map[string]any); ok {
+				dictUpdate(old, m)
+				continue
+			}
+		case []any:
+			if list, ok := value.([]any); ok {
+				dest[key] = mergeLists(old, list)
+				continue
+			}
+		}
+		dest[key] = value
+	}
+}
+
+func mergeLists(old, more []any) []any {
+	merged := append([]any(nil), old...)
+	for _, v := range more {
+		known := false
+		for _, have := range merged {
+			known = known || reflect.DeepEqual(have, v)
+		}
+		if !known {
+			merged = append(merged, v)
+		}
+	}
+	return merged
+}
+
+// stringList reads an option that is a string or a list of strings.
+func stringList(v any) []string {
+	switch v := v.(type) {
+	case string:
+		if strings.TrimSpace(v) != "" {
+			return []string{v}
+		}
+	case []any:
+		out := make([]string, 0, len(v))
+		for _, item := range v {
+			if s, ok := item.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package localmaster
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// What aliases and nesting can blow a file up to.
+const (
+	maxYAMLNodes = 1 << 20
+	maxYAMLDepth = 200
+)
+
+// yamlReader turns a node tree into values as Salt's SaltYamlSafeLoader does.
+type yamlReader struct{ left int }
+
+// parseYAML reads the one document of a configuration file; nil when it is empty.
+func parseYAML(text []byte) (any, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("line %d: a second document begins", more.Line)
+	}
+	r := &yamlReader{left: maxYAMLNodes}
+	return r.value(&doc, 0)
+}
+
+func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
+	if r.left--; r.left < 0 || depth > maxYAMLDepth {
+		return nil, fmt.Errorf("line %d: too many or too deeply nested values", n.Line)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 0 {
+			return nil, nil
+		}
+		return r.value(n.Content[0], depth)
+	case yaml.AliasNode:
+		return r.value(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		return r.sequence(n, depth)
+	case yaml.MappingNode:
+		return r.mapping(n, depth)
+	}
+	return r.scalar(n)
+}
+
+func (r *yamlReader) sequence(n *yaml.Node, depth int) (any, error) {
+	list := make([]any, 0, len(n.Content))
+	for _, item := range n.Content {
+		v, err := r.value(item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// mapping reads the pairs of n; none of its keys may stand twice. Merged pairs (<<) yield to those of the mapping itself.
+func (r *yamlReader) mapping(n *yaml.Node, depth int) (map[string]any, error) {
+	m := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if isMerge(key) {
+			continue
+		}
+		name, err := r.key(key, depth)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := m[name]; taken {
+			return nil, conflict(key, name)
+		}
+		if m[name], err = r.value(n.Content[i+1], depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return m, r.merge(n, m, depth)
+}
+
+// merge adds the pairs merged into n. Two sources with the same key are refused, as Salt's loader does.
+func (r *yamlReader) merge(n *yaml.Node, m map[string]any, depth int) error {
+	merged := map[string]any{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !isMerge(n.Content[i]) {
+			continue
+		}
+		for _, src := range mergeSources(n.Content[i+1]) {
+			if r.left--; src.Kind != yaml.MappingNode || depth > maxYAMLDepth || r.left < 0 {
+				return fmt.Errorf("line %d: expected a mapping for merging", src.Line)
+			}
+			pairs, err := r.mapping(src, depth+1)
+			if err != nil {
+				return err
+			}
+			for name, v := range pairs {
+				if _, own := m[name]; own {
+					continue
+				}
+				if _, twice := merged[name]; twice {
+					return conflict(src, name)
+				}
+				merged[name] = v
+			}
+		}
+	}
+	maps.Copy(m, merged)
+	return nil
+}
+
+func mergeSources(n *yaml.Node) []*yaml.Node {
+	n = deref(n)
+	if n.Kind != yaml.SequenceNode {
+		return []*yaml.Node{n}
+	}
+	out := make([]*yaml.Node, len(n.Content))
+	for i, src := range n.Content {
+		out[i] = deref(src)
+	}
+	return out
+}
+
+func conflict(n *yaml.Node, name string) error {
+	return fmt.Errorf("line %d: found conflicting ID '%s'", n.Line, name)
+}
+
+func deref(n *yaml.Node) *yaml.Node {
+	for range 10 {
+		if n.Kind != yaml.AliasNode {
+			break
+		}
+		n = n.Alias
+	}
+	return n
+}
+
+func isMerge(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+}
+
+func (r *yamlReader) key(n *yaml.Node, depth int) (string, error) {
+	v, err := r.value(n, depth+1)
+	if err != nil {
+		return "", err
+	}
+	switch v.(type) {
+	case []any, map[string]any:
+		return "", fmt.Errorf("line %d: found unacceptable key", n.Line)
+	}
+	return pyStr(v), nil
+}
+
+func (r *yamlReader) scalar(n *yaml.Node) (any, error) {
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	if n.Style&yaml.TaggedStyle == 0 {
+		if n.Style&quoted != 0 {
+			return n.Value, nil
+		}
+		return plainScalar(n.Value), nil
+	}
+	switch tag := n.ShortTag(); tag {
+	case "!!str", "!!timestamp", "!":
+		return n.Value, nil
+	case "!!null":
+		return nil, nil
+	case "!!binary":
+		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: failed to decode base64 data", n.Line)
+		}
+		return string(b), nil
+	case "!!int", "!!float", "!!bool":
+		switch v := plainScalar(n.Value).(type) {
+		case int64, float64, bool:
+			return v, nil
+		}
+		return nil, fmt.Errorf("line %d: %q is no %s", n.Line, n.Value, tag)
+	default:
+		return nil, fmt.Errorf("line %d: could not determine a constructor for the tag %s", n.Line, tag)
+	}
+}
