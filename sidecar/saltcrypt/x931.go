@@ -134,7 +134,7 @@ func unpadX931(em []byte) ([]byte, error) {
 		for i < len(body) && body[i] == 0xbb {
 			i++
 		}
-		if i == 0 || i == len(body) || body[i] != 0xba { // OpenSSL wants at least one BB
+		if i == 0 || i+1 >= len(body) || body[i] != 0xba { // OpenSSL wants one BB and a message at least
 			return nil, ErrX931
 		}
 		return body[i+1:], nil

@@ -1,13 +1,5 @@
 package saltwire
 
-// The algorithm names Salt knows (salt/crypt.py), the defaults of a minion first.
-const (
-	encSHA1   = "OAEP-SHA1"
-	encSHA224 = "OAEP-SHA224"
-	sigSHA1   = "PKCS1v15-SHA1"
-	sigSHA224 = "PKCS1v15-SHA224"
-)
-
 const (
 	cmdAuth   = "_auth"
 	maxNonce  = 64   // stock: 32 hex digits
@@ -92,9 +84,9 @@ func (a *AuthRequest) field(s *seen, key string, value []byte) (err error) {
 	case authPub:
 		a.Pub, err = printable(value, maxPub, key)
 	case authEnc:
-		a.EncAlgo, err = algoText(value, key)
+		a.EncAlgo, err = encAlgo(value)
 	case authSig:
-		a.SigAlgo, err = algoText(value, key)
+		a.SigAlgo, err = sigAlgo(value)
 	case authToken:
 		a.Token, err = blob(value, maxToken, key)
 	case authGrains:
@@ -122,13 +114,8 @@ func (a *AuthRequest) check(s seen) error {
 			return refuse(ReasonMissing, f.name)
 		}
 	}
-	switch {
-	case a.Nonce == "":
+	if a.Nonce == "" {
 		return refuse(ReasonMissing, "nonce")
-	case a.EncAlgo != encSHA1 && a.EncAlgo != encSHA224:
-		return refuse(ReasonEncAlgo, "enc_algo")
-	case a.SigAlgo != sigSHA1 && a.SigAlgo != sigSHA224:
-		return refuse(ReasonSigAlgo, "sig_algo")
 	}
 	return ValidID(a.ID)
 }

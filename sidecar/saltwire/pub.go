@@ -61,7 +61,7 @@ func (p *PubEnvelope) field(s *seen, key string, value []byte) (err error) {
 		}
 		return s.first(2, key)
 	case "sig_algo":
-		if p.SigAlgo, err = algoText(value, key); err != nil {
+		if p.SigAlgo, err = sigAlgo(value); err != nil {
 			return err
 		}
 		return s.first(3, key)
@@ -135,7 +135,7 @@ func (p *PubPeek) field(s *seen, key string, value []byte) error {
 	case "jid":
 		return s.jid(&p.JID, pubJID, value)
 	case "tgt_type":
-		return s.optional(&p.TgtType, pubTgtType, value, maxAlgo, key)
+		return s.optional(&p.TgtType, pubTgtType, value, maxID, key)
 	case "master_id":
 		return s.optional(&p.MasterID, pubMasterID, value, maxID, key)
 	case "user":

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Records the golden vectors anew with every Salt in $SALTCLUSTER_VENVS (<dir>/<version>/bin/python), or with the versions
+# named as arguments. Takes one to two minutes each; starts daemons on loopback under a temporary directory and stops them.
+set -eu
+: "${SALTCLUSTER_VENVS:?a directory with one Salt virtualenv per version}"
+here=$(cd "$(dirname "$0")" && pwd)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+[ $# -gt 0 ] || set -- $(ls "$SALTCLUSTER_VENVS")
+for version in "$@"; do
+	PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/record.py" "$out"
+done
+for package in saltwire saltcrypt; do
+	mkdir -p "$here/../../sidecar/$package/testdata/golden"
+	cp "$out/$package"/*.json "$here/../../sidecar/$package/testdata/golden/"
+done

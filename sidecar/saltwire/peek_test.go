@@ -1,0 +1,141 @@
+package saltwire
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPeekLoad(t *testing.T) {
+	p, err := PeekLoad(mp(t, map[string]any{
+		"cmd": "_return", "id": "m1", "nonce": "n", "jid": "20200101000000000000", "master_id": "node", "fun": []any{"a.b", "c.d"},
+		"ts": 1700000000, "tok": []byte{1, 2}, "sig": []byte{3}, "return": map[string]any{"x": []any{1, 2}}, "events": []any{}, "tag": nil,
+	}))
+	if err != nil || p.Cmd != "_return" || p.ID != "m1" || p.Nonce != "n" || p.JID != "20200101000000000000" || p.MasterID != "node" ||
+		p.Fun != "a.b" || p.TS != 1700000000 || !p.HasTS || !p.HasTok || string(p.Tok) != "\x01\x02" || !p.HasSig || p.Events == nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for path, want := range map[string]any{"a/b": "a/b", "c/d/e": []any{"c", "d", "e"}, "": 5} {
+		if p, err := PeekLoad(mp(t, map[string]any{"cmd": "x", "path": want})); err != nil || p.Path != path {
+			t.Errorf("path %v: %q, %v", want, p.Path, err)
+		}
+	}
+	if p, err := PeekLoad(mp(t, map[string]any{"cmd": "pub_ret", "jid": uint64(20200101000000000000 / 2)})); err != nil || p.JID != "10100050500000000000" {
+		t.Errorf("number as jid: %q, %v", p.JID, err)
+	}
+}
+
+func TestPeekLoadRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		plain      []byte
+	}{
+		{"nil", ReasonNotMap, []byte{0xc0}},
+		{"no cmd", ReasonMissing, rawMap("id", raw("m"))},
+		{"cmd twice", ReasonDuplicate, rawMap("cmd", raw("ping"), "cmd", raw("wheel"))},
+		{"id twice, as bin", ReasonDuplicate, append([]byte{0x83}, "\xa3cmd\xa1x\xa2id\xa1a\xc4\x02id\xa1b"...)},
+		{"id int", ReasonType, rawMap("cmd", raw("x"), "id", "\x01")},
+		{"tok text twice", ReasonDuplicate, rawMap("cmd", raw("x"), "tok", raw("a"), "tok", raw("b"))},
+		{"ts text", ReasonType, rawMap("cmd", raw("x"), "ts", raw("1"))},
+		{"fun of ints", ReasonType, rawMap("cmd", raw("x"), "fun", "\x91\x01")},
+		{"cmd long", ReasonSize, rawMap("cmd", raw(strings.Repeat("c", 65)))},
+		{"trailing", ReasonTrailing, append(rawMap("cmd", raw("x")), 0)},
+		{"int key", ReasonKeyType, []byte{0x81, 1, 1}},
+		{"syndic of strings", ReasonNotMap, rawMap("cmd", raw("_syndic_return"), "load", "\x91\xa1x")},
+	} {
+		_, err := PeekLoad(c.plain)
+		if got := reason(t, err); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSyndic(t *testing.T) {
+	one := map[string]any{"jid": "j1", "master_id": "n1", "return": "a"}
+	two := map[string]any{"jid": "j2", "master_id": "n1"}
+	load := func(loads ...any) []byte { return mp(t, map[string]any{"cmd": "_syndic_return", "load": loads}) }
+	if p, err := PeekLoad(load(one, one)); err != nil || p.JID != "j1" || p.MasterID != "n1" || p.Mixed {
+		t.Errorf("%+v, %v", p, err)
+	}
+	p, err := PeekLoad(load(one, two))
+	if err != nil || p.JID != "j1" || !p.Mixed {
+		t.Errorf("%+v, %v", p, err)
+	}
+	parts, err := SyndicLoads(p.Loads)
+	if err != nil || len(parts) != 2 || parts[1].JID != "j2" || string(parts[0].Raw) != string(mp(t, one)) {
+		t.Errorf("%+v, %v", parts, err)
+	}
+	if _, err := SyndicLoads([]byte{0x91, 0xc0}); err == nil {
+		t.Error("a nil load")
+	}
+}
+
+func TestPeekPub(t *testing.T) {
+	p, err := PeekPub(mp(t, map[string]any{"jid": "j", "fun": "test.ping", "tgt": "a,b", "tgt_type": "list", "user": "root", "serial": 7, "arg": []any{}}))
+	if err != nil || strings.Join(p.Targets, "|") != "a|b" || p.Serial != 7 || !p.HasSerial || p.User != "root" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := PeekPub(mp(t, map[string]any{"tgt": []any{"x", "y"}, "tgt_type": "grain", "user": nil})); err != nil || len(p.Targets) != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := PeekPub(mp(t, map[string]any{"tgt": "a,b", "tgt_type": "glob"})); err != nil || p.Targets != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for name, plain := range map[string][]byte{
+		"serial -1": rawMap("serial", "\xff"), "serial twice": rawMap("serial", "\x01", "serial", "\x02"), "tgt of ints": rawMap("tgt", "\x91\x01"),
+	} {
+		if _, err := PeekPub(plain); err == nil {
+			t.Error(name)
+		}
+	}
+	for name, body := range map[string][]byte{
+		"clear": rawMap("enc", raw("clear"), "load", raw("x")), "no enc": rawMap("load", raw("x")), "no load": rawMap("enc", raw("aes")),
+		"load map": rawMap("enc", raw("aes"), "load", "\x80"), "two loads": rawMap("enc", raw("aes"), "load", raw("x"), "load", raw("y")),
+		"algorithm": rawMap("enc", raw("aes"), "load", raw("x"), "sig_algo", raw("none")),
+	} {
+		if _, err := ParsePub(body); err == nil {
+			t.Error(name)
+		}
+	}
+	if p, err := ParsePub(AppendPub(nil, []byte("x"), nil, "")); err != nil || p.Sig != nil || string(p.Load) != "x" {
+		t.Errorf("unsigned: %+v, %v", p, err)
+	}
+}
+
+func TestSetSerial(t *testing.T) {
+	for _, n := range []int{0, 1, 14, 15, 16, 65534, 65535, 65536} {
+		plain := AppendMapHeader(nil, n)
+		for range n {
+			plain = append(plain, 0xa1, 'k', 0x01)
+		}
+		with, err := SetSerial([]byte("kept"), plain, 1<<63)
+		if err != nil || string(with[:4]) != "kept" {
+			t.Fatal(n, err)
+		}
+		p, err := PeekPub(with[4:])
+		if err != nil || p.Serial != 1<<63 {
+			t.Errorf("%d entries: %+v, %v", n, p, err)
+		}
+		if again, err := SetSerial(nil, with[4:], 5); err != nil || len(again) != len(with)-4-8 {
+			t.Errorf("%d entries: %d bytes, %v", n, len(again), err)
+		}
+	}
+	for name, plain := range map[string][]byte{"list": {0x90}, "twice": rawMap("serial", "\x01", "serial", "\x02"), "cut": {0x81, 0xa1}} {
+		if got, err := SetSerial([]byte("kept"), plain, 1); err == nil || string(got) != "kept" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestPrivateRefuses(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"error": rawMap("error", raw("bad load")), "string": BadLoad(), "key map": rawMap("key", "\x80", "pillar", raw("x")),
+		"two keys": rawMap("key", raw("x"), "key", raw("y")),
+	} {
+		if _, err := ParsePrivateReply(body); err == nil {
+			t.Error(name)
+		}
+	}
+	if _, err := ParsePrivateData(rawMap("key", raw("k"), "nonce", raw("n"))); reason(t, err) != ReasonMissing {
+		t.Errorf("no pillar: %v", err)
+	}
+}
