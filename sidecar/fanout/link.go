@@ -68,6 +68,7 @@ func (l *link) keep(ctx context.Context) {
 func (l *link) once(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
+	began := l.out.last()
 	body, feed := io.Pipe()
 	defer body.Close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(l.peer)+Path, body)
@@ -89,7 +90,7 @@ func (l *link) once(parent context.Context) error {
 		return fmt.Errorf("read position: %w", err)
 	}
 	if acked == unknownPosition {
-		acked = l.out.last()
+		acked = began
 	}
 	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
 	defer alive.Stop()

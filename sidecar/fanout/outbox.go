@@ -48,7 +48,7 @@ func (o *outbox) add(k kind, clock hlc.Timestamp, payload []byte) {
 func (o *outbox) trim() {
 	oldest := o.now().Add(-o.maxAge)
 	drop := 0
-	for drop < len(o.recs)-1 && (len(o.recs)-drop > o.maxRecords || o.bytes > o.maxBytes || o.recs[drop].at.Before(oldest)) {
+	for drop < len(o.recs) && (len(o.recs)-drop > o.maxRecords || o.bytes > o.maxBytes || o.recs[drop].at.Before(oldest)) {
 		o.bytes -= len(o.recs[drop].buf)
 		drop++
 	}
@@ -68,10 +68,7 @@ func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trim()
-	if len(o.recs) == 0 {
-		return nil, 0, o.added
-	}
-	first := o.recs[0].seq
+	first := o.next - uint64(len(o.recs))
 	if seq+1 < first {
 		missed, seq = first-seq-1, first-1
 	}

@@ -1,0 +1,178 @@
+package fanout
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+type captured struct {
+	mu   sync.Mutex
+	pubs []edge.Publication
+}
+
+func (c *captured) Publish(p edge.Publication) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pubs = append(c.pubs, p)
+}
+
+// hubFixture is a hub whose edge only records.
+type hubFixture struct {
+	*Hub
+	key    *saltcrypt.MasterKey
+	epochs *epochs.Manager
+	edge   *captured
+	jobs   map[string]node.ID
+}
+
+func newHubFixture(t *testing.T) *hubFixture {
+	t.Helper()
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &hubFixture{key: key, edge: &captured{}, jobs: map[string]node.ID{}, epochs: epochs.New(key, time.Now, nil)}
+	f.Hub = New(Config{
+		Self: "a", Edge: f.edge, Epochs: f.epochs, Signer: key, Algorithm: saltcrypt.PKCS1v15SHA1,
+		Clock: hlc.New(time.Now, 0), From: func(context.Context) (node.ID, bool) { return "b", true },
+		JobSeen: func(jid string, origin node.ID) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	return f
+}
+
+func (f *hubFixture) begin(t *testing.T, n uint64, window time.Duration) *epochs.Material {
+	t.Helper()
+	key, err := saltcrypt.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.epochs.Begin(epochs.Epoch{Number: n, Key: key}, window); err != nil {
+		t.Fatal(err)
+	}
+	return f.epochs.Current()
+}
+
+// open checks the signature and returns what a minion with that epoch reads.
+func (f *hubFixture) open(t *testing.T, body []byte, m *epochs.Material) saltwire.PubPeek {
+	t.Helper()
+	env, err := saltwire.ParsePub(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.key.Public().Verify(env.SigAlgo, env.Load, env.Sig); err != nil {
+		t.Fatalf("signature: %v", err)
+	}
+	plain, err := m.Crypticle.Open(nil, env.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peek, err := saltwire.PeekPub(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return peek
+}
+
+func plainPub(t *testing.T, m map[string]any) []byte {
+	t.Helper()
+	b, err := saltwire.AppendAny(nil, m, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestSerialsGrowWhoeverPublishes(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	ping := func(jid string, serial int) Publication {
+		return Publication{Plain: plainPub(t, map[string]any{
+			"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": "", "serial": serial,
+		})}
+	}
+	if err := f.Local(ping("20261121000000000001", 900)); err != nil {
+		t.Fatal(err)
+	}
+	f.remotePublication("b", ping("20261121000000000002", 1)) // another master's count is lower
+	if err := f.Local(ping("20261121000000000003", 901)); err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	for i, p := range f.edge.pubs {
+		peek := f.open(t, p.Body, m)
+		if !peek.HasSerial || peek.Serial <= last {
+			t.Errorf("publication %d: serial %d after %d", i, peek.Serial, last)
+		}
+		last = peek.Serial
+	}
+	if len(f.edge.pubs) != 3 {
+		t.Fatalf("%d publications", len(f.edge.pubs))
+	}
+	if f.jobs["20261121000000000001"] != "a" || f.jobs["20261121000000000002"] != "b" {
+		t.Errorf("publishers: %v", f.jobs)
+	}
+}
+
+func TestWindowSealsUnderBothEpochs(t *testing.T) {
+	f := newHubFixture(t)
+	old := f.begin(t, 1, 0)
+	cur := f.begin(t, 2, time.Hour)
+	if err := f.Local(Publication{Plain: nudge}); err != nil {
+		t.Fatal(err)
+	}
+	p := f.edge.pubs[0]
+	if a, b := f.open(t, p.Body, cur), f.open(t, p.Prev, old); a.Serial != b.Serial {
+		t.Errorf("one publication, two serials: %d and %d", a.Serial, b.Serial)
+	}
+}
+
+func TestListTargetBecomesTopics(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	err := f.Local(Publication{Plain: plainPub(t, map[string]any{
+		"fun": "test.ping", "arg": []any{}, "tgt": []any{"web1", "web2"}, "tgt_type": "list", "jid": "1", "ret": "",
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// hashlib.sha1(id).hexdigest()
+	want := []string{"977588a87e10582032716712ccf5d85d18a5fccf", "867e9cd9ead7068ba93c470df4fff5d1a867c4f4"}
+	got := f.edge.pubs[0].Topics
+	if !slices.Equal(got, want) {
+		t.Fatalf("topics %q", got)
+	}
+}
+
+func TestNothingIsPublishedWithoutAnEpoch(t *testing.T) {
+	f := newHubFixture(t)
+	if err := f.Local(Publication{Plain: nudge}); err == nil {
+		t.Fatal("published without a key")
+	}
+	if err := f.Local(Publication{Plain: []byte{0xc1}}); err == nil {
+		t.Fatal("published what is no map")
+	}
+}
+
+func TestNudgeIsForNobody(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	body, err := f.Nudge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := f.open(t, body, m); len(p.Targets) != 0 || p.TgtType != "list" || p.JID == "" || p.Fun == "" {
+		t.Fatalf("nudge: %+v", p)
+	}
+}

@@ -1,0 +1,68 @@
+package fanout
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func seqs(recs []record) []uint64 {
+	var out []uint64
+	for _, r := range recs {
+		out = append(out, r.seq)
+	}
+	return out
+}
+
+func TestOutboxCursor(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := newOutbox(3, 1<<20, time.Minute, func() time.Time { return now })
+	buf := make([]record, 0, 2)
+	if recs, missed, _ := o.after(0, buf); recs != nil || missed != 0 {
+		t.Fatalf("empty: %v, %d missed", recs, missed)
+	}
+	for range 5 {
+		o.add(kindPublication, 0, nil)
+	}
+	recs, missed, _ := o.after(0, buf)
+	if got := seqs(recs); !slices.Equal(got, []uint64{3, 4}) || missed != 2 {
+		t.Errorf("after 0: %v, %d missed; want 3 4, 2 missed", got, missed)
+	}
+	recs, missed, more := o.after(4, buf)
+	if got := seqs(recs); !slices.Equal(got, []uint64{5}) || missed != 0 {
+		t.Errorf("after 4: %v, %d missed", got, missed)
+	}
+	o.add(kindPublication, 0, nil)
+	select {
+	case <-more:
+	default:
+		t.Error("nobody was told of a new record")
+	}
+}
+
+func TestOutboxForgetsWhatIsTooOldToDeliver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := newOutbox(100, 1<<20, 30*time.Second, func() time.Time { return now })
+	o.add(kindPublication, 0, nil)
+	o.add(kindPublication, 0, nil)
+	now = now.Add(31 * time.Second)
+	o.add(kindPublication, 0, nil)
+	recs, missed, _ := o.after(0, make([]record, 0, 10))
+	if got := seqs(recs); !slices.Equal(got, []uint64{3}) || missed != 2 {
+		t.Errorf("after a pause: %v, %d missed; want 3, 2 missed", got, missed)
+	}
+	now = now.Add(31 * time.Second)
+	if recs, missed, _ := o.after(0, make([]record, 0, 10)); len(recs) != 0 || missed != 3 {
+		t.Errorf("the last one is old, too: %v, %d missed", seqs(recs), missed)
+	}
+}
+
+func TestOutboxBytesAreBounded(t *testing.T) {
+	o := newOutbox(1000, 10_000, time.Hour, time.Now)
+	for range 100 {
+		o.add(kindPublication, 0, make([]byte, 1000))
+	}
+	if o.bytes > 10_000 {
+		t.Errorf("%d bytes kept, 10000 allowed", o.bytes)
+	}
+}

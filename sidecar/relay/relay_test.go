@@ -1,0 +1,80 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// receiver answers by what a request says.
+type receiver struct{ remote netip.AddrPort }
+
+func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+	r.remote = remote
+	switch {
+	case bytes.Equal(body, []byte("drop")):
+		drop()
+	case bytes.Equal(body, []byte("hang")):
+	default:
+		go reply(append([]byte("re:"), body...))
+	}
+}
+
+func start(t *testing.T, rcv Receiver, member bool) *Client {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(Handler(rcv, func(context.Context) (node.ID, bool) { return "a", member }))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	tr := srv.Client().Transport.(*http.Transport).Clone()
+	tr.TLSClientConfig.InsecureSkipVerify = true
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != "b:443" {
+			return nil, errors.New("no such node")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
+	}
+	return NewClient(&http.Client{Transport: tr})
+}
+
+func TestRelay(t *testing.T) {
+	rcv := &receiver{}
+	c := start(t, rcv, true)
+	remote := netip.MustParseAddrPort("192.0.2.7:1234")
+	big := bytes.Repeat([]byte("x"), 3<<20)
+	for _, body := range [][]byte{[]byte("hello"), {}, big} {
+		got, err := c.Do(t.Context(), "b", body, remote)
+		if err != nil || !bytes.Equal(got, append([]byte("re:"), body...)) {
+			t.Errorf("%d bytes: %d bytes, %v", len(body), len(got), err)
+		}
+	}
+	if rcv.remote != remote {
+		t.Errorf("remote %v", rcv.remote)
+	}
+	if _, err := c.Do(t.Context(), "b", []byte("drop"), remote); !errors.Is(err, ErrDropped) || Unsent(err) {
+		t.Errorf("dropped: %v", err)
+	}
+	if _, err := c.Do(t.Context(), "c", []byte("x"), remote); !Unsent(err) {
+		t.Errorf("unknown node: %v, unsent %t", err, Unsent(err))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Do(ctx, "b", []byte("hang"), remote); !errors.Is(err, context.DeadlineExceeded) || Unsent(err) {
+		t.Errorf("hanging node: %v, unsent %t", err, Unsent(err))
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	c := start(t, &receiver{}, false)
+	if _, err := c.Do(t.Context(), "b", []byte("x"), netip.AddrPort{}); err == nil {
+		t.Fatal("a stranger's request was served")
+	}
+}
