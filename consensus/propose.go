@@ -29,10 +29,10 @@ const (
 )
 
 // Propose has commands applied, wherever the leader is, and returns one result
-// per command. It returns after they are in this node's own View, or when ctx
-// (Timing.Propose without a deadline) ends: then with ErrNoLeader, which means
-// that nothing was changed, or with ErrUncertain. Commands are independent of
-// each other. By, At and SeenRev are filled in when empty. Many commands are
+// per command. It returns when they are in this node's own View (or Timing.Attempt
+// later, on a node that lags), or when ctx (Timing.Propose without a deadline)
+// ends: then with ErrNoLeader, which means that nothing was changed, or with
+// ErrUncertain. Commands are independent of each other. By, At and SeenRev are filled in when empty. Many commands are
 // sent in several steps; on an error the results of the steps done are
 // returned with it.
 func (n *Node) Propose(ctx context.Context, cmds ...state.Command) ([]state.Result, error) {
@@ -76,7 +76,9 @@ func (n *Node) propose(ctx context.Context, cmds []state.Command) ([]state.Resul
 		last = max(last, o.index)
 	}
 	// The decision stands; not seeing it here in time is no reason to deny it.
-	_ = n.hub.wait(ctx, func() bool { return n.View().Index() >= last })
+	wait, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
+	defer cancel()
+	_ = n.hub.wait(wait, func() bool { return n.View().Index() >= last })
 	n.m.observeProposal(time.Since(began))
 	return all, nil
 }

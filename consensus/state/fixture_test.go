@@ -1,0 +1,47 @@
+package state
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// What version 1 wrote must be read for ever, and mean the same.
+func TestFixturesOfVersion1(t *testing.T) {
+	snapshot := fixture(t, "testdata/v1/snapshot.jsonl", dump(t, filled(t).View()))
+	s, err := ReadSnapshot(strings.NewReader(snapshot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dump(t, s.View()) != dump(t, filled(t).View()) {
+		t.Error("the snapshot means something else today")
+	}
+	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: allCommands()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := fixture(t, "testdata/v1/entry.json", string(b))
+	e, err := DecodeEntry([]byte(entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
+		t.Errorf("the entry means something else today: %v", err)
+	}
+}
+
+func fixture(t *testing.T, path, fresh string) string {
+	t.Helper()
+	if *update {
+		if _, err := os.Stat(path); err == nil {
+			t.Logf("%s is history and stays", path)
+		} else if err := os.WriteFile(path, []byte(fresh), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
