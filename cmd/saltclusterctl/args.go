@@ -30,6 +30,9 @@ func arrange(app *cli.App, args []string) []string {
 		}
 	}
 	n := depth(app.Commands, words)
+	if n == 0 && len(words) > 0 { // the unknown command is what to talk about, not its flags
+		return append([]string{"--"}, words...)
+	}
 	out := slices.Concat(words[:n], flags)
 	if words = append(words[n:], rest...); len(words) > 0 {
 		out = append(append(out, "--"), words...)

@@ -25,7 +25,7 @@ func TestArrange(t *testing.T) {
 		{"config check --config x", "config check --config x"},
 		{"--config x config check", "config check --config x"},
 		{"help join", "help -- join"},
-		{"nonsense --out json", "--out json -- nonsense"},
+		{"nonsense --out json", "-- nonsense"},
 		{"members --out", "members --out"},
 	}
 	app := newApp(&env{})

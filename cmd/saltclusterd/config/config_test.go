@@ -1,0 +1,229 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const goodSecret = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4"
+
+// write makes files in a fresh directory, 0640, and returns the path of
+// "saltclusterd" in it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "saltclusterd")
+}
+
+func loadTest(path string, env map[string]string) (*Config, error) {
+	return load(path, func(name string) string { return env[name] }, func() (string, error) { return "Host1.Example.com", nil })
+}
+
+// loadText loads one file that has all that is required, and text.
+func loadText(t *testing.T, text string) (*Config, error) {
+	t.Helper()
+	return loadTest(write(t, map[string]string{
+		"saltclusterd": "cluster_id: lab\ncluster_secret: " + goodSecret + "\n" + text,
+	}), nil)
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := loadText(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ID != "host1.example.com" || c.Edge.PublishPort != 4505 || c.Cluster.PoolPort != 4520 ||
+		c.Paths.AdminSocket != "/run/saltclusterd/admin.sock" || c.Cluster.PKIDir != "/var/lib/saltclusterd/pki" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestValues(t *testing.T) {
+	c, err := loadText(t, `
+id: 1234
+interface: 10.0.0.11
+publish_port: 14505
+cluster_peers: [m2, 'm3:4521', '2001:db8::3', '[2001:db8::4]:4522']
+cluster_isolated_filesystem: yes
+handshake_timeout: 1.5
+rotate_window: 1m30s
+max_request_size: 16MiB
+pub_queue_bytes: 65536
+allow_clear_commands: {publish: [10.0.9.0/24, 10.0.8.1], mk_token: '::1'}
+master_restart_command: [systemctl, restart, salt-master]
+run_dir: /run/x
+state_dir: /data
+log_level: !!null
+agent_check_listen: ':4581'
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"id": "1234", "interface": []string{"10.0.0.11"}, "publish_port": 14505, "cluster_isolated_filesystem": true,
+		"handshake_timeout": 1500 * time.Millisecond, "rotate_window": 90 * time.Second,
+		"max_request_size": 16 * MiB, "pub_queue_bytes": 64 * KiB, "log_level": "info",
+		"admin_socket": "/run/x/admin.sock", "cluster_pki_dir": "/data/pki", "agent_check_listen": ":4581",
+		"master_restart_command": []string{"systemctl", "restart", "salt-master"},
+		"allow_clear_commands": map[string][]netip.Prefix{
+			"publish":  {netip.MustParsePrefix("10.0.9.0/24"), netip.MustParsePrefix("10.0.8.1/32")},
+			"mk_token": {netip.MustParsePrefix("::1/128")},
+		},
+	}
+	for _, o := range Options() {
+		if w, ok := want[o.Name]; ok && !reflect.DeepEqual(o.value(c), w) {
+			t.Errorf("%s = %v, want %v", o.Name, o.value(c), w)
+		}
+	}
+	peers := []string{"m2:4520", "m3:4521", "[2001:db8::3]:4520", "[2001:db8::4]:4522"}
+	if got := c.PeerAddresses(); !reflect.DeepEqual(got, peers) {
+		t.Errorf("peers %v", got)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"unknown", "cluser_peers: []", ":3: cluser_peers: is not an option of saltclusterd (did you mean cluster_peers?)"},
+		{"far off", "frobnicate: 1", ":3: frobnicate: is not an option of saltclusterd"},
+		{"renamed", "cluster_port: 1", "cluster_port: is called cluster_pool_port"},
+		{"native tuning", "cluster_max_voters: 3", "cluster_max_voters: tunes Salt's own consensus"},
+		{"the master's", "file_roots: {}", "file_roots: is an option of the salt-master"},
+		{"twice", "id: a\nid: b", ":4: id: is given twice, first on line 3"},
+		{"list for text", "id: [a]", "id: is a list, but must be text"},
+		{"bool for text", "id: yes\nlog_format: true", ":4: log_format: true is not text (write it in quotes"},
+		{"text for int", "publish_port: many", `publish_port: "many" is not a whole number`},
+		{"float for int", "publish_port: 4505.5", "is not a whole number"},
+		{"range", "publish_port: 70000", "publish_port: 70000 is not between 1 and 65535"},
+		{"bool", "metrics: perhaps", `metrics: "perhaps" is neither True nor False`},
+		{"quoted bool", "metrics: 'true'", "is neither True nor False"},
+		{"size", "max_request_size: 10 bananas", "is not a size such as 64MiB"},
+		{"small size", "max_request_size: 1", "max_request_size: 1 is not between 64KiB and 1GiB"},
+		{"duration", "drain_time: soon", "is not a duration"},
+		{"negative duration", "drain_time: -1s", "is not a duration"},
+		{"long duration", "drain_time: 1h", "drain_time: 1h is not between 0s and 10m"},
+		{"word", "log_level: debgu", `log_level: "debgu" is not one of debug, info, warning, error (did you mean debug?)`},
+		{"path", "state_dir: var/lib", `state_dir: "var/lib" is not an absolute path`},
+		{"socket", "admin_socket: /" + strings.Repeat("x", 120), "has at most 107 characters"},
+		{"wildcard", "interface: 0.0.0.0", "interface: 0.0.0.0 would also claim the loopback address"},
+		{"wildcard 6", "interface: ['::']", "interface: :: would also claim"},
+		{"name", "interface: m1.example.com", `interface: "m1.example.com" is not an IP address`},
+		{"interface twice", "interface: [10.0.0.1, 10.0.0.1]", "10.0.0.1 is given twice"},
+		{"ports", "ret_port: 4505", "ret_port: 4505 is the publish_port already"},
+		{"pool port", "cluster_pool_port: 4506", "cluster_pool_port: 4506 is the ret_port already"},
+		{"id", "id: M1", "write id: m1"},
+		{"dotted id", "id: .hidden", "must begin and end"},
+		{"peer", "cluster_peers: ['m2:x']", `"m2:x" is not host or host:port`},
+		{"empty peer", "cluster_peers: ['']", "has an empty entry"},
+		{"expect", "cluster_bootstrap_expect: 3", "there is nobody to expect"},
+		{"fingerprint", "cluster_pub_fingerprint: abc", "is not a SHA-256 fingerprint"},
+		{"command", "allow_clear_commands: {publsh: [10.0.0.0/8]}", `"publsh" is not an admin command (did you mean publish?)`},
+		{"network", "allow_clear_commands: {publish: [ten]}", `"ten" is not a network`},
+		{"no map", "allow_clear_commands: publish", "is not a map of commands"},
+		{"health", "health_listen: 4580", `"4580" is not address:port`},
+		{"health name", "health_listen: 'here:4580'", `"here" is not an IP address`},
+		{"not yaml", "id: 'x", "is not valid YAML"},
+		{"two documents", "---\n- a", "has a second YAML document"},
+		{"endless alias", "interface: &a [*a]", "interface: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := loadText(t, tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error:\n%v\nshould contain:\n%s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDropInsReplaceInOrder(t *testing.T) {
+	path := write(t, map[string]string{
+		"saltclusterd":                 "cluster_id: lab\nlog_level: info\ninterface: [10.0.0.1, 10.0.0.2]\n",
+		"saltclusterd.d/20-b.conf":     "log_level: error\n",
+		"saltclusterd.d/10-a.conf":     "log_level: debug\ncluster_secret: " + goodSecret + "\ninterface: 10.0.0.3\n",
+		"saltclusterd.d/30-empty.conf": "# nothing\n",
+		"saltclusterd.d/.40.conf.swp":  "garbage: [",
+		"saltclusterd.d/50.conf.bak":   "garbage: [",
+	})
+	c, err := loadTest(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Log.Level != "error" || !reflect.DeepEqual(c.Edge.Interface, []string{"10.0.0.3"}) || len(c.Files()) != 4 {
+		t.Errorf("level %s interface %v files %v", c.Log.Level, c.Edge.Interface, c.Files())
+	}
+	for _, o := range c.Show().Options {
+		if o.Name == "log_level" && !strings.HasSuffix(o.Source, "20-b.conf:1") {
+			t.Errorf("source %s", o.Source)
+		}
+	}
+}
+
+func TestAllMistakesAtOnce(t *testing.T) {
+	path := write(t, map[string]string{
+		"saltclusterd":          "cluster_id: 'a b'\nnope: 1\n",
+		"saltclusterd.d/x.conf": "ret_port: x\n",
+	})
+	_, err := loadTest(path, nil)
+	findings, ok := errors.AsType[Findings](err)
+	if !ok || len(findings) != 4 { // nope, ret_port, cluster_id, cluster_secret
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	if _, err := loadTest(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("missing: %v", err)
+	}
+	dir := t.TempDir()
+	if _, err := loadTest(dir, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("directory: %v", err)
+	}
+	big := write(t, map[string]string{"saltclusterd": strings.Repeat("#", maxFile+1)})
+	if _, err := loadTest(big, nil); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("big: %v", err)
+	}
+	open := write(t, map[string]string{"saltclusterd": "cluster_id: lab\n"})
+	if err := os.Chmod(open, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadTest(open, nil); err == nil || !strings.Contains(err.Error(), "may be written by everyone") {
+		t.Errorf("writable: %v", err)
+	}
+}
+
+func TestReadIsEnoughForTheSocket(t *testing.T) {
+	c, err := Read(write(t, map[string]string{"saltclusterd": "run_dir: /run/other\n"}))
+	if err != nil || c.Paths.AdminSocket != "/run/other/admin.sock" {
+		t.Errorf("%v, %v", c.Paths, err)
+	}
+	if c, _ := Read("/nonexistent/saltclusterd"); c.Paths.AdminSocket != "/run/saltclusterd/admin.sock" {
+		t.Errorf("%v", c.Paths)
+	}
+}
+
+func TestDropInDir(t *testing.T) {
+	for path, want := range map[string]string{
+		"/etc/salt/saltclusterd":      "/etc/salt/saltclusterd.d",
+		"/etc/salt/saltclusterd.conf": "/etc/salt/saltclusterd.d",
+		"/tmp/m1.yaml":                "/tmp/m1.d",
+	} {
+		if got := DropInDir(path); got != want {
+			t.Errorf("%s -> %s", path, got)
+		}
+	}
+}
