@@ -1,0 +1,63 @@
+package consensus
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestContact(t *testing.T) {
+	t0 := time.Unix(1000, 0)
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	var c contact
+	if _, ever := c.age(t0, 100); ever {
+		t.Error("caught up without having asked anybody")
+	}
+	c.answer(at(0), 10, 4) // a node that lags
+	if _, ever := c.age(at(1), 9); ever {
+		t.Error("caught up before the target")
+	}
+	c.answer(at(2), 50, 9) // the older target stays open
+	if age, ever := c.age(at(3), 10); !ever || age != 3*time.Second {
+		t.Errorf("age %v, %v", age, ever)
+	}
+	c.answer(at(4), 50, 20)
+	if age, _ := c.age(at(6), 20); age != 6*time.Second {
+		t.Errorf("behind again: age %v", age)
+	}
+	if age, _ := c.age(at(6), 50); age != 2*time.Second {
+		t.Errorf("reached again: age %v", age)
+	}
+	c.answer(at(7), 50, 50)
+	if age, _ := c.age(at(7), 50); age != 0 {
+		t.Errorf("in step: age %v", age)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t0 := time.Unix(1000, 0)
+	var p progress
+	steps := []struct {
+		stats        PeerStats
+		err          error
+		last, leader uint64
+		stable       bool
+	}{
+		{PeerStats{}, nil, 100, 90, false},                            // first look: nothing to compare with
+		{PeerStats{LastIndex: 99, Applied: 90}, nil, 110, 95, false},  // log too short
+		{PeerStats{LastIndex: 110, Applied: 94}, nil, 110, 95, false}, // state too old
+		{PeerStats{LastIndex: 110, Applied: 95}, nil, 120, 99, true},
+		{PeerStats{LastIndex: 130, Applied: 99}, nil, 130, 99, true},
+		{PeerStats{}, errors.New("gone"), 130, 99, false},
+		{PeerStats{LastIndex: 130, Applied: 99}, nil, 130, 99, true},
+	}
+	for i, s := range steps {
+		p.update(t0.Add(time.Duration(i)*time.Second), s.stats, s.err, s.last, s.leader)
+		if p.since.IsZero() == s.stable {
+			t.Errorf("look %d: since %v", i, p.since)
+		}
+	}
+	if want := t0.Add(6 * time.Second); !p.since.Equal(want) {
+		t.Errorf("since %v, want %v: a failure starts it anew", p.since, want)
+	}
+}
