@@ -1,0 +1,98 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// fakeMaster hands out the key it publishes with.
+type fakeMaster struct {
+	key     saltcrypt.Key
+	pub     string
+	signIns int
+	err     error
+}
+
+func (f *fakeMaster) SignIn(context.Context) (localmaster.Secrets, error) {
+	f.signIns++
+	return localmaster.Secrets{AES: f.key, MasterPub: f.pub, PublishPort: 4505, At: time.Now()}, f.err
+}
+
+func (f *fakeMaster) publish(t *testing.T, text string) []byte {
+	t.Helper()
+	plain, err := saltwire.AppendAny(nil, map[string]any{"jid": text}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saltwire.AppendPub(nil, saltcrypt.NewCrypticle(f.key).Seal(nil, plain, nil), nil, "")
+}
+
+func newKey(t *testing.T) saltcrypt.Key {
+	t.Helper()
+	k, err := saltcrypt.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestIntakeFollowsTheMastersKey(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "cluster"}
+	var got []fanout.Publication
+	in := NewIntake(IntakeConfig{
+		SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler),
+		Deliver: func(p fanout.Publication) error { got = append(got, p); return nil },
+	})
+	in.Message(t.Context(), [][]byte{m.publish(t, "1")}) // no key yet: it signs in by itself
+	in.Message(t.Context(), [][]byte{m.publish(t, "2")})
+	if len(got) != 2 || m.signIns != 1 {
+		t.Fatalf("%d publications after %d sign-ins", len(got), m.signIns)
+	}
+	m.key = newKey(t) // the master was restarted
+	in.Message(t.Context(), [][]byte{m.publish(t, "3")})
+	if len(got) != 3 || m.signIns != 2 {
+		t.Fatalf("%d publications after %d sign-ins", len(got), m.signIns)
+	}
+	if ok, err := in.State(); !ok || err != nil {
+		t.Errorf("state %t, %v", ok, err)
+	}
+}
+
+func TestIntakeTellsCopiesFromPublications(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "cluster"}
+	var got []fanout.Publication
+	in := NewIntake(IntakeConfig{
+		SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler),
+		Deliver: func(p fanout.Publication) error { got = append(got, p); return nil },
+	})
+	body := m.publish(t, "1")
+	for _, topic := range []string{"aaaa", "bbbb"} { // zmq_filtering: one copy per target
+		in.Message(t.Context(), [][]byte{[]byte(topic), body})
+	}
+	in.Message(t.Context(), [][]byte{[]byte("a"), []byte("b"), []byte("c")})
+	if len(got) != 2 {
+		t.Fatalf("%d publications", len(got))
+	}
+	if got[0].TopicOnly || !got[1].TopicOnly || got[1].Topics[0] != "bbbb" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestIntakeRefusesAForeignIdentity(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "another"}
+	in := NewIntake(IntakeConfig{SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler)})
+	if err := in.Learn(t.Context()); !errors.Is(err, ErrForeignIdentity) {
+		t.Fatalf("Learn: %v", err)
+	}
+	if ok, err := in.State(); ok || !errors.Is(err, ErrForeignIdentity) {
+		t.Errorf("state %t, %v", ok, err)
+	}
+}

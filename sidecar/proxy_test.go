@@ -1,0 +1,306 @@
+package sidecar
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/upstream"
+)
+
+const nonce = "0123456789abcdef0123456789abcdef"
+
+// world is a node with a fake master, fake peers and one minion whose cryptography is real.
+type world struct {
+	mu       sync.Mutex
+	proxy    *Proxy
+	minion   *saltcrypt.MasterKey
+	accepted bool
+	view     router.View
+
+	masterErr  error
+	masterKey  *saltcrypt.Key // session key the master holds; nil: the cluster's
+	stale      bool           // the session file still says the cluster's key
+	atMaster   [][]byte
+	atPeers    map[node.ID]int
+	peerErr    map[node.ID]error
+	signIns    int
+	invalidate int
+}
+
+func (w *world) Accepted(id string) (string, bool) {
+	return w.minion.PublicText(), w.accepted && id == "web1"
+}
+
+func (w *world) Session(id, pub string) saltcrypt.Key {
+	return saltcrypt.DeriveSession([]byte("seed"), id, pub)
+}
+
+func (w *world) session() saltcrypt.Key { return w.Session("web1", w.minion.PublicText()) }
+
+func (w *world) Ensure(_ string, want saltcrypt.Key) (saltcrypt.Key, bool, error) {
+	if w.masterKey == nil || w.stale {
+		return want, true, nil
+	}
+	return *w.masterKey, false, nil
+}
+
+func (w *world) Invalidate(string) { w.invalidate++; w.stale = false }
+
+func (w *world) Up() bool { return w.masterErr == nil }
+
+// Go answers {"ok": true} under the session key the master holds, or "bad load".
+func (w *world) Go(_ context.Context, body []byte, done func([]byte, error)) {
+	w.mu.Lock()
+	w.atMaster = append(w.atMaster, body)
+	err := w.masterErr
+	w.mu.Unlock()
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	key := w.session()
+	if w.masterKey != nil {
+		key = *w.masterKey
+	}
+	env, err := saltwire.ParseEnvelope(body)
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	c := saltcrypt.NewCrypticle(key)
+	if _, err := c.Open(nil, env.Load); err != nil {
+		done(saltwire.BadLoad(), nil)
+		return
+	}
+	done(saltwire.AppendRaw(nil, c.Seal(nil, []byte("\x81\xa2ok\xc3"), []byte(nonce))), nil)
+}
+
+func (w *world) Do(_ context.Context, to node.ID, body []byte, _ netip.AddrPort) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.atPeers[to]++
+	if err := w.peerErr[to]; err != nil {
+		return nil, err
+	}
+	c := saltcrypt.NewCrypticle(w.session())
+	return saltwire.AppendRaw(nil, c.Seal(nil, []byte("\x81\xa2ok\xc3"), []byte(nonce))), nil
+}
+
+func (w *world) Serve(r *signin.Request) { w.signIns++; r.Reply([]byte("signed in")) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{minion: key, accepted: true, atPeers: map[node.ID]int{}, peerErr: map[node.ID]error{}}
+	w.view = router.View{Self: "a"}
+	for _, id := range []node.ID{"a", "b", "c"} {
+		w.view.Nodes = append(w.view.Nodes, router.Node{ID: id, Weight: 100, Alive: true, MasterUp: true, Major: 3008})
+	}
+	log := slog.New(slog.DiscardHandler)
+	w.proxy = NewProxy(Config{
+		Guard: guard.New(guard.Config{Logger: log}), View: func() router.View { return w.view }, SignIn: w, Keys: w, Master: w,
+		Sessions: w, Relay: w, Logger: log,
+	})
+	t.Cleanup(func() { w.proxy.Close() })
+	return w
+}
+
+// request seals a command as the minion does.
+func (w *world) request(t *testing.T, load map[string]any) []byte {
+	t.Helper()
+	tok, err := w.minion.SignX931([]byte("salt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := map[string]any{"id": "web1", "nonce": nonce, "ts": time.Now().Unix(), "tok": tok}
+	for k, v := range load {
+		full[k] = v
+	}
+	plain, err := saltwire.AppendAny(nil, full, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: "web1", EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
+		Load: saltcrypt.NewCrypticle(w.session()).Seal(nil, plain, nil),
+	})
+}
+
+// send carries one request through the proxy; a nil reply means that it was dropped.
+func (w *world) send(t *testing.T, body []byte, from node.ID) []byte {
+	t.Helper()
+	got := make(chan []byte, 2)
+	w.proxy.serve(&exchange{
+		body: body, from: from, at: time.Now(), reply: func(b []byte) { got <- b }, drop: func() { got <- nil },
+		gone: func() bool { return false },
+	})
+	select {
+	case b := <-got:
+		return b
+	case <-time.After(30 * time.Second):
+		t.Fatal("neither answered nor dropped")
+		return nil
+	}
+}
+
+// opened says whether the minion can read the reply.
+func (w *world) opened(reply []byte) bool {
+	sealed, ok := saltwire.Bytes(reply)
+	if !ok {
+		return false
+	}
+	plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, sealed)
+	return err == nil && bytes.Equal(plain, []byte(nonce+"\x81\xa2ok\xc3"))
+}
+
+func TestRequestReachesTheMasterByteForByte(t *testing.T) {
+	w := newWorld(t)
+	body := w.request(t, map[string]any{"cmd": "_pillar"})
+	if !w.opened(w.send(t, body, "")) {
+		t.Error("the minion cannot read the answer")
+	}
+	if len(w.atMaster) != 1 || !bytes.Equal(w.atMaster[0], body) {
+		t.Error("the master got something else than the minion sent")
+	}
+}
+
+func TestWorkerWithAnotherSessionKey(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		w := newWorld(t)
+		other := newKey(t)
+		w.masterKey, w.stale = &other, stale
+		if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
+			t.Errorf("stale %t: the minion cannot read the answer", stale)
+		}
+		if stale != (w.invalidate == 1) {
+			t.Errorf("stale %t: invalidated %d times", stale, w.invalidate)
+		}
+	}
+}
+
+func TestReturnGoesToThePublisher(t *testing.T) {
+	w := newWorld(t)
+	ret := map[string]any{"cmd": "_return", "jid": "20261121000000000001", "master_id": "b", "return": true}
+	if !w.opened(w.send(t, w.request(t, ret), "")) || w.atPeers["b"] != 1 || len(w.atMaster) != 0 {
+		t.Errorf("peers %v, master %d", w.atPeers, len(w.atMaster))
+	}
+	// Relayed to us it stays here, whatever we would decide.
+	if !w.opened(w.send(t, w.request(t, ret), "c")) || len(w.atMaster) != 1 {
+		t.Errorf("relayed: master %d", len(w.atMaster))
+	}
+}
+
+func TestPublisherThatCannotBeReached(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []node.ID{"b", "c"} {
+		w.peerErr[id] = errors.New("gone")
+	}
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_return", "jid": "1", "master_id": "b"}), "")) {
+		t.Error("the return was not kept by anybody")
+	}
+	if w.atPeers["b"] != 1 || len(w.atMaster) != 1 {
+		t.Errorf("peers %v, master %d", w.atPeers, len(w.atMaster))
+	}
+}
+
+func TestMasterThatIsDown(t *testing.T) {
+	w := newWorld(t)
+	w.masterErr = upstream.ErrDown
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
+		t.Error("no peer's master answered")
+	}
+	w.masterErr = upstream.ErrLost // it may have been carried out
+	if reply := w.send(t, w.request(t, map[string]any{"cmd": "minion_publish"}), ""); reply != nil {
+		t.Error("a command was given twice")
+	}
+	for i := range w.view.Nodes {
+		w.view.Nodes[i].MasterUp = false
+	}
+	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
+		t.Error("answered by nobody's master")
+	}
+}
+
+func TestMineIsWrittenEverywhere(t *testing.T) {
+	w := newWorld(t)
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_mine", "data": map[string]any{}}), "")) {
+		t.Error("not answered")
+	}
+	w.proxy.wg.Wait()
+	if w.atPeers["b"] != 1 || w.atPeers["c"] != 1 || len(w.atMaster) != 1 {
+		t.Errorf("peers %v, master %d", w.atPeers, len(w.atMaster))
+	}
+}
+
+func TestNothingUnprovenReachesTheMaster(t *testing.T) {
+	w := newWorld(t)
+	good := w.request(t, map[string]any{"cmd": "_pillar"})
+	other, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrongTok, err := other.SignX931([]byte("salt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear := func(load map[string]any) []byte {
+		b, err := saltwire.AppendAny(nil, map[string]any{"enc": "clear", "version": 3, "load": load}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	enc, err := saltwire.AppendAny(nil, map[string]any{"enc": "none", "version": 3, "load": map[string]any{"cmd": "publish"}}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string][]byte{
+		"garbage":             {0xc1, 0xff},
+		"empty":               {},
+		"trailing bytes":      append(bytes.Clone(good), 0xc0),
+		"unknown enc":         enc,
+		"publish in clear":    clear(map[string]any{"cmd": "publish", "key": "x"}),
+		"unknown in clear":    clear(map[string]any{"cmd": "__init__"}),
+		"ping":                clear(map[string]any{"cmd": "ping"}),
+		"auth without a key":  clear(map[string]any{"cmd": "_auth", "id": "web1"}),
+		"flipped ciphertext":  flip(good),
+		"token of another":    w.request(t, map[string]any{"cmd": "_pillar", "tok": wrongTok}),
+		"another id inside":   w.request(t, map[string]any{"cmd": "_pillar", "id": "web2"}),
+		"command nobody has":  w.request(t, map[string]any{"cmd": "__class__"}),
+		"nonce of wrong size": w.request(t, map[string]any{"cmd": "_pillar", "nonce": "short"}),
+	} {
+		w.send(t, body, "")
+		if len(w.atMaster) != 0 {
+			t.Fatalf("%s reached the master", name)
+		}
+	}
+	w.accepted = false
+	if reply := w.send(t, good, ""); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != 0 {
+		t.Errorf("a minion without accepted key: %q", reply)
+	}
+	if w.signIns != 0 {
+		t.Errorf("%d sign-ins", w.signIns)
+	}
+}
+
+// flip changes one byte inside the ciphertext.
+func flip(body []byte) []byte {
+	b := bytes.Clone(body)
+	b[len(b)/2] ^= 1
+	return b
+}
