@@ -55,7 +55,7 @@ type Timing struct {
 	Stream       time.Duration // bound for a stream; 5 s
 	RejoinMin    time.Duration // first pause between attempts to reach a missing node; 500 ms
 	RejoinMax    time.Duration // greatest pause; 15 s
-	Leave        time.Duration // bound for saying goodbye; 500 ms
+	Leave        time.Duration // bound for waiting until a goodbye or new metadata is on its way; 500 ms
 }
 
 func (t Timing) withDefaults() Timing {
@@ -206,7 +206,7 @@ func (g *Gossip) spreadMeta() {
 		case <-g.ctx.Done():
 			return
 		case <-g.metaDue:
-			if err := g.list.UpdateNode(g.cfg.Timing.Stream); err != nil {
+			if err := g.list.UpdateNode(g.cfg.Timing.Leave); err != nil {
 				g.log.Debug("metadata is spreading slowly", "err", err)
 			}
 		}

@@ -152,14 +152,16 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
 }
 
-// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses that are no member's.
+// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses that are no member's; that is no
+// error, for memberlist takes a packet that could not be sent for a fault of its own and would never find the removed node dead.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	to, err := netip.ParseAddrPort(a.Addr)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip to %q: %w", a.Addr, err)
 	}
 	if !t.filter.allows(to.Addr().Unmap()) {
-		return time.Time{}, fmt.Errorf("gossip to %s: %w", a.Addr, errStranger)
+		t.m.dropped.WithLabelValues("to_stranger").Inc()
+		return time.Now(), nil
 	}
 	_, err = t.udp.WriteToUDPAddrPort(b, to)
 	return time.Now(), err

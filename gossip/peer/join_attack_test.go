@@ -8,7 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -286,5 +288,61 @@ func TestJoinFalseMember(t *testing.T) {
 				t.Errorf("the joiner told it %d bytes more", n)
 			}
 		})
+	}
+}
+
+// A joiner that says nothing, or a single byte now and then, is cut when its time is over.
+func TestSilentJoiner(t *testing.T) {
+	p := newMesh(t).member("member", func(c *Config) { c.Join, c.Limits.JoinProof = &admission{}, 100*time.Millisecond })
+	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").cert}, NextProtos: []string{ProtoJoin},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := c.Write([]byte{frameHello}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil || isTimeout(err) {
+		t.Errorf("a silent joiner got %d bytes, %v", n, err)
+	}
+	eventually(t, func() string {
+		if all, _ := p.reg.counts(); all != 0 {
+			return "its connection stays"
+		}
+		return ""
+	})
+}
+
+func TestSecretIsNotLogged(t *testing.T) {
+	var logs recorder
+	p := newMesh(t).member("member", func(c *Config) {
+		c.Join = &admission{reply: []byte("the reply")}
+		c.Logger = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	good := joinConfig(t, p, "joiner")
+	if _, err := Join(context.Background(), good); err != nil {
+		t.Fatal(err)
+	}
+	wrong := joinConfig(t, p, "joiner")
+	wrong.Secret = []byte("another secret of sufficient length")
+	if _, err := Join(context.Background(), wrong); !errors.Is(err, ErrSecret) || strings.Contains(err.Error(), "another secret of") {
+		t.Errorf("Join: %v", err)
+	}
+	for _, want := range []string{"node joined", "join refused", "wrong_proof", "node=joiner"} {
+		eventually(t, func() string {
+			if !bytes.Contains(logs.bytes(), []byte(want)) {
+				return "the log does not say " + want
+			}
+			return ""
+		})
+	}
+	mustNotContainSecret(t, logs.bytes())
+	for _, secret := range []string{"another secret of", "my version", "the reply"} {
+		if bytes.Contains(logs.bytes(), []byte(secret)) {
+			t.Errorf("the log contains %q", secret)
+		}
 	}
 }

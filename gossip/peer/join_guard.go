@@ -27,6 +27,7 @@ type joinGuard struct {
 	running int
 	all     bucket
 	addrs   map[netip.Addr]*joinAddr
+	swept   time.Time // last eviction
 }
 
 type joinAddr struct {
@@ -92,8 +93,13 @@ func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
 	return a
 }
 
-// evict drops entries that hold nothing worth remembering: no pause running and a full bucket.
+// evict drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of them, so it
+// does that at most once per second.
 func (g *joinGuard) evict(now time.Time) {
+	if now.Sub(g.swept) < time.Second {
+		return
+	}
+	g.swept = now
 	full := time.Duration(joinBurst / joinRate * float64(time.Second))
 	for addr, a := range g.addrs {
 		quiet := now.Sub(a.bucket.last)

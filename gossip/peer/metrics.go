@@ -1,9 +1,6 @@
 package peer
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // metrics of the port. They work without a Registerer, too.
 type metrics struct {
@@ -15,22 +12,24 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
-	return &metrics{
-		accepted: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_peer_accepted_total", Help: "Connections of members admitted, by protocol.",
-		}, []string{"proto"}),
-		refused: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_peer_refused_total", Help: "Incoming connections cut before anyone got them, by reason.",
-		}, []string{"reason"}),
-		dialFailed: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_peer_dial_failures_total", Help: "Connections to members that could not be made, by protocol.",
-		}, []string{"proto"}),
-		joins: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_peer_joins_total", Help: "Join attempts at this node, by result.",
-		}, []string{"result"}),
-		revoked: f.NewCounter(prometheus.CounterOpts{
+	vec := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	m := &metrics{
+		accepted:   vec("saltcluster_peer_accepted_total", "Connections of members admitted, by protocol.", "proto"),
+		refused:    vec("saltcluster_peer_refused_total", "Incoming connections cut before anyone got them, by reason.", "reason"),
+		dialFailed: vec("saltcluster_peer_dial_failures_total", "Connections to members that could not be made.", "proto"),
+		joins:      vec("saltcluster_peer_joins_total", "Join attempts at this node, by result.", "result"),
+		revoked: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_peer_revoked_connections_total", Help: "Connections closed because their certificate was revoked.",
 		}),
 	}
+	if reg == nil {
+		return m
+	}
+	for _, c := range []prometheus.Collector{m.accepted, m.refused, m.dialFailed, m.joins, m.revoked} {
+		reg.Unregister(c) // that of an earlier Port in this process, if any
+		_ = reg.Register(c)
+	}
+	return m
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -63,7 +64,9 @@ func (p *Port) Open(ctx context.Context) error {
 	}
 	p.bound = ln.Addr().(*net.TCPAddr).AddrPort()
 	p.bound = netip.AddrPortFrom(p.bound.Addr().Unmap(), p.bound.Port())
-	if p.advertise, err = ResolveAdvertise(p.bound.String(), p.cfg.Advertise); err != nil {
+	host, _, _ := net.SplitHostPort(p.cfg.Listen) // checked by NewPort; the port may have been 0
+	listening := net.JoinHostPort(host, strconv.Itoa(int(p.bound.Port())))
+	if p.advertise, err = ResolveAdvertise(listening, p.cfg.Advertise); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	rpc, err := p.Listener(ProtoHTTP)
