@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/sidecar/adminapi"
 )
 
 // Patience of the steps below: two slow cores shared with others must be enough.
@@ -129,19 +131,51 @@ func (c *Cluster) Form(ctx context.Context) error {
 			return fmt.Errorf("join %s: %w\n%s", n.Name, err, n.Daemon.Tail(15))
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	for _, n := range c.Nodes {
 		g.Go(func() error {
 			if !n.Master.Running() {
 				c.Lab.Logf("start Salt %s on %s (%s)", n.Master.Version, n.Name, n.Addr)
-				if err := n.Master.Start(ctx); err != nil {
+				if err := n.Master.Start(gctx); err != nil {
 					return err
 				}
 			}
-			return errors.Join(n.Master.WaitReady(ctx, startWithin), n.Daemon.Serving(ctx, startWithin))
+			return errors.Join(n.Master.WaitReady(gctx, startWithin), n.Daemon.Serving(gctx, startWithin))
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.Whole(ctx, startWithin)
+}
+
+// Whole waits until every node sees all nodes alive, ready voters.
+func (c *Cluster) Whole(ctx context.Context, within time.Duration) error {
+	for _, n := range c.Nodes {
+		err := Eventually(ctx, within, n.Name+" to see the whole cluster", func(ctx context.Context) error {
+			return c.sees(ctx, n)
+		})
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, n.Daemon.Tail(15))
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) sees(ctx context.Context, n *Node) error {
+	all, err := n.Daemon.Members(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all.Members) != len(c.Nodes) {
+		return fmt.Errorf("%d members instead of %d", len(all.Members), len(c.Nodes))
+	}
+	for _, m := range all.Members {
+		if m.State != adminapi.StateAlive || m.Role != adminapi.RoleVoter || m.Ready == nil || !*m.Ready {
+			return fmt.Errorf("%s is %s, %s, not ready because of %v", m.ID, m.Role, m.State, m.Reasons)
+		}
+	}
+	return nil
 }
 
 // foundation starts the first master and all daemons, and founds the cluster.

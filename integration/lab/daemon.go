@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"saltclusterd/sidecar/adminapi"
 )
 
 // Daemon is saltclusterd beside a stock master.
@@ -91,16 +93,21 @@ func (d *Daemon) listening(context.Context) error {
 	return nil
 }
 
+// Env makes saltclusterctl find this daemon.
+func (d *Daemon) Env() []string {
+	return []string{"SALTCLUSTERD_SOCKET=" + d.Socket, "SALTCLUSTERD_CONFIG=" + d.ConfigPath}
+}
+
 // Ctl runs saltclusterctl against this daemon.
 func (d *Daemon) Ctl(ctx context.Context, args ...string) (Result, error) {
 	h := d.master.Host()
 	bin := filepath.Join(h.lab.opts.Bin, "saltclusterctl")
-	return h.Exec(ctx, nil, append([]string{bin, "--socket", d.Socket}, args...)...)
+	return h.Exec(ctx, d.Env(), append([]string{bin}, args...)...)
 }
 
 // CtlJSON runs saltclusterctl with JSON output and decodes it into v.
 func (d *Daemon) CtlJSON(ctx context.Context, v any, args ...string) error {
-	res, err := d.Ctl(ctx, append([]string{"--out", "json"}, args...)...)
+	res, err := d.Ctl(ctx, append(args, "--out", "json")...)
 	if err != nil {
 		return err
 	}
@@ -113,9 +120,17 @@ func (d *Daemon) CtlJSON(ctx context.Context, v any, args ...string) error {
 // Bootstrap gives birth to a cluster on this node, with its master's identity.
 func (d *Daemon) Bootstrap(ctx context.Context) error { return d.must(ctx, "bootstrap") }
 
-// Join makes this node a member of the cluster which peer belongs to.
+// Join makes this node a member of the cluster which peer belongs to. It returns when the cluster's identity is installed, which
+// is when the local master may be started (or has to be started again).
 func (d *Daemon) Join(ctx context.Context, peer *Daemon) error {
-	return d.must(ctx, "join", peer.master.Host().Addr)
+	return d.must(ctx, "join", peer.master.Host().Addr, "--wait=false")
+}
+
+// Members as this node sees them.
+func (d *Daemon) Members(ctx context.Context) (adminapi.Members, error) {
+	var m adminapi.Members
+	err := d.CtlJSON(ctx, &m, "members")
+	return m, err
 }
 
 func (d *Daemon) must(ctx context.Context, args ...string) error {

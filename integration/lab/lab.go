@@ -36,6 +36,7 @@ type Lab struct {
 	mu    sync.Mutex
 	hosts []*Host
 	procs []*Process
+	gone  bool
 }
 
 // network is what differs between namespaces and loopback addresses.
@@ -150,7 +151,15 @@ func (l *Lab) Processes() []*Process {
 }
 
 // Close kills every process, removes the network and, when it was temporary and Keep is not set, the directory.
+// A second Close does nothing.
 func (l *Lab) Close() error {
+	l.mu.Lock()
+	again := l.gone
+	l.gone = true
+	l.mu.Unlock()
+	if again {
+		return nil
+	}
 	var errs []error
 	for _, p := range l.Processes() {
 		if err := p.Kill(); err != nil {
@@ -162,6 +171,13 @@ func (l *Lab) Close() error {
 	}
 	errs = append(errs, l.removeDir(), l.releaseLock())
 	return errors.Join(errs...)
+}
+
+// Closed tells whether Close has been called.
+func (l *Lab) Closed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone
 }
 
 // ModuleRoot is the directory of go.mod above the working directory; the working directory itself when there is none.

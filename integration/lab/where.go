@@ -40,7 +40,7 @@ func (h *Host) Place(anchor *Process, extra ...string) Place {
 
 // Place of a node: its Salt's commands and saltclusterctl find their configuration there.
 func (n *Node) Place(anchor *Process) Place {
-	return n.Host.Place(anchor, append(n.Master.Env(), "SALTCLUSTER_SOCKET="+n.Daemon.Socket)...)
+	return n.Host.Place(anchor, append(n.Master.Env(), n.Daemon.Env()...)...)
 }
 
 // ControlSocket is where a running demo listens for bin/lab, one per user.

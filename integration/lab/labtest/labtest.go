@@ -31,6 +31,9 @@ func New(t testing.TB, o lab.Options) *lab.Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if l.Closed() {
+			return // the test was done with it before
+		}
 		if t.Failed() {
 			t.Log(l.Tails(40))
 		}

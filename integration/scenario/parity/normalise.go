@@ -12,9 +12,10 @@ import (
 
 // normaliser takes out what differs between any two runs of the same command.
 type normaliser struct {
-	drop  []*regexp.Regexp
-	hosts []string // names of the master's host
-	dirs  []string // directories of the lab
+	drop      []*regexp.Regexp
+	unordered bool     // the order of lines says nothing
+	hosts     []string // names of the master's host
+	dirs      []string // directories of the lab
 }
 
 var scrubs = []struct {
@@ -27,8 +28,11 @@ var scrubs = []struct {
 	{regexp.MustCompile(`\b\d{2}:\d{2}:\d{2}\.\d+\b`), "<time>"},
 	{regexp.MustCompile(`\b[0-9a-f]{2}(:[0-9a-f]{2}){15,31}\b`), "<fingerprint>"},
 	{regexp.MustCompile(`\b10\.99\.0\.\d+\b|\b127\.\d+\.\d+\.[12]\b`), "<address>"},
-	{regexp.MustCompile(`\b\d+(\.\d+)? (ms|s|seconds)\b`), "<n> $2"},
+	{regexp.MustCompile(` *\b\d+(\.\d+)? (ms|s|seconds)\b`), " <n> <unit>"},
+	{regexp.MustCompile(`Updating (min[0-9-]+(, )?)+\.`), "Updating <minions>."},
+	{regexp.MustCompile(`(?m)^ +\d{3,}$`), "<number>"}, // a process id on a line of its own
 	{regexp.MustCompile(`(?i)\b(pid:?) *\d+`), "$1 <n>"},
+	{regexp.MustCompile(`(?m)^-{10,}$`), "----"}, // as long as the job id and the user's name make it
 	{regexp.MustCompile(`/tmp/(tmp|__salt\.tmp\.)[A-Za-z0-9_]+`), "<tmp>"},
 }
 
@@ -54,16 +58,34 @@ func (n normaliser) output(s string) string {
 	if docs, err := documents(s); err == nil && len(docs) > 0 {
 		var texts []string
 		for _, d := range docs {
-			raw, err := json.MarshalIndent(n.value("", d), "", " ")
-			if err != nil {
-				return fmt.Sprint(d)
-			}
-			texts = append(texts, string(raw))
+			texts = append(texts, pretty(n.value("", d)))
 		}
 		slices.Sort(texts)
 		return strings.Join(texts, "\n")
 	}
-	return strings.Join(blocks(n.lines(s)), "\n")
+	lines := n.lines(s)
+	if !n.unordered {
+		return strings.Join(blocks(lines), "\n")
+	}
+	return strings.Join(sorted(lines), "\n")
+}
+
+// sorted lines without those that hold only braces.
+func sorted(lines []string) []string {
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Trim(l, " {}[],") == "" })
+	slices.Sort(lines)
+	return lines
+}
+
+func pretty(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // errors normalises standard error: a set of lines, in which the order says nothing.
@@ -135,6 +157,9 @@ func (n normaliser) value(key string, v any) any {
 		}
 		return out
 	case string:
+		if key == "comment" { // of file.recurse: a set of directories, in any order
+			return strings.Join(sorted(strings.Split(n.text(v), "\n")), "\n")
+		}
 		return n.text(v)
 	}
 	return v

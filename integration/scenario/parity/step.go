@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"saltclusterd/integration/lab"
 )
 
@@ -21,8 +23,10 @@ type Step struct {
 	Find    *regexp.Regexp
 	Until   string           // repeat until standard output has this text (results that take a moment), at most a minute
 	Code    bool             // only the exit code and whether something was printed are compared
+	Lines   bool             // the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
 	Drop    []*regexp.Regexp // lines that match are no part of the comparison
 	Grains  bool             // needs the grains of all minions on every master, which are replicated by a later part of the product
+	More    bool             // left out of the short script
 	Before  func(ctx context.Context, s *Subject) error
 	After   func(ctx context.Context, s *Subject) error
 	Timeout time.Duration // 0: two minutes
@@ -88,7 +92,7 @@ func (s *Subject) Observe(ctx context.Context, st Step) Observation {
 		o.Stdout = fmt.Sprintf("printed: %t", strings.TrimSpace(res.Stdout) != "")
 		return o
 	}
-	n := normaliser{drop: st.Drop, hosts: []string{s.Master.Host().Name}, dirs: []string{s.Master.Host().Lab().Dir()}}
+	n := normaliser{drop: st.Drop, unordered: st.Lines, hosts: []string{s.Master.Host().Name}, dirs: []string{s.Master.Host().Lab().Dir()}}
 	o.Stdout, o.Stderr = n.output(res.Stdout), n.errors(res.Stderr)
 	return o
 }
@@ -136,19 +140,17 @@ func (s *Subject) run(ctx context.Context, st Step) (res lab.Result, err error) 
 	return res, nil
 }
 
-// Diff describes how two observations of a step differ; empty: not at all.
+// Diff describes how two observations of a step differ, in lines; empty: not at all.
 func Diff(bare, cluster Observation) string {
 	var b strings.Builder
-	line := func(what string, x, y any) {
+	line := func(what, x, y string) {
 		if x != y {
-			fmt.Fprintf(&b, "  %s\n    bare:    %v\n    cluster: %v\n", what, indent(x), indent(y))
+			fmt.Fprintf(&b, "%s (- bare, + cluster):\n%s\n", what, cmp.Diff(strings.Split(x, "\n"), strings.Split(y, "\n")))
 		}
 	}
 	line("could not be run", fmt.Sprint(bare.Failed), fmt.Sprint(cluster.Failed))
-	line("exit code", bare.Code, cluster.Code)
+	line("exit code", fmt.Sprint(bare.Code), fmt.Sprint(cluster.Code))
 	line("stdout", bare.Stdout, cluster.Stdout)
 	line("stderr", bare.Stderr, cluster.Stderr)
 	return b.String()
 }
-
-func indent(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "\n", "\n             ") }
