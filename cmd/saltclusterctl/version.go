@@ -34,7 +34,7 @@ func runVersion(c *cli.Context, e *env) error {
 	if err := checkFormat(c.String("out")); err != nil {
 		return err
 	}
-	v := versions{Client: adminapi.Version{Version: version, Go: runtime.Version(), API: adminapi.APIVersion}}
+	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
 	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 	defer cancel()
 	client := e.client(c)

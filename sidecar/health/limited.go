@@ -32,12 +32,12 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if counted, limit := l.admit(c); limit == "" {
+		counted, limit := l.admit(c)
+		if limit == "" {
 			return counted, nil
-		} else {
-			l.refused(limit)
-			c.Close()
 		}
+		l.refused(limit)
+		c.Close()
 	}
 }
 

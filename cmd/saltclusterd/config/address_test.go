@@ -47,7 +47,7 @@ func TestEdgeAddressesAndAdvertise(t *testing.T) {
 		{"own addresses", func(*Config) {}, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.0.0.11:4520"},
 		{"configured", func(c *Config) { c.Edge.Interface = []string{"127.0.0.2"} }, []string{"127.0.0.2:4505"}, "127.0.0.2:4520"},
 		{"peer interface", func(c *Config) { c.Cluster.Interface = "10.9.0.1" }, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.9.0.1:4520"},
-		{"advertise", func(c *Config) { c.Cluster.Advertise = "m1.example.com:7" }, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "m1.example.com:7"},
+		{"advertise", func(c *Config) { c.Cluster.Advertise = "10.8.0.1:7" }, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.8.0.1:7"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"saltclusterd/gossip/node"
 )
 
 // The checks of the option table: each takes the value of one option and
@@ -103,13 +105,18 @@ func listenOrEmpty(v any) (string, string) {
 	return "", ""
 }
 
-func hostPortOrEmpty(v any) (string, string) {
+// advertised goes into the roster, which holds addresses and no names.
+func advertised(v any) (string, string) {
 	s := v.(string)
 	if s == "" {
 		return "", ""
 	}
-	if _, _, err := SplitHostPort(s, 1); err != nil {
-		return err.Error(), ""
+	host, port, err := SplitHostPort(s, 1)
+	if err != nil {
+		return fmt.Sprintf("%q is not an IP address, with or without :port", s), "for example 10.0.0.11"
+	}
+	if _, err := node.ParseAddr(net.JoinHostPort(host, strconv.Itoa(port))); err != nil {
+		return fmt.Sprintf("%q is not an address that other hosts can reach", s), "for example 10.0.0.11"
 	}
 	return "", ""
 }
@@ -119,8 +126,8 @@ func everyHostPort(v any) (string, string) {
 		if s == "" {
 			return "has an empty entry", ""
 		}
-		if msg, hint := hostPortOrEmpty(s); msg != "" {
-			return msg, hint
+		if _, _, err := SplitHostPort(s, 1); err != nil {
+			return err.Error(), ""
 		}
 	}
 	return "", ""

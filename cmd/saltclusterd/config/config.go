@@ -56,7 +56,7 @@ type Cluster struct {
 	PKIDir             string
 	Interface          string // address the peer port binds
 	PoolPort           int
-	Advertise          string // host or host:port that peers dial; empty: first of Edge.Interface
+	Advertise          string // IP address, maybe with :port, that peers dial; empty: see PeerAdvertise
 	BootstrapExpect    int    // 0: only saltclusterctl bootstrap gives birth
 	IsolatedFilesystem bool
 }

@@ -67,8 +67,8 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_advertise", Section: section, field: func(c *Config) any { return &c.Cluster.Advertise },
-			Doc:     "Address under which peers reach this node, host or host:port. Default: the first address of interface.",
-			Example: "10.0.0.11", check: hostPortOrEmpty,
+			Doc:     "IP address, with or without :port, under which peers reach this node. Default: cluster_interface, or when that is a wildcard the first address of interface.",
+			Example: "10.0.0.11", check: advertised,
 		},
 		{
 			Name: "cluster_bootstrap_expect", Section: section, field: func(c *Config) any { return &c.Cluster.BootstrapExpect },

@@ -1,0 +1,110 @@
+package health
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const haproxyConfig = `
+global
+    stats socket %[1]s mode 600 level admin
+defaults
+    mode tcp
+    timeout connect 1s
+    timeout client 5s
+    timeout server 5s
+backend pub
+    option httpchk GET /pub
+    server m1 127.0.0.1:%[2]s check inter 50ms fall 1 rise 1
+backend agent
+    server m1 127.0.0.1:%[2]s agent-check agent-port %[3]s agent-inter 50ms
+`
+
+// TestHAProxyUnderstands runs a real HAProxy against both answers: a drained
+// node must come back by itself.
+func TestHAProxyUnderstands(t *testing.T) {
+	bin, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Skip("haproxy is not installed")
+	}
+	c := settled(t, func(c *Checker) { c.Register("publisher", ScopeServe, always(OK, "")) })
+	url, agent := serve(t, c)
+	socket := startHAProxy(t, bin, url[strings.LastIndex(url, ":")+1:], agent[strings.LastIndex(agent, ":")+1:])
+	steps := []struct {
+		name       string
+		drain      bool
+		pub, agent string
+	}{
+		{"serving", false, "UP", "no check"},
+		{"draining", true, "DOWN", "DRAIN"},
+		{"serving again", false, "UP", "no check"},
+	}
+	for _, s := range steps {
+		c.SetDraining(s.drain)
+		var last map[string]string
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if last = serverStates(socket); last["pub"] == s.pub && strings.HasPrefix(last["agent"], s.agent) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: HAProxy sees %v, want %s and %s", s.name, last, s.pub, s.agent)
+			}
+		}
+	}
+}
+
+func startHAProxy(t *testing.T, bin, port, agentPort string) (socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hap") // short: it holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket = filepath.Join(dir, "s")
+	file := filepath.Join(dir, "haproxy.cfg")
+	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, socket, port, agentPort), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(bin, "-db", "-f", file)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("haproxy:\n%s", out.String())
+		}
+	})
+	return socket
+}
+
+// serverStates asks for the status of m1 in each backend.
+func serverStates(socket string) map[string]string {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	io.WriteString(c, "show stat\n")
+	rows, _ := csv.NewReader(io.LimitReader(c, 1<<20)).ReadAll()
+	states := map[string]string{}
+	for _, row := range rows {
+		if len(row) > 17 && row[1] == "m1" {
+			states[row[0]] = row[17]
+		}
+	}
+	return states
+}
