@@ -184,17 +184,12 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	d.fillHealth(&st)
 	m := d.current()
 	if m == nil {
-		d.mu.Lock()
-		problem := d.problem
-		d.mu.Unlock()
-		p := adminapi.Problem{
-			Level: adminapi.LevelFail, Message: "this node belongs to no cluster yet",
-			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER",
+		if err := d.joinProblem(); err != nil {
+			st.Problems = append(st.Problems, adminapi.Problem{
+				Level: adminapi.LevelFail, Node: string(d.id), Message: "the last attempt to join failed: " + err.Error(),
+				Hint: "check cluster_peers, and that one of them is a member",
+			})
 		}
-		if problem != nil {
-			p.Message += "; the last attempt to join failed: " + problem.Error()
-		}
-		st.Problems = append(st.Problems, p)
 		return st, nil
 	}
 	m.fillStatus(ctx, &st)

@@ -45,6 +45,13 @@ func (d *Daemon) joinByItself(ctx context.Context) {
 	}
 }
 
+// joinProblem is why this node could not join by itself, nil when it did not try.
+func (d *Daemon) joinProblem() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.problem
+}
+
 // tryJoin joins through addr unless a bootstrap or join is under way.
 func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 	if !d.op.TryLock() {
