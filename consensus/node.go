@@ -77,10 +77,14 @@ func (n *Node) Err() error {
 
 func (n *Node) stopped() bool { return n.ctx.Err() != nil }
 
-// fail ends the node: it must not go on with a state it cannot trust.
+// fail ends the node: it must not go on with a state it cannot trust, nor lead
+// others or vote. The rest is left to Close.
 func (n *Node) fail(err error) {
 	n.log.Error("consensus stops", "err", err)
 	n.cancel(err)
+	if r := n.raft.Load(); r != nil {
+		r.Shutdown() // does not wait; this may be raft's own goroutine
+	}
 }
 
 // HasState tells whether this node was ever part of a cluster. Valid after Open.

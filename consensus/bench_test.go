@@ -1,0 +1,42 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+)
+
+// BenchmarkPropose is one node, many callers: the group commit.
+func BenchmarkPropose(b *testing.B) {
+	f := newFabric()
+	n, err := New(Config{ID: "m1", Dir: b.TempDir(), Port: fabricPort{f, "m1"}, Timing: fastTiming(),
+		Stats:   func(context.Context, node.ID) (PeerStats, error) { return PeerStats{}, errCut },
+		Forward: func(context.Context, node.ID, []byte) ([]byte, error) { return nil, errCut }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := n.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = n.Close() }()
+	if err := n.Bootstrap(b.Context(), initFor("m1")); err != nil {
+		b.Fatal(err)
+	}
+	var i atomic.Int64
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			k := state.KeySet{ID: fmt.Sprint("minion", i.Add(1)), State: state.KeyAccepted, Pub: "PUB"}
+			if r, err := n.Propose(b.Context(), k); err != nil || r[0].Code != state.OK {
+				b.Error(r, err)
+				return
+			}
+		}
+	})
+}
