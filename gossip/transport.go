@@ -216,7 +216,7 @@ func (t *transport) Shutdown() error {
 		t.open = nil
 		t.mu.Unlock()
 		for s := range open {
-			_ = s.Conn.Close()
+			_ = peer.Cut(s.Conn)
 		}
 	})
 	t.wg.Wait()

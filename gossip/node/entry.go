@@ -12,6 +12,23 @@ type Entry struct {
 	Fingerprint Fingerprint
 }
 
+// ParseEntry makes an entry of the texts the consensus state has.
+func ParseEntry(id, addr, fingerprint string) (Entry, error) {
+	i, err := ParseID(id)
+	if err != nil {
+		return Entry{}, err
+	}
+	a, err := ParseAddr(addr)
+	if err != nil {
+		return Entry{}, fmt.Errorf("node %s: %w", id, err)
+	}
+	fp, err := ParseFingerprint(fingerprint)
+	if err != nil {
+		return Entry{}, fmt.Errorf("node %s: %w", id, err)
+	}
+	return Entry{ID: i, Addr: a, Fingerprint: fp}, nil
+}
+
 // ParseAddr reads an advertised peer address: a literal IP address and a port, as others can reach it. Wildcard,
 // multicast and zoned addresses are refused, for no other host could use them.
 func ParseAddr(s string) (netip.AddrPort, error) {

@@ -62,6 +62,19 @@ func TestParseAddr(t *testing.T) {
 	}
 }
 
+func TestParseEntry(t *testing.T) {
+	fp := FingerprintOf(nil)
+	e, err := ParseEntry("a", "192.0.2.7:4520", fp.String())
+	if err != nil || e.ID != "a" || e.Addr.Port() != 4520 || e.Fingerprint != fp {
+		t.Errorf("ParseEntry = %+v, %v", e, err)
+	}
+	for _, in := range [][3]string{{"A", "192.0.2.7:4520", fp.String()}, {"a", "x", fp.String()}, {"a", "192.0.2.7:4520", "x"}} {
+		if e, err := ParseEntry(in[0], in[1], in[2]); err == nil || e != (Entry{}) {
+			t.Errorf("ParseEntry(%q) = %+v, want an error", in, e)
+		}
+	}
+}
+
 func TestMetaRoundTrip(t *testing.T) {
 	for _, m := range []Meta{
 		{},

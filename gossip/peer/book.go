@@ -160,19 +160,11 @@ func parseBook(data []byte) (uint64, []node.Entry, error) {
 	}
 	entries := make([]node.Entry, len(f.Members))
 	for i, m := range f.Members {
-		id, err := node.ParseID(m.ID)
+		e, err := node.ParseEntry(m.ID, m.Addr, m.Fingerprint)
 		if err != nil {
 			return 0, nil, err
 		}
-		addr, err := node.ParseAddr(m.Addr)
-		if err != nil {
-			return 0, nil, err
-		}
-		fp, err := node.ParseFingerprint(m.Fingerprint)
-		if err != nil {
-			return 0, nil, err
-		}
-		entries[i] = node.Entry{ID: id, Addr: addr, Fingerprint: fp}
+		entries[i] = e
 	}
 	return f.Rev, entries, nil
 }

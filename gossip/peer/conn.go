@@ -43,6 +43,15 @@ func Remote(c net.Conn) (node.ID, bool) {
 	return raw.id, true
 }
 
+// Cut closes a connection at once. Close of a *tls.Conn says goodbye first, which takes up to five seconds when the
+// other side does not read.
+func Cut(c net.Conn) error {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return c.Close()
+}
+
 // direction tells who dialled.
 type direction int
 

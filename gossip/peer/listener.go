@@ -105,7 +105,7 @@ func (l *listener) Close() error {
 	for {
 		select {
 		case t := <-l.queue:
-			_ = t.NetConn().Close()
+			_ = Cut(t)
 		default:
 			return nil
 		}
