@@ -123,7 +123,7 @@ func TestNoTickets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cache.puts != 0 {
-		t.Error("the port hands out session tickets")
+		t.Error("the port hands out resumption tickets")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// serverTLS is the configuration of the accepting side. Tickets are off: a resumed session would not present its
+// serverTLS is the configuration of the accepting side. Tickets are off: a resumed connection would not present its
 // certificate again.
 func (p *Port) serverTLS() *tls.Config {
 	return &tls.Config{
