@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -150,4 +151,22 @@ func AnsweredBy(got map[string]any, ids ...string) error {
 		return fmt.Errorf("%d of %d answered, missing %v, unexpected %v", len(ids)-len(missing), len(ids), missing, extra)
 	}
 	return nil
+}
+
+// KeyState tells in which of the directories minions, minions_pre, minions_rejected the key is; several are joined by "+",
+// none is "".
+func (m *Master) KeyState(id string) string {
+	var in []string
+	for _, state := range []string{"minions", "minions_pre", "minions_rejected"} {
+		if m.hasKey(state, id) {
+			in = append(in, state)
+		}
+	}
+	return strings.Join(in, "+")
+}
+
+// HasIdentity tells whether the master has a key pair.
+func (m *Master) HasIdentity() bool {
+	_, err := os.Stat(filepath.Join(m.PKIDir(), "master.pem"))
+	return err == nil
 }

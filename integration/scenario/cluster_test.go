@@ -1,0 +1,158 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+func TestCluster(t *testing.T) {
+	l := labtest.New(t, lab.Options{})
+	spec := lab.DefaultCluster()
+	spec.Minions = lab.Versions
+	// Fewer seconds until the command line gives up on a silent minion and asks again: the tests poll.
+	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	c, err := l.NewCluster(t.Context(), spec)
+	labtest.Must(t, err)
+	labtest.Must(t, c.Up(t.Context()))
+	for _, s := range []struct {
+		name string
+		test func(*testing.T, *lab.Cluster)
+	}{
+		{"everyone hears everything once", testPublishedOnce},
+		{"events fire on one master", testEventsOnce},
+		{"keys", testKeys},
+		{"members from every node", testMembers},
+		{"hostile bytes", testHostile},
+		{"a master restarts", testMasterRestart},
+		{"a master is killed", testMasterKilled},
+		{"saltclusterd is killed", testDaemonKilled},
+		{"a node is cut off", testIsolated},
+	} {
+		ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) })
+		if !ok {
+			t.Log(l.Tails(60))
+		}
+		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute)) // what follows would only repeat the failure
+	}
+}
+
+// Ten publications from each master, as fast as the command line goes: each minion runs each of them exactly once.
+func testPublishedOnce(t *testing.T, c *lab.Cluster) {
+	const each = 10
+	for _, m := range c.Minions {
+		_ = os.Remove(filepath.Join(m.StateDir(), "heard"))
+		labtest.Must(t, os.MkdirAll(m.StateDir(), 0o755))
+	}
+	for i := range each {
+		for _, n := range c.Nodes {
+			line := fmt.Sprintf("%s-%d", n.Name, i)
+			got, err := n.Master.Pub(t.Context(), "*", "cmd.run", "echo "+line+" >> {{grains.lab_dir}}/heard", "template=jinja")
+			labtest.Must(t, err)
+			labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
+		}
+	}
+	for _, m := range c.Minions {
+		raw, err := os.ReadFile(filepath.Join(m.StateDir(), "heard"))
+		labtest.Must(t, err)
+		times := map[string]int{}
+		for _, l := range strings.Fields(string(raw)) {
+			times[l]++
+		}
+		for i := range each {
+			for _, n := range c.Nodes {
+				if line := fmt.Sprintf("%s-%d", n.Name, i); times[line] != 1 {
+					t.Errorf("%s ran %s %d times", m.ID, line, times[line])
+				}
+			}
+		}
+	}
+}
+
+// An event from a minion reaches exactly one master's bus.
+func testEventsOnce(t *testing.T, c *lab.Cluster) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tag := "lab/once/" + c.Lab.ID()
+	found := make([]bool, len(c.Nodes))
+	var listeners []*lab.Process
+	for _, n := range c.Nodes {
+		p := n.NewProcess(lab.Spec{
+			Name: "events", Env: n.Master.Env(),
+			Argv: []string{"/usr/bin/env", "salt-run", "state.event", "pretty=False"},
+		})
+		labtest.Must(t, p.Start(ctx))
+		defer func() { _ = p.Kill() }()
+		listeners = append(listeners, p)
+	}
+	// Each listener hears an event of its own master before the test begins.
+	for i, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "listener on "+n.Name, func(ctx context.Context) error {
+			if _, err := n.Master.Run(ctx, "salt", c.Minions[0].ID, "test.ping"); err != nil {
+				return err
+			}
+			if !listeners[i].Logged("salt/job/") {
+				return fmt.Errorf("nothing heard")
+			}
+			return nil
+		}))
+	}
+	for _, m := range c.Minions {
+		_, err := m.Call(ctx, "event.send", tag+"/"+m.ID)
+		labtest.Must(t, err)
+	}
+	for _, m := range c.Minions {
+		var where []string
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "event of "+m.ID, func(context.Context) error {
+			where = where[:0]
+			for i, n := range c.Nodes {
+				if found[i] = listeners[i].Logged(tag + "/" + m.ID); found[i] {
+					where = append(where, n.Name)
+				}
+			}
+			if len(where) == 0 {
+				return fmt.Errorf("on no master")
+			}
+			return nil
+		}))
+		if len(where) != 1 {
+			t.Errorf("event of %s fired on %v", m.ID, where)
+		}
+	}
+}
+
+// members and ring_info say the same on every node.
+func testMembers(t *testing.T, c *lab.Cluster) {
+	leaders := map[string]bool{}
+	for _, n := range c.Nodes {
+		all, err := n.Daemon.Members(t.Context())
+		labtest.Must(t, err)
+		for _, m := range all.Members {
+			if m.Leader {
+				leaders[m.ID] = true
+			}
+			for _, o := range c.Nodes {
+				if o.Name == m.ID && o.Master.Version != m.SaltVersion {
+					t.Errorf("%s says %s runs Salt %q, not %s", n.Name, m.ID, m.SaltVersion, o.Master.Version)
+				}
+			}
+		}
+		for _, args := range [][]string{{"ring_info"}, {"status"}, {"members", "--out", "yaml"}, {"ring_info", "--out", "json"}} {
+			res, err := n.Daemon.Ctl(t.Context(), args...)
+			labtest.Must(t, err)
+			labtest.Must(t, res.Err())
+		}
+	}
+	if len(leaders) != 1 {
+		t.Errorf("leaders: %v", leaders)
+	}
+}

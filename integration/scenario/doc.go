@@ -1,0 +1,6 @@
+// Package scenario holds the end-to-end tests: stock masters and minions of three versions, real HAProxy, real faults. They need
+// the build tag "integration", what "make setup" installs and what "make build" makes; "make test-integration" does it all. Where
+// network namespaces are impossible the tests that break the network are skipped.
+//
+// One cluster serves all subtests of TestCluster, in their order; each leaves it whole. RUN=TestCluster/keys picks one.
+package scenario

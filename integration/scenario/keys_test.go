@@ -1,0 +1,54 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// A key that is accepted, rejected or deleted with stock salt-key on one node is so on all.
+func testKeys(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
+	m, err := c.Minions[0].Host().NewMinion(lab.Versions[0], "newcomer", c.LB.Host().Addr)
+	labtest.Must(t, err)
+	labtest.Must(t, m.Start(ctx))
+	defer func() { _ = m.Kill() }()
+	keyIs(t, c, "newcomer", "minions_pre", time.Minute)
+
+	change := func(n *lab.Node, option, state string) {
+		t.Helper()
+		res, err := n.Master.Run(ctx, "salt-key", "-y", option, "newcomer")
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		keyIs(t, c, "newcomer", state, 10*time.Second)
+	}
+	change(m2, "-a", "minions")
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Answering(ctx, n.Master, append(c.IDs(), "newcomer")...))
+	}
+	labtest.Must(t, m.Stop(ctx)) // it would ask for its key again and again
+	change(m3, "-d", "")
+	labtest.Must(t, lab.Answering(ctx, m1.Master, c.IDs()...))
+}
+
+// keyIs waits until the key is in that state, and in no other, on all nodes; state "" means it is nowhere.
+func keyIs(t *testing.T, c *lab.Cluster, id, state string, within time.Duration) {
+	t.Helper()
+	start := time.Now()
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), within, fmt.Sprintf("key %s to be %q on %s", id, state, n.Name), func(context.Context) error {
+			if got := n.Master.KeyState(id); got != state {
+				return fmt.Errorf("it is %q", got)
+			}
+			return nil
+		}))
+	}
+	t.Logf("key %s is %q on all nodes after %s", id, state, time.Since(start).Round(time.Millisecond))
+}
