@@ -3,6 +3,8 @@ package edge
 import (
 	"sort"
 	"sync/atomic"
+
+	"saltclusterd/sidecar/zmtp"
 )
 
 // chunkRoom is the size of the buffers a feed is made of. A message never
@@ -13,24 +15,27 @@ const chunkRoom = 256 << 10
 // read by any number of cursors. Bytes below the published length never
 // change.
 type chunk struct {
-	buf   []byte                // length is the writer's; capacity never changes
+	room  []byte                // of full length from the start
+	used  int                   // the writer's
+	ends  []uint32              // where messages end; the writer's
+	base  int64                 // position of room[0] in the feed
 	state atomic.Uint64         // published messages<<32 | published bytes
 	next  atomic.Pointer[chunk] // set when this one is complete
-	base  int64                 // position of buf[0] in the feed
-	ends  []uint32              // where messages end; the writer's
 }
 
 // fixed makes a complete chunk that belongs to no feed.
 func fixed(encoded []byte) *chunk {
-	c := &chunk{buf: encoded}
+	c := &chunk{room: encoded, used: len(encoded)}
 	c.state.Store(uint64(len(encoded)))
 	return c
 }
 
-// publish shows the cursors what was appended to buf as one message.
-func (c *chunk) publish() {
-	c.ends = append(c.ends, uint32(len(c.buf)))
-	c.state.Store(uint64(len(c.ends))<<32 | uint64(len(c.buf)))
+// append encodes body as a message of its own, for which there is room, and
+// shows it to the cursors.
+func (c *chunk) append(body []byte) {
+	c.used = len(zmtp.AppendFrame(c.room[:c.used], body, false))
+	c.ends = append(c.ends, uint32(c.used))
+	c.state.Store(uint64(len(c.ends))<<32 | uint64(c.used))
 }
 
 // published is how many messages and bytes may be read.

@@ -25,32 +25,30 @@ func newFeed(gen uint64, messages int, bytes int64) *feed {
 }
 
 // head is the position behind the last message.
-func (f *feed) head() int64 { return f.tail.base + int64(len(f.tail.buf)) }
+func (f *feed) head() int64 { return f.tail.base + int64(f.tail.used) }
 
 // append encodes body as a single-frame message and returns where it lies.
 func (f *feed) append(body []byte) region {
 	size := zmtp.MessageSize(body)
-	if size > cap(f.tail.buf)-len(f.tail.buf) {
-		next := &chunk{buf: make([]byte, 0, max(size, chunkRoom)), base: f.head()}
+	if size > len(f.tail.room)-f.tail.used {
+		next := &chunk{room: make([]byte, max(size, chunkRoom)), base: f.head()}
 		f.tail.next.Store(next)
 		f.tail = next
 	}
 	t := f.tail
-	start := len(t.buf)
+	start := t.used
 	slot := f.count % len(f.starts)
-	oldest := f.starts[slot] // of the last len(starts) messages, before this one
 	f.starts[slot] = f.head()
 	f.count++
-	t.buf = zmtp.AppendFrame(t.buf, body, false)
-	t.publish()
+	t.append(body)
 	// A cursor may lag by QueueMessages or QueueBytes, but always by the
 	// newest message, however large that is.
 	low := f.head() - f.bytes
 	if f.count > len(f.starts) {
-		low = max(low, oldest)
+		low = max(low, f.starts[f.count%len(f.starts)])
 	}
 	f.lowest.Store(max(f.lowest.Load(), min(low, f.starts[slot])))
-	return region{chunk: t, start: uint32(start), end: uint32(len(t.buf))}
+	return region{chunk: t, start: uint32(start), end: uint32(t.used)}
 }
 
 // region is one message in a chunk.

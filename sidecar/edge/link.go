@@ -135,7 +135,8 @@ func (l *link) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 	}
 }
 
-// endReached tells whether the peer has closed and nothing is left to read.
+// endReached tells whether the connection has ended and nothing is left to
+// read.
 func (l *link) endReached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +145,7 @@ func (l *link) endReached() bool {
 	}
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(l.fd, b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	return n == 0 && err == nil
+	return n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
 }
 
 // greet sends greeting and READY. A fresh socket has room for them.

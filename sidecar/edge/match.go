@@ -108,5 +108,5 @@ func (s *sub) deliver(topic *chunk, r *record) {
 	b := r.body(s.feed.gen)
 	s.q.segs = append(s.q.segs, whole(topic), b.rest())
 	s.queued++
-	s.queuedLen += int64(len(topic.buf)) + int64(b.end-b.start)
+	s.queuedLen += int64(topic.used) + int64(b.end-b.start)
 }

@@ -46,10 +46,13 @@ func (q *outq) gather(iov [][]byte) [][]byte {
 	iov = iov[:0]
 	for i := range q.segs {
 		s := q.segs[i] // a copy walks ahead
-		for len(iov) < cap(iov) {
+		for {
+			if len(iov) == cap(iov) {
+				return iov
+			}
 			to, _, more := s.avail()
 			if s.off < to {
-				iov = append(iov, s.at.buf[s.off:to:to])
+				iov = append(iov, s.at.room[s.off:to:to])
 			}
 			if !more {
 				break
@@ -137,13 +140,13 @@ func (q *outq) firstBoundary() int {
 // follow makes the queue go on with whatever f publishes from now on.
 func (q *outq) follow(f *feed) {
 	t := f.tail
-	q.segs = append(q.segs, seg{at: t, off: uint32(len(t.buf)), seen: uint32(len(t.ends))})
+	q.segs = append(q.segs, seg{at: t, off: uint32(t.used), seen: uint32(len(t.ends))})
 }
 
 // leave ends the following of f with what it has published until now.
 func (q *outq) leave(f *feed) {
 	if s := q.open(); s != nil {
-		s.last, s.stop, s.quit = f.tail, uint32(len(f.tail.buf)), uint32(len(f.tail.ends))
+		s.last, s.stop, s.quit = f.tail, uint32(f.tail.used), uint32(len(f.tail.ends))
 	}
 }
 

@@ -43,7 +43,7 @@ func (e *PubEdge) append(p Publication) {
 	if p.TopicOnly {
 		put = func(_ *feed, body []byte) region {
 			c := fixed(zmtp.AppendMessage(nil, body))
-			return region{chunk: c, end: uint32(len(c.buf))}
+			return region{chunk: c, end: uint32(c.used)}
 		}
 	}
 	r.cur = put(e.cur, p.Body)

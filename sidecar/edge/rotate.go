@@ -20,21 +20,46 @@ const rotateStep = 5 * time.Millisecond
 // those there are move one after the other, spread evenly over window, and at
 // its move each gets nudge as a publication of its own (nil: nothing). Until
 // all have moved, Publication.Prev goes to those which have not. A rotation
-// still under way is finished at once.
+// still under way is finished at once. Without a window all have moved when
+// Rotate returns.
 func (e *PubEdge) Rotate(window time.Duration, nudge []byte) {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()
 	e.finishLocked()
 	r := &rotation{hurry: make(chan struct{}), done: make(chan struct{})}
+	if !e.beginGeneration(r) {
+		return
+	}
+	old := e.members()
+	r.left.Store(int64(len(old)))
+	if window <= 0 {
+		e.rotate(r, old, 0, nudge)
+		return
+	}
+	go e.rotate(r, old, window, nudge)
+}
+
+// beginGeneration makes a new feed the current one; false after Close.
+func (e *PubEdge) beginGeneration(r *rotation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return
+		return false
 	}
 	e.prev, e.cur = e.cur, e.newFeed(e.cur.gen+1)
 	e.rotation = r
 	e.wg.Add(1)
-	go e.rotate(r, e.cur, window, nudge)
+	return true
+}
+
+// members lists the connections which have shaken hands.
+func (e *PubEdge) members() (all []*sub) {
+	for _, h := range e.shards {
+		h.mu.Lock()
+		all = append(all, h.members...)
+		h.mu.Unlock()
+	}
+	return all
 }
 
 // finishRotation moves everybody who is still to be moved.
@@ -55,16 +80,10 @@ func (e *PubEdge) finishLocked() {
 	e.mu.Unlock()
 }
 
-func (e *PubEdge) rotate(r *rotation, to *feed, window time.Duration, nudge []byte) {
+func (e *PubEdge) rotate(r *rotation, old []*sub, window time.Duration, nudge []byte) {
 	defer e.wg.Done()
 	defer close(r.done)
-	var old []*sub
-	for _, h := range e.shards {
-		h.mu.Lock()
-		old = append(old, h.members...)
-		h.mu.Unlock()
-	}
-	r.left.Store(int64(len(old)))
+	to, _ := e.current()
 	spread(context.Background(), len(old), window, r.hurry, func(i int) {
 		s := old[i]
 		s.shard.mu.Lock()

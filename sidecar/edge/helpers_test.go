@@ -1,0 +1,154 @@
+package edge
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+const patience = 20 * time.Second
+
+// eventually waits for a condition and says what it waited for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// handlerFunc is a ReqHandler of one function.
+type handlerFunc func(*Request)
+
+func (f handlerFunc) ServeReq(_ context.Context, r *Request) { f(r) }
+
+func echo(r *Request) { r.Reply(r.Body) }
+
+func openReq(t *testing.T, cfg ReqConfig, h func(*Request)) *ReqEdge {
+	t.Helper()
+	cfg.Addrs, cfg.Handler = []string{"127.0.0.1:0"}, handlerFunc(h)
+	e, err := NewReqEdge(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		select {
+		case <-e.Done(): // closed by the test
+		default:
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return e
+}
+
+func openPub(t *testing.T, cfg PubConfig) *PubEdge {
+	t.Helper()
+	cfg.Addrs = []string{"127.0.0.1:0"}
+	e, err := NewPubEdge(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		select {
+		case <-e.Done():
+		default:
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return e
+}
+
+// addressed is either edge.
+type addressed interface{ Addr() []net.Addr }
+
+// dialRaw is a TCP connection that has said nothing yet.
+func dialRaw(t *testing.T, e addressed) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", e.Addr()[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+// dial is a peer that has shaken hands.
+func dial(t *testing.T, e addressed, socketType string) *zmtp.Client {
+	t.Helper()
+	c, err := zmtp.NewClient(context.Background(), dialRaw(t, e), zmtp.ClientOptions{SocketType: socketType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// hello is what a peer says until it has shaken hands.
+func hello(socketType string) []byte {
+	return zmtp.AppendReady(zmtp.AppendGreeting(nil), socketType, "")
+}
+
+// ended waits until the edge has closed a connection of the test.
+func ended(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	b := make([]byte, 64<<10)
+	for {
+		if _, err := c.Read(b); err != nil {
+			if ne, ok := err.(net.Error); ok && ne.Timeout() {
+				t.Fatal("still open")
+			}
+			return
+		}
+	}
+}
+
+// refused wants an edge to let nobody more in.
+func refused(t *testing.T, e addressed) {
+	t.Helper()
+	c, err := net.Dial("tcp", e.Addr()[0].String())
+	if err == nil { // the reset may come before or after the dial returns
+		defer c.Close()
+		ended(t, c)
+	}
+}
+
+// ask sends one request and wants it back.
+func ask(t *testing.T, c *zmtp.Client, body string) {
+	t.Helper()
+	if err := c.WriteMessage(nil, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := c.ReadMessage()
+	if err != nil || len(parts) != 2 || string(parts[1]) != body {
+		t.Fatalf("got %d parts, %v", len(parts), err)
+	}
+}
+
+// metricValue reads a counter.
+func metricValue(c prometheus.Metric) float64 {
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		return -1
+	}
+	return m.GetCounter().GetValue()
+}

@@ -1,0 +1,335 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// subscribe is a peer subscribed to topics, known to the edge.
+func subscribe(t *testing.T, e *PubEdge, topics ...string) *zmtp.Client {
+	t.Helper()
+	before := e.Stats().Subscribers
+	c := dial(t, e, "SUB")
+	for _, topic := range topics {
+		if err := c.Subscribe([]byte(topic)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers > before })
+	// All subscriptions of one connection are taken in order: ask for a PONG.
+	pinged(t, c)
+	return c
+}
+
+// pinged waits until the edge has read everything c has sent.
+func pinged(t *testing.T, c *zmtp.Client) {
+	t.Helper()
+	if err := c.Ping(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// next wants the next message of a subscriber to be these parts.
+func next(t *testing.T, c *zmtp.Client, want ...string) {
+	t.Helper()
+	parts, err := c.ReadMessage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, len(parts))
+	for i, p := range parts {
+		got[i] = string(p)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got %.80q, want %.80q", got, want)
+	}
+}
+
+func pub(body string, topics ...string) Publication {
+	return Publication{Body: []byte(body), Topics: topics}
+}
+
+func TestPubToEverybodyInOrder(t *testing.T) {
+	e := openPub(t, PubConfig{Registerer: prometheus.NewRegistry(), Shards: 3})
+	var subs []*zmtp.Client
+	for range 20 {
+		subs = append(subs, subscribe(t, e, ""))
+	}
+	const n = 3000
+	go func() {
+		for i := range n {
+			body := make([]byte, 8+i*37%3000)
+			copy(body, fmt.Sprintf("%08d", i))
+			e.Publish(Publication{Body: body})
+		}
+	}()
+	var wg sync.WaitGroup
+	for _, c := range subs {
+		wg.Go(func() {
+			for i := range n {
+				p, err := c.ReadMessage()
+				if err != nil || len(p) != 1 || string(p[0][:8]) != fmt.Sprintf("%08d", i) || len(p[0]) != 8+i*37%3000 {
+					t.Errorf("message %d: %.20q, %v", i, p, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "all are counted", func() bool { return e.Stats().Delivered == n*20 })
+	if st := e.Stats(); st.Cut != 0 || st.Published != n || st.Subscribers != 20 {
+		t.Fatalf("%+v", st)
+	}
+}
+
+func TestPubLargeBodies(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	c := subscribe(t, e, "")
+	for _, size := range []int{0, chunkRoom - 9, chunkRoom, 5 << 20, 1} {
+		e.Publish(Publication{Body: make([]byte, size)})
+		p, err := c.ReadMessage()
+		if err != nil || len(p[0]) != size {
+			t.Fatalf("size %d: %v", size, err)
+		}
+	}
+}
+
+func TestPubTopics(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	all := subscribe(t, e, "")
+	bc := subscribe(t, e, "broadcast", "aaaa")
+	bb := subscribe(t, e, "broadcast", "bbbb")
+	prefix := subscribe(t, e, "bb")
+	both := subscribe(t, e, "", "aaaa")
+	sync := func() { // what was sent before is subscribed when this is answered
+		e.Publish(Publication{Body: []byte("sync"), Topics: []string{"bbbb", "broadcast"}})
+		next(t, all, "sync")
+		next(t, both, "sync")
+	}
+	eventually(t, "all topics are indexed", func() bool {
+		h := e.shards[0]
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.index.byTopic["aaaa"]) == 2 && len(h.index.byTopic["bbbb"]) == 1 && len(h.index.byTopic["bb"]) == 1
+	})
+	sync()
+	next(t, bc, "broadcast", "sync")
+	next(t, bb, "bbbb", "sync") // once, though it matches twice
+	next(t, prefix, "bbbb", "sync")
+
+	e.Publish(pub("to all"))
+	e.Publish(pub("to a", "aaaa"))
+	e.Publish(Publication{Body: []byte("only a"), Topics: []string{"aaaa"}, TopicOnly: true})
+	e.Publish(pub("end", "broadcast", "bbbb"))
+	next(t, all, "to all")
+	next(t, all, "to a")
+	next(t, all, "end")
+	next(t, both, "to all")
+	next(t, both, "to a")
+	next(t, both, "end")
+	next(t, bc, "broadcast", "to all")
+	next(t, bc, "aaaa", "to a")
+	next(t, bc, "aaaa", "only a")
+	next(t, bc, "broadcast", "end")
+	next(t, bb, "broadcast", "to all")
+	next(t, bb, "broadcast", "end")
+	next(t, prefix, "bbbb", "end")
+}
+
+// TestPubOldSubscriptions speaks ZMTP 3.0: subscriptions are messages.
+func TestPubOldSubscriptions(t *testing.T) {
+	e := openPub(t, PubConfig{Heartbeat: 5 * time.Millisecond})
+	c := dialRaw(t, e)
+	h := hello("SUB")
+	h[11] = 0 // 3.0
+	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(h, nil, true), []byte("x"), true))
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	e.Publish(pub("one"))
+	want := append(append([]byte(nil), e.hello...), zmtp.AppendMessage(nil, []byte("one"))...)
+	got := make([]byte, len(want)) // and no PING in between
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != string(want) {
+		t.Fatalf("%q, %v", got, err)
+	}
+	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(nil, []byte("x"), false), nil, false))
+	eventually(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
+}
+
+func TestPubCancel(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	c := dialRaw(t, e)
+	b := zmtp.AppendSubscribe(zmtp.AppendSubscribe(hello("SUB"), nil), nil)
+	_, _ = c.Write(zmtp.AppendSubscribe(b, []byte("t")))
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	_, _ = c.Write(zmtp.AppendCancel(zmtp.AppendCancel(nil, nil), []byte("t")))
+	e.Publish(pub("still subscribed once"))
+	eventually(t, "delivered", func() bool { return e.Stats().Delivered == 1 })
+	_, _ = c.Write(zmtp.AppendCancel(zmtp.AppendCancel(nil, []byte("unknown")), nil))
+	eventually(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
+	e.Publish(pub("nobody"))
+	other := subscribe(t, e, "")
+	e.Publish(pub("two"))
+	next(t, other, "two")
+	if d := e.Stats().Delivered; d != 2 {
+		t.Fatalf("%d deliveries", d)
+	}
+}
+
+func TestPubHeartbeat(t *testing.T) {
+	e := openPub(t, PubConfig{Heartbeat: 20 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond})
+	alive := subscribe(t, e, "")
+	heard := make(chan error, 1)
+	go func() { _, err := alive.ReadMessage(); heard <- err }()
+	silent := dialRaw(t, e)
+	_, _ = silent.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
+	ended(t, silent)
+	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonSilent) == 1 && e.Stats().Cut == 1 })
+	e.Publish(pub("x"))
+	if err := <-heard; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPubSubscriptionLimits(t *testing.T) {
+	e := openPub(t, PubConfig{MaxSubscriptions: 3, MaxTopic: 8})
+	many := hello("SUB")
+	for i := range 4 {
+		many = zmtp.AppendSubscribe(many, []byte(fmt.Sprint(i)))
+	}
+	long := zmtp.AppendSubscribe(hello("SUB"), make([]byte, 9))
+	early := zmtp.AppendSubscribe(zmtp.AppendGreeting(nil), nil)
+	for name, say := range map[string][]byte{"many": many, "long": long, "early": early} {
+		c := dialRaw(t, e)
+		_, _ = c.Write(say)
+		ended(t, c)
+		eventually(t, name+" is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.Subscribers == 0 })
+	}
+}
+
+// flood publishes to a stalled subscriber and a good one, until the stalled
+// one is cut.
+func flood(t *testing.T, e *PubEdge, topics ...string) {
+	t.Helper()
+	good := subscribe(t, e, topics...)
+	stalled := dialRaw(t, e)
+	_ = stalled.(*net.TCPConn).SetReadBuffer(4096)
+	b := hello("SUB")
+	for _, topic := range topics {
+		b = zmtp.AppendSubscribe(b, []byte(topic))
+	}
+	_, _ = stalled.Write(b)
+	eventually(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	deadline := time.Now().Add(patience)
+	n := 0
+	for ; e.Stats().Cut == 0; n++ {
+		body := make([]byte, 60<<10)
+		copy(body, fmt.Sprintf("%08d", n))
+		e.Publish(Publication{Body: body})
+		p, err := good.ReadMessage()
+		if err != nil || string(p[len(p)-1][:8]) != fmt.Sprintf("%08d", n) {
+			t.Fatalf("message %d: %v", n, err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the stalled subscriber was never cut")
+		}
+	}
+	eventually(t, "it is gone", func() bool { s := e.Stats(); return s.Conns == 1 && s.Blocked == 0 })
+	if reasonCount(e.met, ReasonSlow) != 1 {
+		t.Fatal("cut for another reason")
+	}
+}
+
+func TestPubCutsStalled(t *testing.T) {
+	for name, cfg := range map[string]PubConfig{
+		"messages": {QueueMessages: 20},
+		"bytes":    {QueueBytes: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flood(t, openPub(t, cfg), "")
+		})
+		t.Run(name+" filtered", func(t *testing.T) {
+			flood(t, openPub(t, cfg), broadcast)
+		})
+	}
+}
+
+// TestPubCutsStalledInTime cuts by time when nothing more is published.
+func TestPubCutsStalledInTime(t *testing.T) {
+	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: 100 * time.Millisecond})
+	c := dialRaw(t, e)
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	_, _ = c.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	for e.Stats().Blocked == 0 {
+		e.Publish(Publication{Body: make([]byte, 1<<20)})
+	}
+	eventually(t, "cut", func() bool { return reasonCount(e.met, ReasonStalled) == 1 && e.Stats().Conns == 0 })
+}
+
+// TestPubSlowSubscriberCatchesUp reads late, but within the bounds.
+func TestPubSlowSubscriberCatchesUp(t *testing.T) {
+	for name, topic := range map[string]string{"unfiltered": "", "filtered": broadcast} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{Heartbeat: 20 * time.Millisecond, HeartbeatTimeout: patience})
+			c := subscribe(t, e, topic)
+			const n, size = 400, 100 << 10
+			for i := range n {
+				body := make([]byte, size)
+				copy(body, fmt.Sprintf("%08d", i))
+				e.Publish(Publication{Body: body})
+			}
+			eventually(t, "its socket is full", func() bool { return e.Stats().Blocked == 1 })
+			for i := range n {
+				p, err := c.ReadMessage()
+				if err != nil || string(p[len(p)-1][:8]) != fmt.Sprintf("%08d", i) {
+					t.Fatalf("message %d: %v", i, err)
+				}
+			}
+			e.Publish(pub("after"))
+			p, err := c.ReadMessage()
+			if err != nil || string(p[len(p)-1]) != "after" {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestPubDrain(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	var conns []*zmtp.Client
+	for range 10 {
+		conns = append(conns, subscribe(t, e, ""))
+	}
+	e.Publish(pub("last"))
+	e.Drain(context.Background(), 50*time.Millisecond)
+	for _, c := range conns {
+		next(t, c, "last")
+		if _, err := c.ReadMessage(); err == nil {
+			t.Fatal("still open")
+		}
+	}
+	if n := reasonCount(e.met, ReasonDrained); n != 10 {
+		t.Fatalf("%d drained", n)
+	}
+}
+
+func TestPubAfterClose(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	c := subscribe(t, e, "")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ReadMessage(); err == nil {
+		t.Fatal("still open")
+	}
+	e.Publish(pub("nobody"))
+	e.Rotate(time.Second, nil)
+}
