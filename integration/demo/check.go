@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,9 +20,9 @@ type probe struct {
 }
 
 var probes = []probe{
-	{"test.ping", nil, pinged},
-	{"pillar.items", nil, hasPillar},
-	{"state.apply", nil, applied},
+	{"test.ping", nil, (*lab.Minion).CheckPing},
+	{"pillar.items", nil, (*lab.Minion).CheckPillar},
+	{"state.apply", nil, (*lab.Minion).CheckApplied},
 }
 
 // outcome is one cell of the table.
@@ -81,69 +80,4 @@ func (p probe) run(ctx context.Context, c *lab.Cluster, n *lab.Node) outcome {
 	}
 	o.err = errors.Join(errs...)
 	return o
-}
-
-func pinged(_ *lab.Minion, ret any) error {
-	if ret != true {
-		return fmt.Errorf("answered %v", ret)
-	}
-	return nil
-}
-
-// hasPillar: the values are those rendered for this very minion. Salt 3008 shows masks at the command line; there applied
-// looks at a file made from the pillar.
-func hasPillar(m *lab.Minion, ret any) error {
-	all, _ := ret.(map[string]any)
-	switch demo := all["demo"].(type) {
-	case map[string]any:
-		if f := demo["for"]; f != m.ID && !masked(m, f) {
-			return fmt.Errorf("pillar of %v", f)
-		}
-		if n, _ := demo["numbers"].([]any); len(n) != 3 && !masked(m, demo["numbers"]) {
-			return fmt.Errorf("numbers are %v", demo["numbers"])
-		}
-		return nil
-	default:
-		if masked(m, demo) {
-			return nil
-		}
-		return fmt.Errorf("pillar is %v", ret)
-	}
-}
-
-func masked(m *lab.Minion, v any) bool {
-	s, _ := v.(string)
-	return strings.HasPrefix(m.Version, "3008") && s != "" && strings.Trim(s, "*") == ""
-}
-
-// statesInDemo is how many states roots/states/demo has.
-const statesInDemo = 5
-
-// applied: every state of the demo succeeded, and the files are what the master has and the pillar says.
-func applied(m *lab.Minion, ret any) error {
-	states, ok := ret.(map[string]any)
-	if !ok {
-		return fmt.Errorf("answered %v", ret)
-	}
-	if len(states) != statesInDemo {
-		return fmt.Errorf("%d states instead of %d", len(states), statesInDemo)
-	}
-	for name, v := range states {
-		if s, _ := v.(map[string]any); s["result"] != true {
-			return fmt.Errorf("state %s: %v", name, s["comment"])
-		}
-	}
-	motd, err := os.ReadFile(filepath.Join(m.StateDir(), "motd"))
-	if err != nil {
-		return err
-	}
-	if want := fmt.Sprintf("This is %s, Salt %s, of a lab of three masters.\n", m.ID, m.Version); string(motd) != want {
-		return fmt.Errorf("motd is %q, want %q", motd, want)
-	}
-	for _, name := range []string{"plain.txt", "big.bin", "tree/one.txt", "tree/sub/two.txt"} {
-		if _, err := os.Stat(filepath.Join(m.StateDir(), name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

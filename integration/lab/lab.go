@@ -20,7 +20,7 @@ type Options struct {
 	Dir      string                           // where everything is kept; empty: a new temporary directory, removed by Close
 	Venvs    string                           // virtualenvs, one per Salt version; empty: DefaultVenvs()
 	Bin      string                           // where saltclusterd and saltclusterctl are; empty: bin/ of the module
-	Loopback bool                             // use loopback addresses even as root
+	Loopback bool                             // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
 	Keep     bool                             // keep a temporary Dir on Close
 	Logf     func(format string, args ...any) // progress lines; nil: silent
 }
@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	}
 	removeStale(ctx, l.id)
 	var err error
-	if o.Loopback || os.Geteuid() != 0 {
+	if o.Loopback || os.Geteuid() != 0 || os.Getenv("SALTCLUSTER_LAB") == "loopback" {
 		l.net, err = newLoopbackNet()
 	} else {
 		l.net, err = newNamespaceNet(ctx, l)

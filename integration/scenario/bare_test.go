@@ -19,8 +19,10 @@ func TestBareMasterServesAllMinions(t *testing.T) {
 			labtest.Must(t, b.Up(t.Context()))
 			got, err := b.Master.Pub(t.Context(), "*", "state.apply")
 			labtest.Must(t, err)
-			for id, ret := range got {
-				t.Logf("%s: %v", id, ret)
+			for _, m := range b.Minions {
+				if err := m.CheckApplied(got[m.ID]); err != nil {
+					t.Errorf("%s: %v", m.ID, err)
+				}
 			}
 		})
 	}

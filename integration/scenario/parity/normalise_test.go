@@ -58,3 +58,21 @@ func TestStepsAreWellFormed(t *testing.T) {
 		t.Error("no step keeps a job id")
 	}
 }
+
+func TestVariationsAreSteps(t *testing.T) {
+	names := map[string]bool{}
+	short := 0
+	for _, s := range Script() {
+		if names[s.Name] = true; !s.More && !s.Grains {
+			short++
+		}
+	}
+	for _, v := range variations {
+		if !names[v] {
+			t.Errorf("%q is no step", v)
+		}
+	}
+	if t.Logf("%d steps, %d of them in the short script", len(names), short); short < 50 {
+		t.Errorf("the short script has only %d steps", short)
+	}
+}
