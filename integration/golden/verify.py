@@ -132,9 +132,6 @@ class Service:
     def x931(self, public, sig):
         return b64(salt.utils.rsax931.RSAX931Verifier(public).verify(unb64(sig)))
 
-    def version(self):
-        return salt.version.__version__
-
     def loads(self, body):
         """Decodes msgpack and encodes it again as stock programs do, in wire and disk style."""
         obj = salt.payload.loads(unb64(body))

@@ -34,7 +34,8 @@ type traffic struct {
 		Key  string
 		Body []byte
 	}
-	Bus struct{ Stream, Push []byte }
+	Bus      struct{ Stream, Push []byte }
+	Sessions map[string]string // content of cachedir/sessions/<id>
 }
 
 func readGolden(t testing.TB) map[string]traffic {
@@ -212,6 +213,7 @@ func checkRefusal(t *testing.T, name string, reply saltwire.AuthReply, body []by
 // TestGoldenRequests opens every recorded request and its answer.
 func TestGoldenRequests(t *testing.T) {
 	eachGolden(t, func(t *testing.T, v traffic) {
+		crypticle(t, v.Sessions["golden-minion"]) // a session file is the key's text and nothing else
 		seen := map[string]int{}
 		for _, row := range v.Requests {
 			env, err := saltwire.ParseEnvelope(row.Request)
@@ -226,6 +228,9 @@ func TestGoldenRequests(t *testing.T) {
 					t.Errorf("%s: %x", row.Name, row.Reply)
 				}
 				continue
+			}
+			if env.Version == 3 && row.Key != v.Sessions[env.ID] {
+				t.Errorf("%s: not sealed with the session file's key", row.Name)
 			}
 			peek := checkRequest(t, v, row.Name, env, row.Key)
 			seen[peek.Cmd]++
