@@ -79,6 +79,9 @@ func (c *reconciler) settle(ctx context.Context) {
 		if a.move == moveNone {
 			return
 		}
+		if a.move == moveRemove && s.alive(a.id) {
+			c.letKnow(ctx, a.id)
+		}
 		if err := c.act(a, prev); err != nil {
 			c.n.log.Warn("changing the voters failed", "op", string(a.move), "node", a.id, "err", err)
 			return
@@ -108,6 +111,20 @@ func (c *reconciler) situation() (situation, uint64, error) {
 		s.ready[id] = !p.since.IsZero() && time.Since(p.since) >= t.Stable && s.alive(id)
 	}
 	return s, f.Index(), nil
+}
+
+// letKnow gives a living server the time to read in the log that it was taken
+// off the roster; once raft has removed it, nobody tells it anything. It ends
+// at once when the server does not answer, which may be because its
+// certificate is refused already.
+func (c *reconciler) letKnow(ctx context.Context, id node.ID) {
+	ctx, cancel := context.WithTimeout(ctx, c.n.cfg.Timing.Attempt)
+	defer cancel()
+	index := c.n.View().Index()
+	_ = c.n.poll(ctx, func() bool {
+		s, err := c.n.cfg.Stats(ctx, id)
+		return err != nil || s.Applied >= index
+	})
 }
 
 // act carries out one action. prev makes raft refuse it when the configuration

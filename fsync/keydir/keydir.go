@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -34,12 +35,15 @@ type Config struct {
 	// Founder says that this node has bootstrapped the cluster: at the first contact of a base-less node with an empty
 	// consensus, its keys are taken as they are. It may stay set for ever.
 	Founder bool
+	// Current says whether the view has caught up with the cluster. Nothing is done before it has once. Nil: the view is
+	// taken to be current as soon as it knows all that this node has on disk.
+	Current func() bool
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
-	Mode    uint32
-	Log     KeyLog
-	Logger  *slog.Logger
-	Timing  Timing // zero fields: defaults
-	Metrics prometheus.Registerer
+	Mode       fs.FileMode
+	Log        KeyLog
+	Logger     *slog.Logger
+	Timing     Timing // zero fields: defaults
+	Registerer prometheus.Registerer
 }
 
 // Timing are the package's patience and pace.
@@ -95,7 +99,7 @@ func New(cfg Config) (*Dir, error) {
 		cfg.Logger = slog.Default()
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Metrics)}, nil
+	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer)}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.

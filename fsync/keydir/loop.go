@@ -1,13 +1,204 @@
 package keydir
 
-import "context"
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
 
-type loop struct{ proposer proposer }
+	"github.com/fsnotify/fsnotify"
 
-type proposer struct{}
+	"saltclusterd/consensus/state"
+)
 
-func (p *proposer) run(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+const (
+	// saveEvery is how far the stored base may lag; what it misses is found out again by comparing.
+	saveEvery = time.Second
+	// maxDirty is up to how many changed ids are looked at one by one.
+	maxDirty = 4096
+	// scanShare bounds the time spent on looking at everything: one part in so many.
+	scanShare = 6
+)
 
-func (d *Dir) newLoop() (*loop, error) { return &loop{}, nil }
+// loop owns the machine, the disk and the base. All its methods run on one goroutine.
+type loop struct {
+	cfg      Config
+	log      *slog.Logger
+	metrics  *metrics
+	synced   *progress
+	proposer *proposer
 
-func (l *loop) run(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	m      *machine // nil until consensus was looked at for the first time
+	disk   *disk
+	writer *writer
+	watch  *watcher
+	marker marker
+
+	started   bool // the view is good to work with
+	stored    *base
+	dirty     map[string]struct{} // ids to look at
+	scanDue   bool                // all is to be looked at
+	viewed    uint64              // revision of the view that was dealt with
+	denied    uint64              // and of its denied keys
+	proposing bool
+	extras    []ready // denied keys to be recorded that find no room in a batch
+
+	due      time.Time // next round
+	scanned  time.Time // end of the last look at everything
+	scanTook time.Duration
+	saved    time.Time
+	blind    bool // no watcher: look often
+	held     string
+}
+
+func (d *Dir) newLoop() (*loop, error) {
+	if err := os.MkdirAll(d.cfg.StateDir, 0o700); err != nil {
+		return nil, err
+	}
+	stored, err := loadBase(d.cfg.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	dk := newDisk(d.cfg.PKIDir, &oddNames{log: d.cfg.Logger})
+	l := &loop{
+		cfg: d.cfg, log: d.cfg.Logger, metrics: d.metrics, synced: &d.synced, stored: stored,
+		proposer: newProposer(d.cfg.Log, d.cfg.Timing.Propose),
+		disk:     dk,
+		writer: &writer{
+			disk: dk, mode: d.cfg.Mode,
+			aside: &aside{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
+		},
+		marker:  newMarker(d.cfg.PKIDir, d.cfg.Node),
+		dirty:   map[string]struct{}{},
+		scanDue: true,
+	}
+	if l.watch, err = newWatcher(); err != nil {
+		l.log.Warn("key directories are polled", "err", err)
+		l.blind = true
+	}
+	return l, nil
+}
+
+func (l *loop) run(ctx context.Context) error {
+	defer l.watch.close()
+	l.writer.sweep()
+	changes := l.cfg.Log.Watch(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_ = l.save(time.Now(), true) // logged; what it misses is found out again
+			return context.Cause(ctx)
+		case ev := <-l.watch.events():
+			l.hint(ev)
+		case err := <-l.watch.errors():
+			l.watchFailed(err)
+		case _, ok := <-changes:
+			if !ok {
+				changes = nil
+			}
+			l.wake(0)
+		case b := <-l.proposer.out:
+			l.answered(b)
+			l.wake(0)
+		case <-timer.C:
+		}
+		if now := time.Now(); !now.Before(l.due) {
+			l.due = now.Add(l.rescanIn())
+			l.round(now)
+		}
+		timer.Reset(time.Until(l.due))
+	}
+}
+
+// wake makes the next round come no later than in d.
+func (l *loop) wake(d time.Duration) {
+	if at := time.Now().Add(d); at.Before(l.due) {
+		l.due = at
+	}
+}
+
+func (l *loop) wakeAt(at time.Time) {
+	if !at.IsZero() && at.Before(l.due) {
+		l.due = at
+	}
+}
+
+func (l *loop) rescanIn() time.Duration {
+	if l.blind {
+		return max(time.Second, 20*l.scanTook)
+	}
+	return l.cfg.Timing.Rescan
+}
+
+// hint notes where something has changed.
+func (l *loop) hint(ev fsnotify.Event) {
+	name := filepath.Base(ev.Name)
+	switch {
+	case filepath.Dir(filepath.Clean(ev.Name)) == filepath.Clean(l.cfg.PKIDir):
+		l.scanDue = true // one of the directories itself
+	case state.ValidMinionID(name) != nil:
+		return // temporary files, caches: no keys
+	case len(l.dirty) >= maxDirty:
+		l.scanDue = true
+	default:
+		l.dirty[name] = struct{}{}
+	}
+	l.wake(l.cfg.Timing.Debounce)
+}
+
+func (l *loop) watchFailed(err error) {
+	if !errors.Is(err, fsnotify.ErrEventOverflow) {
+		l.metrics.failures.WithLabelValues("watch").Inc()
+	}
+	l.log.Warn("looking at all keys: changes may have been missed", "err", err)
+	l.scanDue = true
+	l.wake(l.cfg.Timing.Debounce)
+}
+
+// answered hands the outcome of a batch to the machine.
+func (l *loop) answered(b batch) {
+	l.proposing = false
+	now := time.Now()
+	for i, p := range b.proposals {
+		l.dirty[p.subject.id] = struct{}{}
+		if b.err != nil || i >= len(b.results) {
+			l.m.failed(now, p)
+			l.metrics.edits.WithLabelValues("unanswered").Inc()
+			continue
+		}
+		r := b.results[i]
+		l.m.answered(now, p, r)
+		l.logAnswer(p, r)
+	}
+	if b.err != nil {
+		l.log.Warn("key changes wait for consensus", "count", len(b.proposals), "err", b.err)
+	}
+}
+
+func (l *loop) logAnswer(p proposal, r state.Result) {
+	outcome := string(r.Code)
+	if r.Code == state.OK {
+		outcome = "ok"
+	}
+	l.metrics.edits.WithLabelValues(outcome).Inc()
+	args := []any{"minion", p.subject.id, "state", stateName(p.subject, p.want), "index", r.Rev}
+	if r.Code == state.OK {
+		l.log.Info("key change made on this node is in force", args...)
+		return
+	}
+	l.log.Warn("key change made on this node was refused", append(args, "reason", outcome, "err", r.Message)...)
+}
+
+func stateName(s subject, e entry) string {
+	switch {
+	case e == entry{}:
+		return "deleted"
+	case s.denied:
+		return "denied"
+	}
+	return string(e.State)
+}

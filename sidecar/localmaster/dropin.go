@@ -1,26 +1,98 @@
 package localmaster
 
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
 // DropInName is the file the sidecar generates in the master's default_include directory. It sorts late, so that it
 // wins over what was there before.
 const DropInName = "zz-saltclusterd.conf"
 
+// ErrDropIn means that the drop-in's options cannot be written.
+var ErrDropIn = errors.New("localmaster: unusable drop-in option")
+
 // DropInOptions says what goes into the drop-in.
 type DropInOptions struct {
-	Interface string // loopback address the master binds
+	Interface string // loopback address the master binds (127.0.0.1)
 	MasterID  string // this node's id
 	Version   Version
 }
 
-// Finding is one thing about the master's configuration that an operator should know.
-type Finding struct {
-	Option  string // the option concerned
-	Fatal   bool   // the cluster cannot work like this
-	Message string // a sentence: what is wrong
-	Fix     string // a sentence: what to type
+// DropIn renders the drop-in.
+func DropIn(o DropInOptions) ([]byte, error) {
+	if o.Interface == "" {
+		o.Interface = "127.0.0.1"
+	}
+	if a, err := netip.ParseAddr(o.Interface); err != nil || !a.IsLoopback() {
+		return nil, fmt.Errorf("%w: interface %q is no loopback address", ErrDropIn, o.Interface)
+	}
+	if o.MasterID == "" || strings.ContainsFunc(o.MasterID, unicode.IsControl) {
+		return nil, fmt.Errorf("%w: master_id %q", ErrDropIn, o.MasterID)
+	}
+	var b strings.Builder
+	b.WriteString("# Written by saltclusterd; changes made here are overwritten. The salt-master serves this host only:\n" +
+		"# minions reach it through saltclusterd, which binds the same ports on the host's own addresses.\n")
+	fmt.Fprintf(&b, "interface: %s\n", quoteYAML(o.Interface))
+	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
+	fmt.Fprintf(&b, "master_id: %s\n", quoteYAML(o.MasterID))
+	b.WriteString("# Masters that publish in the same microsecond must not make the same job id.\n" + "unique_jid: True\n")
+	if o.Version.Major >= 3008 {
+		b.WriteString("# The only key store in which this version finds the keys of other masters' minions.\n" +
+			"keys.cache_driver: localfs_key\n")
+	}
+	return []byte(b.String()), nil
 }
 
-// WriteDropIn writes the drop-in unless it is there already with the same content.
-func WriteDropIn(path string, o DropInOptions) (changed bool, err error) { return false, nil }
+func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// CheckDropIn lists everything in the effective configuration that must not stay like this behind the sidecar.
-func CheckDropIn(cfg *Config) []Finding { return nil }
+// WriteDropIn writes the drop-in unless it is there already with the same content. The master must be restarted when
+// it changed.
+func WriteDropIn(path string, o DropInOptions) (changed bool, err error) {
+	text, err := DropIn(o)
+	if err != nil {
+		return false, err
+	}
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, fmt.Errorf("write drop-in: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false, fmt.Errorf("write drop-in: %w", err)
+	}
+	defer root.Close()
+	have, err := root.ReadFile(name)
+	if err == nil && string(have) == string(text) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("write drop-in: %w", err)
+	}
+	f := newFile{name: name, data: text, mode: 0o644, owner: Unowned, sync: true}
+	if err := f.put(root); err != nil {
+		return false, fmt.Errorf("write drop-in %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// DropInPath is where the drop-in of this master belongs: in the directory of the first default_include pattern that
+// ends in *.conf.
+func (c *Config) DropInPath() (string, error) {
+	for _, pattern := range c.Strings("default_include") {
+		pattern = expandUser(pattern)
+		if !filepath.IsAbs(pattern) {
+			pattern = osJoin(filepath.Dir(c.Path), pattern)
+		}
+		if dir := filepath.Dir(pattern); filepath.Base(pattern) == "*.conf" && !hasMagic(dir) {
+			return filepath.Join(dir, DropInName), nil
+		}
+	}
+	return "", fmt.Errorf("%w: default_include of %s has no pattern that ends in *.conf", ErrDropIn, c.Path)
+}

@@ -1,8 +1,18 @@
 package localmaster
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
 
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -10,29 +20,166 @@ import (
 // ErrSessionID: the id cannot be a file name in the sessions directory.
 var ErrSessionID = errors.New("localmaster: id cannot name a session file")
 
+const (
+	// sessionAhead is how far in the future a session file is dated, so that no worker takes it for expired
+	// (salt/channel/server.py:ReqServerChannel.session_key compares with publish_session). Below 2038 for old disks.
+	sessionAhead = 5 * 365 * 24 * time.Hour
+	// sessionRefresh: one that is left with less is dated anew.
+	sessionRefresh = sessionAhead / 5
+
+	sessionStripes = 64
+)
+
 // SessionsOptions configures Sessions.
 type SessionsOptions struct {
-	CacheDir string // the master's cachedir
-	Version  Version
-	UID, GID int // owner of the files, -1: leave as created
-	MaxIDs   int // ids remembered in memory (100,000)
-	Logger   *slog.Logger
+	CacheDir       string        // the master's cachedir
+	User           string        // its user; names the root key file, by which a restart of a 3006 master is noticed
+	Version        Version       // of the master
+	PublishSession time.Duration // its option publish_session (24 h)
+	Owner          Owner         // of the files
+	MaxIDs         int           // ids remembered in memory (100,000)
+	Logger         *slog.Logger
+	Now            func() time.Time // for tests
 }
 
-// Sessions provides the master with the session key of each minion before its first request is forwarded.
-type Sessions struct{ o SessionsOptions }
+// SessionsOf returns the options for the master of cfg.
+func SessionsOf(cfg *Config) (SessionsOptions, error) {
+	owner, err := cfg.Owner()
+	return SessionsOptions{
+		CacheDir: cfg.CacheDir, User: cfg.User, Version: cfg.Version, Owner: owner,
+		PublishSession: time.Duration(cfg.Int("publish_session")) * time.Second,
+	}, err
+}
+
+// Sessions provides the master with the session key of each minion before its first request is forwarded: the file
+// cachedir/sessions/<id>, 76 characters, 0600, dated in the future. Workers of 3007 and 3008 look at the file's date
+// on each use, so that it can be replaced at any time; one of 3006 that has read it keeps what it read for
+// publish_session, so there a file of another content is only replaced when no worker can have it in memory.
+type Sessions struct {
+	o       SessionsOptions
+	seed    maphash.Seed
+	stripes [sessionStripes]stripe
+}
+
+// stripe is a part of the ids, by hash.
+type stripe struct {
+	mu  sync.RWMutex
+	ids map[string]session
+}
+
+// session is what is known of one id.
+type session struct {
+	want, local saltcrypt.Key
+	life        masterLife // 3006: the life of the master in which local was found and left alone
+}
 
 // NewSessions returns a Sessions over cachedir/sessions, which is created on first use.
-func NewSessions(o SessionsOptions) *Sessions { return &Sessions{o: o} }
-
-// Ensure makes want the session key of id on the local master if that can be. local is the key the master uses;
-// same tells that it is want, else the caller re-encrypts under local. Cheap when nothing changed.
-func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error) {
-	return want, true, nil
+func NewSessions(o SessionsOptions) *Sessions {
+	o.PublishSession = cmp.Or(o.PublishSession, 24*time.Hour)
+	o.MaxIDs = cmp.Or(o.MaxIDs, 100_000)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Owner == (Owner{}) && os.Geteuid() != 0 {
+		o.Owner = Unowned
+	}
+	s := &Sessions{o: o, seed: maphash.MakeSeed()}
+	for i := range s.stripes {
+		s.stripes[i].ids = map[string]session{}
+	}
+	return s
 }
 
-// Reset forgets what the master's workers may have cached; to be called when the master has restarted.
-func (s *Sessions) Reset() {}
+func (s *Sessions) stripe(id string) *stripe {
+	return &s.stripes[maphash.String(s.seed, id)%sessionStripes]
+}
 
-// Invalidate forgets one id: the next Ensure looks at the file again (after a "bad load" from the master).
-func (s *Sessions) Invalidate(id string) {}
+// Ensure makes want the session key of id on the local master if that can be. local is the key the master uses;
+// same tells that it is want, else the caller re-encrypts under local. It touches no disk when nothing has changed.
+// Errors: ErrSessionID, and those of the disk.
+func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error) {
+	st := s.stripe(id)
+	st.mu.RLock()
+	e, ok := st.ids[id]
+	st.mu.RUnlock()
+	if ok && e.want.Equal(want) && e.local.Equal(want) {
+		return want, true, nil
+	}
+	if !validSessionID(id) {
+		return saltcrypt.Key{}, false, fmt.Errorf("%w: %.60q", ErrSessionID, id)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	e, ok = st.ids[id]
+	if ok && e.want.Equal(want) && (e.local.Equal(want) || e.life == s.life()) {
+		return e.local, e.local.Equal(want), nil
+	}
+	e, err = s.provide(id, want, e)
+	if errors.Is(err, fs.ErrExist) { // a worker was faster
+		e, err = s.provide(id, want, session{})
+	}
+	if err != nil {
+		return saltcrypt.Key{}, false, fmt.Errorf("session key of %s: %w", id, err)
+	}
+	s.remember(st, id, e)
+	return e.local, e.local.Equal(want), nil
+}
+
+// remember bounds the memory: what is forgotten is read from disk again.
+func (s *Sessions) remember(st *stripe, id string, e session) {
+	if _, known := st.ids[id]; !known && len(st.ids) >= max(1, s.o.MaxIDs/sessionStripes) {
+		for victim := range st.ids {
+			delete(st.ids, victim)
+			break
+		}
+	}
+	st.ids[id] = e
+}
+
+// Reset makes the next Ensure of each id look at its file again; to be called when the master has restarted. What is
+// known of the ids whose keys differ is kept, for they notice a restart by themselves.
+func (s *Sessions) Reset() {
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		maps.DeleteFunc(st.ids, func(_ string, e session) bool {
+			return s.o.Version.Major > 3006 || e.local.Equal(e.want)
+		})
+		st.mu.Unlock()
+	}
+}
+
+// Invalidate forgets one id: the next Ensure looks at its file again (after a "bad load" from the master, which means
+// that the master, or somebody else, has written another key).
+func (s *Sessions) Invalidate(id string) {
+	st := s.stripe(id)
+	st.mu.Lock()
+	delete(st.ids, id)
+	st.mu.Unlock()
+}
+
+func validSessionID(id string) bool {
+	return id != "" && len(id) <= 255 && id != "." && id != ".." && !strings.ContainsAny(id, "/\x00") &&
+		!strings.HasPrefix(id, tempPrefix)
+}
+
+// masterLife tells one life of a 3006 master from the next: it makes its root key anew at each start, before it forks
+// its workers (salt/daemons/masterapi.py:mk_key).
+type masterLife struct {
+	inode uint64
+	mtime int64
+}
+
+func (s *Sessions) life() masterLife {
+	if s.o.Version.Major > 3006 {
+		return masterLife{}
+	}
+	info, err := os.Lstat(filepath.Join(s.o.CacheDir, "."+s.o.User+"_key"))
+	if err != nil {
+		return masterLife{}
+	}
+	return masterLife{inodeOf(info), info.ModTime().UnixNano()}
+}

@@ -1,0 +1,89 @@
+package keydir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/consensus/state"
+)
+
+// aside keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is kept once.
+type aside struct {
+	dir string
+	max int // files per directory; zero: maxAside
+
+	count [places]int
+	known [places]bool
+}
+
+const (
+	maxAside     = 50_000
+	maxAsideName = 200
+)
+
+// keep copies one file. When there is no room for more it does nothing: what is in force is in consensus.
+func (a *aside) keep(p place, id, path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
+		return nil // gone, or a link: nothing to lose
+	}
+	if err != nil {
+		return fmt.Errorf("put key file aside: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	content, err := io.ReadAll(io.LimitReader(f, state.MaxPub))
+	if err != nil {
+		return fmt.Errorf("put key file aside: %w", err)
+	}
+	return a.store(p, id, content)
+}
+
+func (a *aside) store(p place, id string, content []byte) error {
+	dir := filepath.Join(a.dir, p.String())
+	if !a.known[p] {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("put key file aside: %w", err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("put key file aside: %w", err)
+		}
+		a.count[p], a.known[p] = len(entries), true
+	}
+	limit := a.max
+	if limit == 0 {
+		limit = maxAside
+	}
+	if a.count[p] >= limit {
+		return nil
+	}
+	sum := sha256.Sum256(content)
+	if len(id) > maxAsideName {
+		long := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(long[:])
+	}
+	name := filepath.Join(dir, id+"."+hex.EncodeToString(sum[:4]))
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("put key file aside: %w", err)
+	}
+	a.count[p]++
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("put key file aside: %w", err)
+	}
+	return nil
+}

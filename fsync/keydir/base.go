@@ -1,0 +1,95 @@
+package keydir
+
+import (
+	"saltclusterd/consensus/state"
+)
+
+// entry is a key as it stands on disk or in consensus. The zero entry is none.
+type entry struct {
+	State state.KeyState
+	Print print
+}
+
+// based is what disk and consensus last agreed on about one id. With the zero entry it is a deletion, remembered until
+// base.Seen has passed its revision.
+type based struct {
+	entry
+	Rev uint64
+}
+
+// staleness says why nothing on disk counts as an edit.
+type staleness string
+
+const (
+	fresh   staleness = ""
+	joining staleness = "joining" // consensus wins; what it does not know becomes pending
+	found   staleness = "found"   // as joining, but what consensus does not know is taken as it is
+)
+
+// base is the memory of a machine.
+type base struct {
+	UUID   string // cluster the revisions belong to
+	Seen   uint64 // all decisions up to this revision are on disk
+	Stamp  string // content of the marker beside the directories
+	Prev   string // its content before the last change
+	Stale  staleness
+	Keys   map[string]based
+	Denied map[string]based
+}
+
+func newBase(s staleness) *base {
+	return &base{Stale: s, Keys: map[string]based{}, Denied: map[string]based{}}
+}
+
+func (b *base) of(s subject) (based, bool) {
+	m := b.Keys
+	if s.denied {
+		m = b.Denied
+	}
+	v, ok := m[s.id]
+	return v, ok
+}
+
+// agree notes that disk and consensus are the same about s.
+func (b *base) agree(s subject, v based) {
+	if s.denied {
+		if v.entry == (entry{}) {
+			delete(b.Denied, s.id)
+		} else {
+			b.Denied[s.id] = v
+		}
+		return
+	}
+	b.Keys[s.id] = v
+}
+
+// high is the greatest revision the base speaks of.
+func (b *base) high() uint64 {
+	h := b.Seen
+	for _, v := range b.Keys {
+		h = max(h, v.Rev)
+	}
+	for _, v := range b.Denied {
+		h = max(h, v.Rev)
+	}
+	return h
+}
+
+// advance notes that all decisions up to rev are on disk; deletions up to there need no entry of their own any more.
+func (b *base) advance(rev uint64) {
+	if rev <= b.Seen {
+		return
+	}
+	b.Seen = rev
+	for id, v := range b.Keys {
+		if v.entry == (entry{}) && v.Rev <= rev {
+			delete(b.Keys, id)
+		}
+	}
+}
+
+// subject is what a decision is about: the key of an id, or its denied key.
+type subject struct {
+	id     string
+	denied bool
+}

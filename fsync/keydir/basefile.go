@@ -1,0 +1,112 @@
+package keydir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/consensus/state"
+)
+
+const (
+	baseVersion = 1
+	baseName    = "keydir.json"
+)
+
+// baseFile is the base as it is stored.
+type baseFile struct {
+	Version int                  `json:"v"`
+	UUID    string               `json:"uuid"`
+	Seen    uint64               `json:"seen"`
+	Stamp   string               `json:"stamp"`
+	Prev    string               `json:"prev,omitempty"`
+	Stale   staleness            `json:"stale,omitempty"`
+	Keys    map[string]basedFile `json:"keys"`
+	Denied  map[string]basedFile `json:"denied,omitempty"`
+}
+
+type basedFile struct {
+	State state.KeyState `json:"s,omitempty"`
+	Print print          `json:"p,omitempty"`
+	Rev   uint64         `json:"r"`
+}
+
+// loadBase returns nil when there is none. A file that cannot be understood is an error: to go on without would be to
+// take every local key for a newcomer's.
+func loadBase(dir string) (*base, error) {
+	path := filepath.Join(dir, baseName)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read base: %w", err)
+	}
+	var f baseFile
+	if err := json.Unmarshal(content, &f); err != nil {
+		return nil, fmt.Errorf("read %s: %w (move it away to let consensus decide about all keys)", path, err)
+	}
+	if f.Version != baseVersion {
+		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d", path, f.Version, baseVersion)
+	}
+	b := &base{
+		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,
+		Keys: fromFile(f.Keys), Denied: fromFile(f.Denied),
+	}
+	return b, nil
+}
+
+func saveBase(dir string, b *base) error {
+	content, err := json.Marshal(baseFile{
+		Version: baseVersion, UUID: b.UUID, Seen: b.Seen, Stamp: b.Stamp, Prev: b.Prev, Stale: b.Stale,
+		Keys: toFile(b.Keys), Denied: toFile(b.Denied),
+	})
+	if err != nil {
+		return fmt.Errorf("encode base: %w", err)
+	}
+	if err := replaceFile(filepath.Join(dir, baseName), append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("save base: %w", err)
+	}
+	return nil
+}
+
+func fromFile(m map[string]basedFile) map[string]based {
+	out := make(map[string]based, len(m))
+	for id, v := range m {
+		out[id] = based{entry{v.State, v.Print}, v.Rev}
+	}
+	return out
+}
+
+func toFile(m map[string]based) map[string]basedFile {
+	out := make(map[string]basedFile, len(m))
+	for id, v := range m {
+		out[id] = basedFile{v.State, v.Print, v.Rev}
+	}
+	return out
+}
+
+// replaceFile makes path appear whole or not at all.
+func replaceFile(path string, content []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // no-op after the rename
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,125 @@
+package keydir
+
+import (
+	"time"
+
+	"saltclusterd/consensus/state"
+)
+
+// verdict is what is to be done about a subject.
+type verdict uint8
+
+const (
+	leave   verdict = iota // disk, base and consensus agree
+	adopt                  // disk and consensus agree, base learns it
+	write                  // consensus goes to disk
+	propose                // disk goes to consensus
+	unclear                // disk holds something that is no key: perhaps later
+)
+
+// kase is everything a decision about one subject depends on. The subject is a key or a denied key; for the latter
+// State is KeyPending everywhere, for it has none.
+type kase struct {
+	disk     entry
+	garbage  bool      // disk holds something that is no whole key
+	twice    bool      // disk has it in several directories
+	modified time.Time // of the file on disk
+
+	base    based
+	hasBase bool
+
+	cons    entry
+	rev     uint64    // precondition for a proposal
+	deleted time.Time // when consensus deleted it; zero when it did not
+	current bool      // base is at consensus' revision
+
+	stale staleness
+	known bool // consensus has heard of it: it lives or was deleted
+}
+
+// step is a decision.
+type step struct {
+	verdict verdict
+	want    entry // propose: what consensus shall have; write: what it has
+	aside   bool  // write: keep a copy of what is on disk
+	deny    bool  // write: record what is on disk as a denied key
+	why     string
+}
+
+// clockSlack is how much older than a deletion a file must be to be a left-over: the clocks of two nodes differ.
+const clockSlack = 5 * time.Second
+
+// decide applies the rules of the package comment.
+func decide(k kase) step {
+	switch {
+	case k.stale != fresh:
+		return k.decideStale()
+	case k.garbage:
+		return k.decideGarbage()
+	}
+	edited := k.disk != k.base.entry
+	switch {
+	case !edited && k.current:
+		if k.twice {
+			return step{verdict: write, want: k.cons, why: "in several directories"}
+		}
+		return step{}
+	case k.disk == k.cons && !k.current:
+		return step{verdict: adopt, want: k.cons}
+	case !edited:
+		return step{verdict: write, want: k.cons}
+	case k.current && k.leftover():
+		return step{verdict: write, want: k.cons, aside: true, why: "older than its deletion"}
+	case k.current:
+		return step{verdict: propose, want: k.disk}
+	}
+	return k.overrule("changed elsewhere meanwhile")
+}
+
+// overrule lets consensus win over an edit. A new public key that loses against another one is denied, as a stock master
+// does with the second key it hears for an id.
+func (k kase) overrule(why string) step {
+	s := step{verdict: write, want: k.cons, aside: k.disk != entry{}, why: why}
+	s.deny = k.disk.Print != "" && k.cons.Print != "" &&
+		k.disk.Print != k.cons.Print && k.disk.Print != k.base.Print
+	return s
+}
+
+// leftover says that a file appeared for a deleted key which is older than the deletion: it comes from a backup.
+func (k kase) leftover() bool {
+	return k.disk != entry{} && k.base.entry == entry{} && !k.deleted.IsZero() &&
+		k.modified.Before(k.deleted.Add(-clockSlack))
+}
+
+// decideGarbage: consensus heals what it knows; anything else is left for the operator to look at.
+func (k kase) decideGarbage() step {
+	if !k.current {
+		return step{verdict: write, want: k.cons, aside: true, why: "no key in the file"}
+	}
+	return step{verdict: unclear, want: k.cons}
+}
+
+// decideStale is for a directory which the base does not describe.
+func (k kase) decideStale() step {
+	none := entry{}
+	agreed := k.hasBase && k.current && k.base.entry == k.cons
+	switch {
+	case k.disk == k.cons && !k.garbage && k.twice:
+		return step{verdict: write, want: k.cons, why: "in several directories"}
+	case k.disk == k.cons && !k.garbage && agreed, k.disk == none && !k.known && !k.garbage:
+		return step{}
+	case k.disk == k.cons && !k.garbage:
+		return step{verdict: adopt, want: k.cons}
+	case k.known:
+		return step{verdict: write, want: k.cons, aside: k.disk != none || k.garbage, why: "consensus knows it already"}
+	case k.garbage:
+		return step{verdict: unclear, want: k.cons}
+	case k.stale == found:
+		return step{verdict: propose, want: k.disk}
+	}
+	want := k.disk
+	if want.State == state.KeyAccepted {
+		want.State = state.KeyPending // who accepted it did not know this cluster
+	}
+	return step{verdict: propose, want: want, aside: want != k.disk, why: "this directory is new to the cluster"}
+}

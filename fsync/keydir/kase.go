@@ -1,0 +1,80 @@
+package keydir
+
+import (
+	"time"
+
+	"saltclusterd/consensus/state"
+)
+
+const (
+	// deniedState stands for a denied key, which has no state of its own.
+	deniedState = state.KeyPending
+	// deniedEvery bounds how often denied keys of one id are proposed: whoever offers another key with each sign-in must
+	// not fill the log.
+	deniedEvery = 5 * time.Second
+)
+
+// kase gathers what a decision about s depends on, and the text of its key in consensus.
+func (m *machine) kase(view state.View, s subject, f finding) (k kase, text string) {
+	k = kase{disk: f.entry, garbage: f.garbage, twice: f.twice, modified: f.modified, stale: m.base.Stale}
+	k.base, k.hasBase = m.base.of(s)
+	if s.denied {
+		if d, ok := view.Denied(s.id); ok {
+			k.cons, k.rev, text = entry{deniedState, printOf(d.Pub)}, d.Rev, d.Pub
+		}
+		// There is no memory of cleared ones: a left-over of a stale disk is taken for one.
+		k.known = k.cons != entry{} || k.stale == joining
+		k.current = k.rev == k.base.Rev
+		return k, text
+	}
+	k.rev = view.KeyRev(s.id)
+	k.known = k.rev != 0
+	if key, ok := view.Key(s.id); ok {
+		k.cons, text = entry{key.State, printOf(key.Pub)}, key.Pub
+	} else if t, ok := view.Tombstone(s.id); ok {
+		k.deleted = time.UnixMilli(t.At)
+	}
+	switch {
+	case k.hasBase:
+		k.current = k.rev == k.base.Rev
+	case k.rev == 0:
+		// Deletions may have been forgotten which this disk has not followed yet.
+		k.current = view.TombstoneFloor() <= m.base.Seen
+	default:
+		k.current = k.cons == entry{} && k.rev <= m.base.Seen
+	}
+	return k, text
+}
+
+// settling says until when to wait with a step because the disk may be in the middle of a change; zero: go on.
+func (m *machine) settling(now time.Time, s subject, f finding, k kase, d step) time.Time {
+	if !k.current && d.verdict == write || k.stale != fresh && d.verdict == write {
+		return time.Time{} // whatever it becomes, consensus wins
+	}
+	e, ok := m.edits[s]
+	if !ok || e.finding != f {
+		e = edit{f, now}
+		m.edits[s] = e
+	}
+	need := m.timing.Settle
+	switch {
+	case f.twice || f.garbage || f.temp:
+		need = m.timing.Oddity
+	case f.entry == entry{}:
+		need = m.timing.Deletion
+	}
+	if at := e.since.Add(need); now.Before(at) {
+		return at
+	}
+	return time.Time{}
+}
+
+// agree notes that disk and consensus were the same about s. It returns false if that is nothing new.
+func (m *machine) agree(s subject, v based) bool {
+	if old, ok := m.base.of(s); ok && old == v {
+		return false
+	}
+	m.base.agree(s, v)
+	m.dirty = true
+	return true
+}

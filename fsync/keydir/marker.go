@@ -1,0 +1,58 @@
+package keydir
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"saltclusterd/gossip/node"
+)
+
+// marker is a file beside the directories whose content changes with every save of the base. When it does not say what
+// the base says, the directories are not those the base describes: restored from a backup, mounted from elsewhere, made
+// anew. Each node has its own, for on a shared file system several nodes mirror the same directories.
+type marker struct{ path string }
+
+func newMarker(pki string, id node.ID) marker {
+	return marker{filepath.Join(pki, ".saltclusterd-keys."+string(id))}
+}
+
+func newStamp() string { return rand.Text() }
+
+// read returns "" when there is no marker.
+func (m marker) read() (string, error) {
+	f, err := os.Open(m.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read marker: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, 256))
+	if err != nil {
+		return "", fmt.Errorf("read marker: %w", err)
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+func (m marker) write(stamp string) error {
+	if err := replaceFile(m.path, []byte(stamp+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write marker: %w", err)
+	}
+	return nil
+}
+
+// fits says whether the directories are those b describes.
+func (m marker) fits(b *base) (bool, error) {
+	stamp, err := m.read()
+	if err != nil {
+		return false, err
+	}
+	return stamp != "" && (stamp == b.Stamp || stamp == b.Prev), nil
+}

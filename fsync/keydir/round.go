@@ -1,0 +1,248 @@
+package keydir
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"saltclusterd/consensus/state"
+)
+
+// round looks, decides and acts once.
+func (l *loop) round(now time.Time) {
+	view := l.cfg.Log.View()
+	if !l.start(now, view) {
+		l.wake(l.cfg.Timing.Retry)
+		return
+	}
+	ids, everything, err := l.observe(now, view)
+	if err == nil && l.saved.IsZero() {
+		err = l.save(now, true) // what this node was at first contact must not be forgotten once it has proposed
+	}
+	if err != nil {
+		l.hold(err)
+		return
+	}
+	l.held = ""
+	p := l.m.plan(now, view, l.disk.sight, ids)
+	clear(l.dirty)
+	for _, id := range p.open {
+		l.dirty[id] = struct{}{}
+	}
+	l.wakeAt(p.next)
+	batch := l.texts(now, p.proposals) // before they are written over
+	done := l.write(p.writes)
+	l.send(now, batch)
+	if done {
+		l.viewed, l.denied = view.Rev(), view.DeniedRev()
+		l.m.advance(view.Rev())
+		if everything && len(l.dirty) == 0 {
+			l.m.settle(view)
+		}
+		l.synced.set(view.Rev())
+	}
+	_ = l.save(now, false) // logged
+}
+
+// hold stops everything while the directories cannot be read: nothing that is missing then has been deleted.
+func (l *loop) hold(err error) {
+	l.metrics.failures.WithLabelValues("look").Inc()
+	if l.held != err.Error() {
+		l.held = err.Error()
+		l.log.Error("minion keys are not mirrored", "err", err)
+	}
+	l.scanDue = true
+	l.wake(l.cfg.Timing.Retry)
+}
+
+// observe brings what is known of the disk up to date and says what is to be decided about.
+func (l *loop) observe(now time.Time, view state.View) (ids []string, everything bool, err error) {
+	due := l.scanDue || now.Sub(l.scanned) >= l.rescanIn()
+	if at := l.scanned.Add(scanShare * l.scanTook); due && !l.scanned.IsZero() && now.Before(at) {
+		due = false
+		l.wakeAt(at)
+	}
+	if due || l.scanned.IsZero() || l.disk.moved() {
+		if err := l.scan(); err != nil {
+			return nil, false, err
+		}
+		everything = true
+	}
+	if l.m.base.Stale != fresh || l.viewed == 0 || l.viewed < view.TombstoneFloor() {
+		everything = true
+	}
+	if !everything {
+		ids = l.changed(view)
+		l.disk.refresh(ids)
+		return ids, false, nil
+	}
+	l.disk.refresh(slices.Collect(maps.Keys(l.dirty)))
+	return l.all(view), true, nil
+}
+
+func (l *loop) scan() error {
+	began := time.Now()
+	if err := l.makeDirs(); err != nil {
+		return err
+	}
+	if err := l.watch.ensure(l.disk); err != nil {
+		if !l.blind {
+			l.log.Warn("key directories are polled", "err", err)
+		}
+		l.blind = true
+	} else {
+		l.blind = false
+	}
+	if err := l.disk.scan(); err != nil {
+		return err
+	}
+	if err := l.checkMarker(); err != nil {
+		return err
+	}
+	l.scanned = time.Now()
+	l.scanTook = l.scanned.Sub(began)
+	l.scanDue = false
+	l.metrics.seconds.Observe(l.scanTook.Seconds())
+	for p := range places {
+		l.metrics.keys.WithLabelValues(p.String()).Set(float64(len(l.disk.files[p])))
+	}
+	return nil
+}
+
+// all lists every id that disk, base or consensus know.
+func (l *loop) all(view state.View) []string {
+	ids := maps.Clone(l.dirty)
+	for p := range places {
+		for id := range l.disk.files[p] {
+			ids[id] = struct{}{}
+		}
+	}
+	for id := range l.m.base.Keys {
+		ids[id] = struct{}{}
+	}
+	view.Keys(func(k state.Key) bool {
+		ids[k.ID] = struct{}{}
+		return true
+	})
+	l.addDenied(ids, view)
+	return slices.Collect(maps.Keys(ids))
+}
+
+// changed lists the ids about which a hint came or consensus decided since the last round.
+func (l *loop) changed(view state.View) []string {
+	ids := maps.Clone(l.dirty)
+	for _, c := range view.KeysSince(l.viewed) {
+		ids[c.ID] = struct{}{}
+	}
+	if view.DeniedRev() != l.denied {
+		l.addDenied(ids, view)
+	}
+	return slices.Collect(maps.Keys(ids))
+}
+
+func (l *loop) addDenied(ids map[string]struct{}, view state.View) {
+	for id := range l.m.base.Denied {
+		ids[id] = struct{}{}
+	}
+	for _, k := range view.DeniedKeys() {
+		ids[k.ID] = struct{}{}
+	}
+}
+
+// write carries decisions out. It returns false when any could not be, so that they are not on disk yet.
+func (l *loop) write(ws []writing) bool {
+	done := true
+	for i, err := range l.writer.apply(ws) {
+		w := ws[i]
+		args := []any{"minion", w.subject.id, "state", stateName(w.subject, w.want), "index", w.rev}
+		if err == nil {
+			l.m.wrote(w)
+			l.metrics.written.Inc()
+			if w.aside {
+				l.metrics.overruled.Inc()
+				l.log.Warn("local key file overruled by the cluster, a copy is kept", append(args, "reason", w.why)...)
+			} else {
+				l.log.Info("key written", args...)
+			}
+			continue
+		}
+		done = false
+		l.dirty[w.subject.id] = struct{}{}
+		if errors.Is(err, errChanged) {
+			l.wake(l.cfg.Timing.Debounce)
+			continue
+		}
+		l.wake(l.cfg.Timing.Retry)
+		l.metrics.failures.WithLabelValues("write").Inc()
+		l.log.Error("key not written", append(args, "err", err)...)
+	}
+	return done
+}
+
+// ready is a proposal with its command.
+type ready struct {
+	proposal proposal
+	command  state.Command
+}
+
+// maxExtras bounds how many denied keys wait to be recorded.
+const maxExtras = 1000
+
+// texts turns proposals into commands as far as one batch goes; the others come up again in a later round.
+func (l *loop) texts(now time.Time, ps []proposal) []ready {
+	slices.SortStableFunc(ps, func(a, b proposal) int { return boolInt(b.extra) - boolInt(a.extra) })
+	batch, size := l.extras, 0
+	l.extras = nil
+	for _, p := range ps {
+		full := len(batch) >= maxBatch || size >= maxBatchBytes || l.proposing
+		if full && (!p.extra || len(batch) >= maxExtras) {
+			break
+		}
+		text, err := "", error(nil)
+		if p.want != (entry{}) {
+			text, err = l.disk.text(p.subjectOnDisk(), p.from)
+		}
+		if err != nil {
+			l.dirty[p.subject.id] = struct{}{}
+			l.wake(l.cfg.Timing.Debounce)
+			continue
+		}
+		size += len(text) + 256
+		batch = append(batch, ready{p, l.m.command(now, p, text)})
+	}
+	return batch
+}
+
+// subjectOnDisk is where the text of a proposal lies: a key that lost against another one is not yet a denied one.
+func (p proposal) subjectOnDisk() subject {
+	if p.extra {
+		return subject{id: p.subject.id}
+	}
+	return p.subject
+}
+
+func (l *loop) send(now time.Time, rs []ready) {
+	if len(rs) == 0 {
+		return
+	}
+	if l.proposing {
+		l.extras = rs
+		return
+	}
+	var b batch
+	for _, r := range rs {
+		b.proposals = append(b.proposals, r.proposal)
+		b.commands = append(b.commands, r.command)
+	}
+	l.m.sent(now, b.proposals)
+	l.proposing = true
+	l.proposer.in <- b // never blocks: the last one has come back
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

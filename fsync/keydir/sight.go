@@ -1,0 +1,27 @@
+package keydir
+
+import "time"
+
+// sight is what a look found of one id.
+type sight struct {
+	key    finding
+	denied finding
+}
+
+// finding is what was found of a subject.
+type finding struct {
+	entry
+	garbage  bool      // something that is no whole key
+	twice    bool      // in several directories
+	temp     bool      // perhaps an unfinished file of 3008
+	modified time.Time // of the file that counts
+}
+
+func (s sight) of(sub subject) finding {
+	if sub.denied {
+		return s.denied
+	}
+	return s.key
+}
+
+func (s sight) empty() bool { return s == sight{} }

@@ -1,0 +1,207 @@
+package keydir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// writeBatch bounds the temporary files at a time.
+	writeBatch = 500
+	// syncEach is up to how many files are synced one by one; more are synced by the file system as a whole.
+	syncEach = 32
+)
+
+// writer carries decisions out.
+type writer struct {
+	disk  *disk
+	mode  fs.FileMode
+	aside *aside
+}
+
+// apply carries writings out and returns what became of each. Before a file is replaced it is checked to be what the
+// decision was about; if it is not, the decision is void (errChanged).
+func (w *writer) apply(ws []writing) []error {
+	errs := make([]error, 0, len(ws))
+	for len(ws) > 0 {
+		n := min(len(ws), writeBatch)
+		errs = append(errs, w.batch(ws[:n])...)
+		ws = ws[n:]
+	}
+	return errs
+}
+
+func (w *writer) batch(ws []writing) []error {
+	errs := make([]error, len(ws))
+	temps := make([]string, len(ws))
+	for i, wr := range ws {
+		if wr.want != (entry{}) {
+			temps[i], errs[i] = w.prepare(wr, len(ws) <= syncEach)
+		}
+	}
+	if len(ws) > syncEach {
+		w.syncfs()
+	}
+	touched := map[place]bool{}
+	for i, wr := range ws {
+		if errs[i] == nil {
+			errs[i] = w.commit(wr, temps[i], touched)
+		}
+		if temps[i] != "" && errs[i] != nil {
+			_ = os.Remove(temps[i])
+		}
+		w.disk.refresh([]string{wr.subject.id})
+	}
+	w.finish(touched)
+	return errs
+}
+
+func target(wr writing) place {
+	if wr.subject.denied {
+		return deniedDir
+	}
+	return placeOf(wr.want.State)
+}
+
+// prepare writes the new file under a temporary name beside its target.
+func (w *writer) prepare(wr writing, sync bool) (name string, err error) {
+	dir := w.disk.dir(target(wr))
+	f, err := os.CreateTemp(dir, tempPrefix+"*")
+	if err != nil {
+		return "", fmt.Errorf("write key file: %w", err)
+	}
+	_, err = f.WriteString(wr.text)
+	err = errors.Join(err, f.Chmod(w.mode), chownLike(f, dir))
+	if sync && err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return "", fmt.Errorf("write key file: %w", err)
+	}
+	return f.Name(), nil
+}
+
+// chownLike gives a file to the owner of dir, who is the user of the master, as far as we may.
+func chownLike(f *os.File, dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	return f.Chown(int(st.Uid), int(st.Gid))
+}
+
+// commit puts the new file in place first and then removes those in other directories: a key is never in none.
+func (w *writer) commit(wr writing, temp string, touched map[place]bool) error {
+	if w.disk.changed(wr.subject) {
+		return errChanged
+	}
+	if wr.aside {
+		if err := w.setAside(wr); err != nil {
+			return err
+		}
+	}
+	if temp != "" {
+		p := target(wr)
+		path := w.disk.path(p, wr.subject.id)
+		if err := newer(temp, path); err != nil {
+			return err
+		}
+		if err := os.Rename(temp, path); err != nil {
+			return fmt.Errorf("put key file in place: %w", err)
+		}
+		touched[p] = true
+	}
+	for _, p := range placesOf(wr.subject) {
+		if temp != "" && p == target(wr) {
+			continue
+		}
+		if _, there := w.disk.files[p][wr.subject.id]; !there {
+			continue
+		}
+		if err := os.Remove(w.disk.path(p, wr.subject.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove key file: %w", err)
+		}
+		touched[p] = true
+	}
+	return nil
+}
+
+// newer gives temp a modification time after that of the file it replaces: masters cache keys by path and time
+// (salt/crypt.py:_get_key_with_evict).
+func newer(temp, path string) error {
+	old, err := os.Lstat(path)
+	if err != nil {
+		return nil // there is none
+	}
+	if now := time.Now(); !old.ModTime().Before(now.Add(-time.Second)) {
+		at := old.ModTime().Add(time.Second)
+		if err := os.Chtimes(temp, at, at); err != nil {
+			return fmt.Errorf("stamp key file: %w", err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) setAside(wr writing) error {
+	for _, p := range placesOf(wr.subject) {
+		if _, there := w.disk.files[p][wr.subject.id]; !there {
+			continue
+		}
+		if err := w.aside.keep(p, wr.subject.id, w.disk.path(p, wr.subject.id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) syncfs() {
+	if d, err := os.Open(w.disk.root); err == nil {
+		_ = unix.Syncfs(int(d.Fd())) // a lost file is healed from consensus
+		_ = d.Close()
+	}
+}
+
+// finish makes the changes of directories durable and drops the master's cached list of minions, which would hide new
+// ones for a minute; it reads the directory instead until it has written another.
+func (w *writer) finish(touched map[place]bool) {
+	for p := range touched {
+		if d, err := os.Open(w.disk.dir(p)); err == nil {
+			_ = d.Sync()
+			_ = d.Close()
+		}
+	}
+	if touched[acceptedDir] {
+		_ = os.Remove(w.disk.path(acceptedDir, keyCache))
+	}
+}
+
+// sweep removes temporary files of a predecessor that died.
+func (w *writer) sweep() {
+	for p := range places {
+		entries, err := os.ReadDir(w.disk.dir(p))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), tempPrefix) {
+				_ = os.Remove(filepath.Join(w.disk.dir(p), e.Name()))
+			}
+		}
+	}
+}

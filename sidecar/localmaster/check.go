@@ -1,0 +1,125 @@
+package localmaster
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// Finding is one thing about the master's configuration that an operator should know.
+type Finding struct {
+	Option  string // the option concerned
+	Fatal   bool   // the cluster cannot work like this
+	Message string // a sentence: what is wrong
+	Fix     string // a sentence: what to type
+}
+
+// CheckDropIn lists everything in the effective configuration that must not stay like this behind the sidecar.
+func CheckDropIn(cfg *Config) []Finding {
+	c := &checker{cfg: cfg}
+	c.address()
+	c.identity()
+	c.keyStore()
+	c.transport()
+	c.unreadable()
+	return c.found
+}
+
+type checker struct {
+	cfg   *Config
+	found []Finding
+}
+
+func (c *checker) add(fatal bool, option, message, fix string) {
+	if by := c.cfg.SetBy(option); by != "" {
+		message += " It is set in " + by + "."
+	}
+	c.found = append(c.found, Finding{Option: option, Fatal: fatal, Message: message, Fix: fix})
+}
+
+// dropIn is the advice where the drop-in would have set the option right.
+func (c *checker) dropIn(option string) string {
+	path, err := c.cfg.DropInPath()
+	if err != nil {
+		return "Put 'default_include: master.d/*.conf' into " + c.cfg.Path + ", then run 'saltclusterctl bootstrap' or 'join' again."
+	}
+	if by := c.cfg.SetBy(option); by != "" && filepath.Clean(by) != filepath.Clean(path) {
+		return fmt.Sprintf("Remove the line '%s: ...' from %s and restart the salt-master.", option, by)
+	}
+	return "Restart saltclusterd, which writes " + path + ", then restart the salt-master."
+}
+
+func (c *checker) address() {
+	addr, ok := c.cfg.InterfaceAddr()
+	if !ok || !addr.IsLoopback() {
+		c.add(true, "interface", fmt.Sprintf("The salt-master binds %s, where saltclusterd must listen for the minions.", c.cfg.Interface),
+			c.dropIn("interface"))
+	}
+	if c.cfg.PublishPort == c.cfg.RetPort {
+		c.add(true, "ret_port", "publish_port and ret_port are the same.", "Give ret_port another number, 4506 by default.")
+	}
+	if c.cfg.IPCMode == "tcp" {
+		c.add(false, "ipc_mode", "The master's event sockets are TCP ports: every user of this host may read and fire events.",
+			"Remove 'ipc_mode: tcp' from the master's configuration unless the platform needs it.")
+	}
+}
+
+func (c *checker) identity() {
+	if c.cfg.MasterID == "" {
+		c.add(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.", c.dropIn("master_id"))
+	}
+	if v, _ := c.cfg.Raw("unique_jid"); v != true {
+		c.add(true, "unique_jid", "Two masters could give the same job id to different jobs: unique_jid is not True.", c.dropIn("unique_jid"))
+	}
+	if v, ok := c.cfg.Raw("cluster_id"); ok && v != nil {
+		c.add(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
+			"Remove cluster_id, cluster_peers and cluster_secret from the master's configuration and put them into saltclusterd's.")
+	}
+	if c.cfg.Bool("key_pass") {
+		c.add(true, "key_pass", "The cluster's master.pem has no passphrase, and a salt-master that expects one does not start with it.",
+			"Remove key_pass from the master's configuration.")
+	}
+	if n := c.cfg.Int("max_minions"); n > 0 {
+		c.add(false, "max_minions", "max_minions counts the connections of each master for itself.", "Remove max_minions, or set it to 0.")
+	}
+	if c.cfg.Int("auth_mode") > 1 {
+		c.add(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.", "Remove auth_mode from the master's configuration.")
+	}
+}
+
+func (c *checker) keyStore() {
+	if c.cfg.Version.Major < 3008 {
+		return
+	}
+	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" {
+		c.add(true, "keys.cache_driver", fmt.Sprintf("Minion keys are stored by the driver %q, which this Salt reads only in part.", d),
+			c.dropIn("keys.cache_driver"))
+	}
+	if c.cfg.Bool("disable_aes_with_tls") {
+		c.add(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",
+			"Remove disable_aes_with_tls from the master's configuration.")
+	}
+}
+
+func (c *checker) transport() {
+	if c.cfg.Transport != "zeromq" {
+		c.add(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.", c.cfg.Transport),
+			"Set 'transport: zeromq' in the master's configuration.")
+	}
+	if v, ok := c.cfg.Raw("transport_opts"); ok && pyTrue(v) {
+		c.add(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",
+			"Remove transport_opts from the master's configuration.")
+	}
+}
+
+// unreadable reports what made the configuration read here differ, or maybe differ, from the master's.
+func (c *checker) unreadable() {
+	for _, w := range c.cfg.Warnings {
+		c.found = append(c.found, Finding{Option: "include", Message: "The salt-master leaves out a configuration file: " + w + ".",
+			Fix: "Correct the file at the line named, then restart the salt-master."})
+	}
+	for _, name := range []string{"pki_dir", "cachedir", "sock_dir", "user", "interface", "master_id", "id"} {
+		if v := c.cfg.Text(name); len(v) > 6 && v[:6] == "sdb://" {
+			c.add(true, name, "The option is fetched through sdb, which only the salt-master can do.", "Write the value itself into the master's configuration.")
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package localmaster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// hiddenKeyFile is the pseudo minion's private key in HiddenOptions.KeyDir.
+const hiddenKeyFile = "hidden.pem"
+
+// key loads the pseudo minion's private key and makes one the first time, or when the file is damaged.
+func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
+	if err := os.MkdirAll(h.o.KeyDir, 0o700); err != nil {
+		return nil, fmt.Errorf("hidden key: %w", err)
+	}
+	root, err := os.OpenRoot(h.o.KeyDir)
+	if err != nil {
+		return nil, fmt.Errorf("hidden key: %w", err)
+	}
+	defer root.Close()
+	text, err := root.ReadFile(hiddenKeyFile)
+	if err == nil {
+		key, perr := saltcrypt.ParseMasterKey(text)
+		if perr == nil {
+			return key, nil
+		}
+		h.o.Logger.Warn("hidden key is damaged, making another", "path", filepath.Join(h.o.KeyDir, hiddenKeyFile), "err", perr)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("hidden key: %w", err)
+	}
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		return nil, fmt.Errorf("hidden key: %w", err)
+	}
+	f := newFile{name: hiddenKeyFile, data: key.PEM(), mode: 0o600, owner: Unowned, sync: true}
+	if err := f.put(root); err != nil {
+		return nil, fmt.Errorf("hidden key: %w", err)
+	}
+	return key, nil
+}
+
+// accept places the public key among the accepted ones and takes it out of every other state.
+func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
+	owner, err := h.cfg.Owner()
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(h.cfg.PkiDir)
+	if err != nil {
+		return fmt.Errorf("place the hidden key: %w", err)
+	}
+	defer root.Close()
+	for _, state := range []string{"minions_pre", "minions_rejected", "minions_denied"} {
+		if err := root.Remove(filepath.Join(state, HiddenID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("place the hidden key: %w", err)
+		}
+	}
+	accepted, err := root.OpenRoot("minions")
+	if err != nil {
+		return fmt.Errorf("place the hidden key: the master has not made its directories yet: %w", err)
+	}
+	defer accepted.Close()
+	if have, err := accepted.ReadFile(HiddenID); err == nil && saltcrypt.CleanKey(string(have)) == key.PublicText() {
+		return nil
+	}
+	f := newFile{name: HiddenID, data: []byte(key.PublicText()), mode: 0o644, owner: owner}
+	if err := f.put(accepted); err != nil {
+		return fmt.Errorf("place the hidden key: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package localmaster
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// provide looks at the id's file and makes it hold want where that is safe. known is what was known of the id before.
+func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (session, error) {
+	root, err := s.open()
+	if err != nil {
+		return session{}, err
+	}
+	defer root.Close()
+	now, life := s.o.Now(), s.life()
+	have, mtime, err := readSession(root, id)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return session{}, err
+	case err == nil && have.Equal(want):
+		if mtime.Sub(now) < sessionRefresh {
+			err = s.date(root, id, now, mtime)
+		}
+		return session{want: want, local: want, life: life}, err
+	case err == nil && !s.replaceable(have, mtime, known, life, now):
+		return session{want: want, local: have, life: life}, nil
+	}
+	f := newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: ahead(now, mtime)}
+	f.fresh = err != nil // a worker that makes its own at this moment has read it, too
+	if err := f.put(root); err != nil {
+		return session{}, err
+	}
+	return session{want: want, local: want, life: life}, nil
+}
+
+// replaceable tells whether a file of another content may be replaced: always where workers notice that, and on 3006
+// when the content is of no use, or has expired in every memory, or the master has restarted since it was left alone.
+func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known session, life masterLife, now time.Time) bool {
+	if s.o.Version.Major > 3006 || have.IsZero() {
+		return true
+	}
+	if now.Sub(mtime) > s.o.PublishSession {
+		return true
+	}
+	// While an id's keys differ, each Ensure looks for a restart, so that its first request in a new life finds it.
+	differed := !known.local.IsZero() && !known.local.Equal(known.want)
+	return differed && known.life != masterLife{} && life != masterLife{} && known.life != life
+}
+
+func (s *Sessions) date(root *os.Root, id string, now, old time.Time) error {
+	at := ahead(now, old)
+	return root.Chtimes(id, at, at)
+}
+
+// ahead is the date of a session file: far in the future, and later than the one before, which is how workers notice.
+func ahead(now, old time.Time) time.Time {
+	at := now.Add(sessionAhead)
+	if !at.After(old.Add(time.Second)) {
+		at = old.Add(2 * time.Second)
+	}
+	return at
+}
+
+func (s *Sessions) open() (*os.Root, error) {
+	dir := filepath.Join(s.o.CacheDir, "sessions")
+	root, err := os.OpenRoot(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return root, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if s.o.Owner != Unowned {
+		if err := os.Chown(dir, s.o.Owner.UID, s.o.Owner.GID); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenRoot(dir)
+}
+
+// readSession returns the key in an id's file, the zero key when there is something else in it.
+func readSession(root *os.Root, id string) (saltcrypt.Key, time.Time, error) {
+	f, err := root.OpenFile(id, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return saltcrypt.Key{}, time.Time{}, nil // a symlink: not Salt's, replaced
+	}
+	if err != nil {
+		return saltcrypt.Key{}, time.Time{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return saltcrypt.Key{}, time.Time{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return saltcrypt.Key{}, info.ModTime(), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 128))
+	if err != nil {
+		return saltcrypt.Key{}, time.Time{}, err
+	}
+	key, err := saltcrypt.ParseKey(string(text))
+	if err != nil {
+		return saltcrypt.Key{}, info.ModTime(), nil
+	}
+	return key, info.ModTime(), nil
+}
+
+func inodeOf(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino
+	}
+	return 0
+}
