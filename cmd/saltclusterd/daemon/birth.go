@@ -57,10 +57,10 @@ func (d *Daemon) bootstrap(say func(step, message string)) error {
 		UUID:       newUUID(),
 		Node:       d.id,
 		Founder:    true,
-		Members:    []node.Entry{{ID: d.id, Addr: advertise, Fingerprint: d.identity.Fingerprint()}},
 		GossipKeys: [][]byte{key},
 	}
-	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+	self := node.Entry{ID: d.id, Addr: advertise, Fingerprint: d.identity.Fingerprint()}
+	if err := d.store(m, 0, []node.Entry{self}); err != nil {
 		return err
 	}
 	say("cluster", "the cluster "+m.UUID+" is born")
@@ -103,13 +103,28 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 		say("identity", "the cluster's identity is installed as master.pem")
 	}
 	m := &membership{
-		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Rev: w.Rev, Members: w.Members, GossipKeys: w.GossipKeys,
+		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, GossipKeys: w.GossipKeys,
 	}
-	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+	if err := d.store(m, w.Rev, w.Members); err != nil {
 		return err
 	}
 	d.settled()
 	return nil
+}
+
+// store makes this node a member: the roster first, for a membership without one could not find the others.
+func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
+	book, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
+	if err != nil {
+		return err
+	}
+	if err := book.Reset(); err != nil { // what an earlier cluster left
+		return fmt.Errorf("empty the saved roster: %w", err)
+	}
+	if _, err := book.Set(rev, roster); err != nil {
+		return err
+	}
+	return m.write(d.cfg.Paths.StateDir)
 }
 
 func (d *Daemon) writeIdentity(private, public []byte) error {

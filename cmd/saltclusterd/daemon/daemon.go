@@ -134,6 +134,13 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the master's configuration (option salt_config): %w", err)
 	}
+	pub, req := d.cfg.EdgeAddresses(localAddrs())
+	if addr, ok := d.master.InterfaceAddr(); ok {
+		listens := config.Listens{Interface: addr, PublishPort: d.master.PublishPort, RetPort: d.master.RetPort}
+		if err := d.cfg.ValidateMaster(listens, append(pub, req...)...); err != nil {
+			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
+		}
+	}
 	for _, f := range localmaster.CheckDropIn(d.master) {
 		level := slog.LevelWarn
 		if f.Fatal {

@@ -28,11 +28,15 @@ func (m *member) apply(v state.View) {
 	if len(entries) == 0 {
 		return
 	}
-	for _, fp := range m.roster.set(entries) {
+	removed, err := m.roster.Set(v.Rev(), entries)
+	if err != nil {
+		m.log.Error("roster not stored", "err", err)
+	}
+	for _, fp := range removed {
 		m.port.Revoke(fp)
 	}
-	keys := gossipKeys(v)
-	if m.remember(v, entries, keys) {
+	m.gossip.Nudge()
+	if keys := gossipKeys(v); m.remember(keys) {
 		if err := m.gossip.SetKeys(keys); err != nil {
 			m.log.Error("gossip keys not changed", "err", err)
 		}
@@ -44,12 +48,12 @@ func (m *member) apply(v state.View) {
 func (m *member) entries(v state.View) []node.Entry {
 	var out []node.Entry
 	for _, mem := range v.Members() {
-		addr, err := node.ParseAddr(mem.Addr)
+		e, err := node.ParseEntry(string(mem.ID), mem.Addr, mem.Fingerprint)
 		if err != nil {
-			m.log.Error("roster entry without a usable address", "node", mem.ID, "err", err)
+			m.log.Error("unusable roster entry", "node", mem.ID, "err", err)
 			continue
 		}
-		out = append(out, node.Entry{ID: mem.ID, Addr: addr, Fingerprint: node.Fingerprint(mem.Fingerprint)})
+		out = append(out, e)
 	}
 	return out
 }
@@ -62,17 +66,16 @@ func gossipKeys(v state.View) [][]byte {
 	return keys
 }
 
-// remember stores what a restart needs when it has changed. It reports whether the gossip keys have.
-func (m *member) remember(v state.View, entries []node.Entry, keys [][]byte) (newKeys bool) {
-	newKeys = !slices.EqualFunc(m.seed.GossipKeys, keys, bytes.Equal)
-	if !newKeys && slices.Equal(m.seed.Members, entries) {
+// remember stores the gossip keys when they have changed, and reports whether they have.
+func (m *member) remember(keys [][]byte) bool {
+	if slices.EqualFunc(m.keys, keys, bytes.Equal) {
 		return false
 	}
+	m.keys = keys
 	next := *m.seed
-	next.Rev, next.Members, next.GossipKeys = v.Rev(), entries, keys
+	next.GossipKeys = keys
 	if err := next.write(m.d.cfg.Paths.StateDir); err != nil {
 		m.log.Error("membership not stored", "err", err)
 	}
-	m.seed = &next
-	return newKeys
+	return true
 }

@@ -23,11 +23,12 @@ import (
 type member struct {
 	d      *Daemon
 	log    *slog.Logger
-	seed   *membership
+	seed   *membership // as it was at the start
+	keys   [][]byte    // the gossip keys stored last; the follower's
 	key    *saltcrypt.MasterKey
 	public string // clean text of the cluster's public key
 
-	roster *roster
+	roster *peer.Book
 	port   *peer.Port
 	cons   *consensus.Node
 	gossip *gossip.Gossip
@@ -44,8 +45,11 @@ type member struct {
 
 // newMember puts the parts together; nothing runs before Open.
 func (d *Daemon) newMember(seed *membership) (*member, error) {
-	m := &member{d: d, log: d.log, seed: seed, roster: newRoster(), failed: make(chan error, 1)}
-	m.roster.set(seed.Members)
+	roster, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
+	if err != nil {
+		return nil, err
+	}
+	m := &member{d: d, log: d.log, seed: seed, keys: seed.GossipKeys, roster: roster, failed: make(chan error, 1)}
 	key, private, public, err := d.readIdentity()
 	if err != nil {
 		return nil, err
@@ -115,7 +119,10 @@ func (m *member) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	self := m.seed.Members[0]
+	self, ok := m.roster.Lookup(m.d.id)
+	if !ok {
+		return errors.New("the saved roster does not know this node")
+	}
 	err = m.cons.Bootstrap(ctx, state.Init{
 		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},
 		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},

@@ -15,17 +15,17 @@ import (
 const membershipVersion = 1
 
 // membership is what a node must remember to find back into its cluster after a restart, before consensus can tell it
-// anything: whom it trusts on the peer port and how to talk to them. Consensus stays the authority; this is its cache.
+// anything; whom it trusts on the peer port stands in the saved roster (peer.Book) beside it. Consensus stays the authority.
 type membership struct {
-	Version    int          `json:"version"`
-	ClusterID  string       `json:"cluster_id"`
-	UUID       string       `json:"uuid"`
-	Node       node.ID      `json:"node"`
-	Founder    bool         `json:"founder,omitempty"` // consensus is born here if it is not yet
-	Rev        uint64       `json:"rev"`               // revision of consensus the rest was copied from
-	Members    []node.Entry `json:"members"`
-	GossipKeys [][]byte     `json:"gossip_keys"` // the primary first
+	Version    int      `json:"version"`
+	ClusterID  string   `json:"cluster_id"`
+	UUID       string   `json:"uuid"`
+	Node       node.ID  `json:"node"`
+	Founder    bool     `json:"founder,omitempty"` // consensus is born here if it is not yet
+	GossipKeys [][]byte `json:"gossip_keys"`       // the primary first
 }
+
+func rosterPath(stateDir string) string { return filepath.Join(stateDir, "roster.json") }
 
 func membershipPath(stateDir string) string { return filepath.Join(stateDir, "membership.json") }
 

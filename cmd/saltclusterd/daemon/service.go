@@ -87,17 +87,19 @@ func (s *service) buildMaster() error {
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
 		KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
 	})
-	s.sessions = localmaster.NewSessions(localmaster.SessionsOptions{
-		CacheDir: d.master.CacheDir, Version: d.master.Version, UID: -1, GID: -1, Logger: d.log,
-	})
+	so, err := localmaster.SessionsOf(d.master)
+	if err != nil {
+		return err
+	}
+	so.Logger = d.log
+	s.sessions = localmaster.NewSessions(so)
 	s.sub = upstream.NewSubClient(upstream.SubConfig{
 		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
 		OnConnect: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
-	var err error
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Logger: d.log, Metrics: d.reg,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
@@ -230,6 +232,7 @@ func (s *service) openEdges(ctx context.Context) error {
 
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
+	s.m.d.checks.SetDraining(true)
 	s.serving.Store(false)
 	var errs []error
 	for i := len(s.open) - 1; i >= 0; i-- {
