@@ -19,7 +19,7 @@ type HAProxy struct {
 }
 
 var haproxyConfig = template.Must(template.New("haproxy.cfg").Parse(`global
-    maxconn 20000
+    maxconn 4000
     stats socket {{.Dir}}/haproxy.sock mode 600 level admin
 
 defaults
