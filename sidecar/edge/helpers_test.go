@@ -15,7 +15,7 @@ import (
 const patience = 20 * time.Second
 
 // eventually waits for a condition and says what it waited for.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !ok() {
@@ -33,7 +33,7 @@ func (f handlerFunc) ServeReq(_ context.Context, r *Request) { f(r) }
 
 func echo(r *Request) { r.Reply(r.Body) }
 
-func openReq(t *testing.T, cfg ReqConfig, h func(*Request)) *ReqEdge {
+func openReq(t testing.TB, cfg ReqConfig, h func(*Request)) *ReqEdge {
 	t.Helper()
 	cfg.Addrs, cfg.Handler = []string{"127.0.0.1:0"}, handlerFunc(h)
 	e, err := NewReqEdge(cfg)
@@ -55,7 +55,7 @@ func openReq(t *testing.T, cfg ReqConfig, h func(*Request)) *ReqEdge {
 	return e
 }
 
-func openPub(t *testing.T, cfg PubConfig) *PubEdge {
+func openPub(t testing.TB, cfg PubConfig) *PubEdge {
 	t.Helper()
 	cfg.Addrs = []string{"127.0.0.1:0"}
 	e, err := NewPubEdge(cfg)
@@ -81,7 +81,7 @@ func openPub(t *testing.T, cfg PubConfig) *PubEdge {
 type addressed interface{ Addr() []net.Addr }
 
 // dialRaw is a TCP connection that has said nothing yet.
-func dialRaw(t *testing.T, e addressed) net.Conn {
+func dialRaw(t testing.TB, e addressed) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", e.Addr()[0].String())
 	if err != nil {
