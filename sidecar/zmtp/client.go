@@ -242,9 +242,10 @@ func (c *Client) Subscribe(topic []byte) error {
 	})
 }
 
-// Ping sends a PING; the answer shows as a quiet success of ReadMessage.
+// Ping sends a PING; the answer shows as a quiet success of ReadMessage. It carries no TTL: libzmq counts that from the
+// PING on and is stopped by our frames only, so a subscriber, which sends nothing while its peer talks, would be cut.
 func (c *Client) Ping() error {
-	return c.send(func(b []byte) []byte { return AppendPing(b, c.opts.HeartbeatTimeout, nil) })
+	return c.send(func(b []byte) []byte { return AppendPing(b, 0, nil) })
 }
 
 func (c *Client) send(encode func([]byte) []byte) error {
