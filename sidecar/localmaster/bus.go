@@ -1,9 +1,16 @@
 package localmaster
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,8 +22,8 @@ var (
 	ErrBusFull = errors.New("localmaster: event queue is full")
 	// ErrBusClosed: the bus was closed.
 	ErrBusClosed = errors.New("localmaster: event bus is closed")
-	// ErrEventTooLarge: the event is larger than the master's max_event_size allows.
-	ErrEventTooLarge = errors.New("localmaster: event too large")
+	// ErrTag: the tag is empty or would be cut in two.
+	ErrTag = errors.New("localmaster: unusable event tag")
 )
 
 // BusOptions configures a Bus. Zero values take the defaults named.
@@ -32,29 +39,173 @@ type BusOptions struct {
 
 // Bus is the master's event bus: fire on its pull socket, receive from its pub socket. Both reconnect by themselves.
 type Bus struct {
-	cfg *Config
-	o   BusOptions
+	o            BusOptions
+	major        int
+	maxEventSize int64
+	pub, pull    endpoint
+	metrics      *busMetrics
+
+	ctx       context.Context
+	cancel    context.CancelFunc
+	receiving context.Context // ends first
+	deaf      context.CancelFunc
+	wg        sync.WaitGroup
+	isUp      atomic.Bool
+	frames    atomic.Uint32 // framing seen on the pub socket
+
+	queue    chan queuedEvent
+	closing  chan struct{}
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	bytes    int64
+	handlers []*handler
+	active   atomic.Pointer[[]*handler]
 }
 
-// NewBus returns a bus for the master of cfg, not connected yet.
-func NewBus(cfg *Config, o BusOptions) *Bus { return &Bus{cfg: cfg, o: o} }
+type queuedEvent struct {
+	tag  string
+	data []byte
+}
 
-// Open starts the connections and returns at once; a master that is down is not an error.
-func (b *Bus) Open(ctx context.Context) error { return nil }
+type handler struct{ f func(tag string, data []byte) }
+
+type endpoint struct{ network, address string }
+
+// NewBus returns a bus for the master of cfg, not connected yet.
+func NewBus(cfg *Config, o BusOptions) *Bus {
+	o.QueueEvents = cmp.Or(o.QueueEvents, 10_000)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.MaxEvent = cmp.Or(o.MaxEvent, 64<<20)
+	o.BackoffMin = cmp.Or(o.BackoffMin, 20*time.Millisecond)
+	o.BackoffMax = max(cmp.Or(o.BackoffMax, time.Second), o.BackoffMin)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &Bus{
+		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
+		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
+		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
+		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"),
+	}
+	b.active.Store(&[]*handler{})
+	return b
+}
+
+func busEndpoint(cfg *Config, socket, portOption string) endpoint {
+	if cfg.IPCMode == "tcp" {
+		return endpoint{"tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(cfg.Int(portOption), 10))}
+	}
+	return endpoint{"unix", filepath.Join(cfg.SockDir, socket)}
+}
+
+// Open starts the connections and returns at once; a master that is down is not an error. ctx does not end the bus.
+func (b *Bus) Open(ctx context.Context) error {
+	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	b.receiving, b.deaf = context.WithCancel(b.ctx)
+	b.wg.Go(b.receive)
+	b.wg.Go(b.send)
+	return nil
+}
 
 // Close sends what is queued while the master takes it (up to a second), then ends.
-func (b *Bus) Close() error { return nil }
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	first := !b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if !first || b.cancel == nil {
+		return nil
+	}
+	b.deaf()
+	close(b.closing)
+	grace := time.AfterFunc(time.Second, b.cancel)
+	defer grace.Stop()
+	b.wg.Wait()
+	b.cancel()
+	return nil
+}
 
 // Fire queues an event; _stamp is added unless data has one. It returns when the event is queued, not when it is
-// delivered: ErrBusFull when the master has not taken events for long.
-func (b *Bus) Fire(ctx context.Context, tag string, data map[string]any) error { return nil }
+// delivered. Values are trimmed to the master's max_event_size as Salt does. Errors: ErrBusFull when the master has
+// not taken events for long, ErrBusClosed, ErrTag, and a value that has no msgpack form.
+func (b *Bus) Fire(ctx context.Context, tag string, data map[string]any) error {
+	text, err := appendEventData(nil, data, time.Now(), b.major)
+	if err != nil {
+		return fmt.Errorf("fire event: %w", err)
+	}
+	return b.FireRaw(ctx, tag, text)
+}
 
-// FireRaw queues an event whose data is a msgpack map already (bin types as on the bus, _stamp included).
-func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error { return nil }
+// Stamp is the _stamp of an event that happens at t, as the master's version writes it.
+func (b *Bus) Stamp(t time.Time) string { return stamp(t, b.major) }
+
+// FireRaw queues an event whose data is a msgpack map already (bin types as on the bus, _stamp included). The bus
+// owns data from now on.
+func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("fire event: %w", err)
+	}
+	if tag == "" || indexTagEnd(tag) {
+		return fmt.Errorf("fire event: %w", ErrTag)
+	}
+	data, err := trimEvent(data, b.maxEventSize)
+	if err != nil {
+		return fmt.Errorf("fire event: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := int64(len(tag) + len(data))
+	switch {
+	case b.closed || b.ctx == nil:
+		return ErrBusClosed
+	case b.bytes+size > b.o.QueueBytes:
+		b.metrics.dropped.Inc()
+		return ErrBusFull
+	}
+	select {
+	case b.queue <- queuedEvent{tag, data}:
+		b.bytes += size
+		return nil
+	default:
+		b.metrics.dropped.Inc()
+		return ErrBusFull
+	}
+}
 
 // Subscribe registers f for every event from now on. f runs on the receiving goroutine: it must not block and must
 // not keep data, which is the event's msgpack map.
-func (b *Bus) Subscribe(f func(tag string, data []byte)) (cancel func()) { return func() {} }
+func (b *Bus) Subscribe(f func(tag string, data []byte)) (cancel func()) {
+	h := &handler{f}
+	b.change(func(list []*handler) []*handler { return append(list, h) })
+	return func() {
+		b.change(func(list []*handler) []*handler {
+			kept := list[:0:0]
+			for _, other := range list {
+				if other != h {
+					kept = append(kept, other)
+				}
+			}
+			return kept
+		})
+	}
+}
+
+func (b *Bus) change(edit func([]*handler) []*handler) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handlers = edit(append([]*handler(nil), b.handlers...))
+	list := b.handlers
+	b.active.Store(&list)
+}
 
 // Up reports whether the receiving side is connected.
-func (b *Bus) Up() bool { return false }
+func (b *Bus) Up() bool { return b.isUp.Load() }
+
+func indexTagEnd(tag string) bool {
+	for i := range len(tag) - 1 {
+		if tag[i] == '\n' && tag[i+1] == '\n' {
+			return true
+		}
+	}
+	return tag[len(tag)-1] == '\n'
+}

@@ -87,21 +87,18 @@ func (s *Sessions) open() (*os.Root, error) {
 
 // readSession returns the key in an id's file, the zero key when there is something else in it.
 func readSession(root *os.Root, id string) (saltcrypt.Key, time.Time, error) {
-	f, err := root.OpenFile(id, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return saltcrypt.Key{}, time.Time{}, nil // a symlink: not Salt's, replaced
+	info, err := root.Lstat(id)
+	if err != nil {
+		return saltcrypt.Key{}, time.Time{}, err
 	}
+	if !info.Mode().IsRegular() { // a symlink, say: not Salt's, replaced
+		return saltcrypt.Key{}, info.ModTime(), nil
+	}
+	f, err := root.OpenFile(id, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return saltcrypt.Key{}, time.Time{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return saltcrypt.Key{}, time.Time{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return saltcrypt.Key{}, info.ModTime(), nil
-	}
 	text, err := io.ReadAll(io.LimitReader(f, 128))
 	if err != nil {
 		return saltcrypt.Key{}, time.Time{}, err

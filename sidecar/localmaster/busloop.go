@@ -1,0 +1,288 @@
+package localmaster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+const (
+	busDialTimeout  = 5 * time.Second
+	busWriteTimeout = 10 * time.Second
+	busReadRoom     = 64 << 10
+	busBatch        = 256 << 10 // bytes written at once
+)
+
+// backoff is the pause between attempts to connect.
+type backoff struct{ next, least, most time.Duration }
+
+func (b *Bus) backoff() *backoff {
+	return &backoff{next: b.o.BackoffMin, least: b.o.BackoffMin, most: b.o.BackoffMax}
+}
+
+func (w *backoff) reset() { w.next = w.least }
+
+// pause waits and reports whether to go on.
+func (w *backoff) pause(ctx context.Context) bool {
+	d := w.next/2 + rand.N(w.next/2+1)
+	w.next = min(2*w.next, w.most)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: busDialTimeout}
+	c, err := d.DialContext(ctx, e.network, e.address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the event bus: %w", err)
+	}
+	return c, nil
+}
+
+// receive keeps the subscription alive until the bus closes.
+func (b *Bus) receive() {
+	ctx, wait := b.receiving, b.backoff()
+	for ctx.Err() == nil {
+		c, err := b.pub.dial(ctx)
+		if err == nil {
+			wait.reset()
+			err = b.events(ctx, c)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		b.o.Logger.Debug("event bus not readable", "path", b.pub.address, "err", err)
+		if !wait.pause(ctx) {
+			return
+		}
+	}
+}
+
+func (b *Bus) events(ctx context.Context, c net.Conn) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	defer c.Close()
+	b.isUp.Store(true)
+	b.metrics.up.Set(1)
+	defer func() { b.isUp.Store(false); b.metrics.up.Set(0) }()
+	r := frameReader{limit: b.o.MaxEvent}
+	for {
+		if err := r.fill(c); err != nil {
+			return err
+		}
+		b.frames.Store(uint32(r.framing))
+		for {
+			body, err := r.next()
+			if err != nil {
+				b.o.Logger.Warn("event bus unreadable, connecting anew", "path", b.pub.address, "err", err)
+				return err
+			}
+			if body == nil {
+				break
+			}
+			b.deliver(body)
+		}
+	}
+}
+
+func (b *Bus) deliver(body []byte) {
+	tag, data, err := splitEvent(body)
+	if err != nil {
+		b.metrics.malformed.Inc()
+		return
+	}
+	b.metrics.received.Inc()
+	for _, h := range *b.active.Load() {
+		h.f(tag, data)
+	}
+}
+
+// frameReader cuts a stream into messages.
+type frameReader struct {
+	framing framing
+	limit   int64
+	buf     []byte // read and not yet cut, within room
+	room    []byte
+}
+
+func (r *frameReader) fill(c io.Reader) error {
+	switch {
+	case len(r.room) == 0:
+		r.room = make([]byte, busReadRoom)
+	case len(r.buf) == len(r.room): // one message fills it all
+		r.room = make([]byte, 2*len(r.room))
+	case len(r.buf) == 0 && len(r.room) > 16*busReadRoom:
+		r.room = make([]byte, busReadRoom)
+	}
+	kept := copy(r.room, r.buf)
+	n, err := c.Read(r.room[kept:])
+	r.buf = r.room[:kept+n]
+	if n == 0 && err != nil {
+		return err
+	}
+	if r.framing == unknownFraming && len(r.buf) > 0 {
+		if r.framing, err = detectFraming(r.buf[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns the next message, nil when more has to be read. It is valid until the next fill.
+func (r *frameReader) next() ([]byte, error) {
+	if len(r.buf) == 0 {
+		return nil, nil
+	}
+	body, n, err := cutFrame(r.buf, r.framing, r.limit)
+	if err != nil {
+		return nil, err
+	}
+	r.buf = r.buf[n:]
+	return body, nil
+}
+
+// send writes queued events until the bus closes and the queue is empty, or its grace is over.
+func (b *Bus) send() {
+	var c net.Conn
+	defer func() {
+		if c != nil {
+			_ = c.Close()
+		}
+	}()
+	wait := b.backoff()
+	var batch []byte
+	for {
+		first, ok := b.take()
+		if !ok {
+			return
+		}
+		batch, count := b.batch(batch[:0], first)
+		for rest := batch; ; {
+			n, err := b.write(&c, rest)
+			if err == nil {
+				wait.reset()
+				b.metrics.fired.Add(float64(count))
+				break
+			}
+			b.o.Logger.Debug("event bus not writable", "path", b.pull.address, "err", err)
+			rest = unwritten(rest, n)
+			if !wait.pause(b.ctx) {
+				return
+			}
+		}
+		if cap(batch) > 4*busBatch {
+			batch = nil
+		}
+	}
+}
+
+// take waits for an event; there is none any more when the bus has closed and its queue is empty.
+func (b *Bus) take() (queuedEvent, bool) {
+	select {
+	case e := <-b.queue:
+		return b.taken(e), true
+	default:
+	}
+	select {
+	case e := <-b.queue:
+		return b.taken(e), true
+	case <-b.closing:
+	case <-b.ctx.Done():
+		return queuedEvent{}, false
+	}
+	select {
+	case e := <-b.queue:
+		return b.taken(e), true
+	default:
+		return queuedEvent{}, false
+	}
+}
+
+func (b *Bus) taken(e queuedEvent) queuedEvent {
+	b.mu.Lock()
+	b.bytes -= int64(len(e.tag) + len(e.data))
+	b.mu.Unlock()
+	return e
+}
+
+// batch frames the event and what else waits.
+func (b *Bus) batch(dst []byte, first queuedEvent) ([]byte, int) {
+	f := b.pullFraming()
+	dst = appendFrame(dst, f, first.tag, first.data)
+	for count := 1; ; count++ {
+		if len(dst) > busBatch {
+			return dst, count
+		}
+		select {
+		case e := <-b.queue:
+			e = b.taken(e)
+			dst = appendFrame(dst, f, e.tag, e.data)
+		default:
+			return dst, count
+		}
+	}
+}
+
+// pullFraming: every supported release takes events with a length, but for early ones of 3006, which give themselves
+// away by sending events without.
+func (b *Bus) pullFraming() framing {
+	if b.major <= 3006 && framing(b.frames.Load()) == bare {
+		return bare
+	}
+	return prefixed
+}
+
+// write sends a batch on a connection, a new one when the old one is broken: the master closes it when it ends.
+func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
+	if *c != nil && b.pull.network != "unix" && peerClosed(*c) {
+		_ = (*c).Close()
+		*c = nil
+	}
+	if *c == nil {
+		if *c, err = b.pull.dial(b.ctx); err != nil {
+			return 0, err
+		}
+	}
+	if err = (*c).SetWriteDeadline(time.Now().Add(busWriteTimeout)); err == nil {
+		n, err = (*c).Write(batch)
+	}
+	if err != nil {
+		_ = (*c).Close()
+		*c = nil
+		return n, fmt.Errorf("write events: %w", err)
+	}
+	return n, nil
+}
+
+// unwritten drops the messages that were written whole before a connection broke, so that no event is fired twice.
+func unwritten(batch []byte, n int) []byte {
+	for len(batch) >= 4 && batch[0] == 0 {
+		size := 4 + int(binary.BigEndian.Uint32(batch))
+		if n < size {
+			break
+		}
+		batch, n = batch[size:], n-size
+	}
+	return batch
+}
+
+// peerClosed looks for the end of a TCP connection on which nothing is ever received: a first write after it would
+// seem to succeed. A unix socket tells at once.
+func peerClosed(c net.Conn) bool {
+	if err := c.SetReadDeadline(time.Now().Add(50 * time.Microsecond)); err != nil {
+		return true
+	}
+	var one [1]byte
+	_, err := c.Read(one[:])
+	var ne net.Error
+	return err != nil && !(errors.As(err, &ne) && ne.Timeout())
+}

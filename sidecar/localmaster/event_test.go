@@ -1,0 +1,154 @@
+package localmaster
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+func TestFramesRoundTrip(t *testing.T) {
+	for _, f := range []framing{prefixed, bare} {
+		for _, size := range []int{1, 200, 300, 70_000} {
+			data := bytes.Repeat([]byte{'x'}, size)
+			stream := appendFrame(appendFrame(nil, f, "a/b", data), f, "c", []byte("d"))
+			for cut := range min(len(stream), 60) {
+				if body, n, err := cutFrame(stream[:cut], f, 1<<20); err != nil || (n == 0) != (body == nil) {
+					t.Fatalf("framing %d cut at %d: %q, %d, %v", f, cut, body, n, err)
+				}
+			}
+			r := frameReader{limit: 1 << 20}
+			src := &oneByteReader{data: stream}
+			var tags []string
+			for len(tags) < 2 {
+				if err := r.fill(src); err != nil {
+					t.Fatal(err)
+				}
+				body, err := r.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body == nil {
+					continue
+				}
+				tag, got, err := splitEvent(body)
+				if err != nil || len(tags) == 0 && !bytes.Equal(got, data) {
+					t.Fatalf("event %s: %d bytes, %v", tag, len(got), err)
+				}
+				tags = append(tags, tag)
+			}
+			if tags[0] != "a/b" || tags[1] != "c" {
+				t.Errorf("tags %v", tags)
+			}
+		}
+	}
+}
+
+// oneByteReader gives a few bytes at a time, as a socket may.
+type oneByteReader struct{ data []byte }
+
+func (r *oneByteReader) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), 7)], r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+func TestFrameLimits(t *testing.T) {
+	for name, in := range map[string]struct {
+		f   framing
+		buf []byte
+	}{
+		"announced too large": {prefixed, []byte{0, 0xff, 0xff, 0xff}},
+		"endless":             {bare, append([]byte("\x82\xa4head\x80\xa4body\xc6\x7f\xff\xff\xff"), make([]byte, 2000)...)},
+		"no map":              {bare, []byte{0x01}},
+		"no body":             {bare, []byte("\x81\xa4head\x80")},
+		"trailing":            {prefixed, []byte("\x00\x00\x00\x09\x81\xa4body\xa1x\xc0")},
+		"cut within":          {prefixed, []byte("\x00\x00\x00\x06\x81\xa4body")},
+		"body no bytes":       {bare, []byte("\x81\xa4body\x01")},
+	} {
+		if _, _, err := cutFrame(in.buf, in.f, 1000); !errors.Is(err, ErrEvent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := detectFraming(0x7f); !errors.Is(err, ErrEvent) {
+		t.Errorf("framing of garbage: %v", err)
+	}
+}
+
+func TestStamp(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 89_000, time.UTC)
+	if got := stamp(at, 3007); got != "2026-03-04T05:06:07.000089" {
+		t.Error(got)
+	}
+	if got := stamp(at.Truncate(time.Second), 3006); got != "2026-03-04T05:06:07" {
+		t.Error(got)
+	}
+	if got := stamp(at, 3008); got != "2026-03-04T05:06:07.000089+00:00" {
+		t.Error(got)
+	}
+}
+
+func TestUnwritten(t *testing.T) {
+	one, two := appendFrame(nil, prefixed, "a", []byte("x")), appendFrame(nil, prefixed, "b", []byte("y"))
+	both := append(append([]byte{}, one...), two...)
+	for n, want := range map[int][]byte{0: both, len(one) - 1: both, len(one): two, len(one) + 3: two, len(both): {}} {
+		if got := unwritten(both, n); !bytes.Equal(got, want) {
+			t.Errorf("after %d bytes: %q", n, got)
+		}
+	}
+}
+
+func TestTrimEvent(t *testing.T) {
+	data, err := appendEventData(nil, map[string]any{
+		"big": strings.Repeat("x", 900), "in": map[string]any{"big": strings.Repeat("y", 300), "ok": "z"}, "n": 1,
+	}, time.Now(), 3006)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := trimEvent(data, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := msgp.ReadMapStrIntfBytes(out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := m["in"].(map[string]any)
+	if m["big"] != trimmed || in["big"] != trimmed || in["ok"] != "z" || m["n"] != int64(1) {
+		t.Errorf("trimmed to %v", m)
+	}
+	if same, err := trimEvent(data, 1<<20); err != nil || !bytes.Equal(same, data) {
+		t.Error("data that fits was changed")
+	}
+}
+
+func FuzzCutFrame(f *testing.F) {
+	f.Add(appendFrame(nil, prefixed, "salt/auth", []byte("\x81\xa1a\xa1b")))
+	f.Add(appendFrame(nil, bare, "salt/auth", []byte("\x81\xa1a\xa1b")))
+	f.Add([]byte("\x82\xa4head\x80\xa4body"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for _, framing := range []framing{prefixed, bare} {
+			body, n, err := cutFrame(in, framing, 1<<16)
+			if n < 0 || n > len(in) || err == nil && (n == 0) != (body == nil) {
+				t.Fatalf("%q, %d, %v", body, n, err)
+			}
+			if err == nil && n > 0 {
+				_, _, _ = splitEvent(body)
+			}
+		}
+	})
+}
+
+func FuzzParseYAML(f *testing.F) {
+	f.Add("a: &x [1, on, {b: 0x1f}]\nc: *x\n<<: {d: 1:30}\n")
+	f.Add("a: &a\n  <<: *a\n")
+	f.Add("? [x]\n: y\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		if len(in) < 1<<12 {
+			_, _ = parseYAML([]byte(in))
+		}
+	})
+}

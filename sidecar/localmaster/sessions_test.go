@@ -1,0 +1,227 @@
+package localmaster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+type sessionRig struct {
+	t   *testing.T
+	dir string
+	now time.Time
+	s   *Sessions
+}
+
+func newSessionRig(t *testing.T, major int) *sessionRig {
+	r := &sessionRig{t: t, dir: t.TempDir(), now: time.Now()}
+	r.s = NewSessions(SessionsOptions{
+		CacheDir: r.dir, User: "root", Version: Version{Major: major}, Owner: Unowned,
+		Now: func() time.Time { return r.now },
+	})
+	r.restartMaster()
+	return r
+}
+
+// restartMaster leaves what a 3006 master leaves when it starts.
+func (r *sessionRig) restartMaster() {
+	path := filepath.Join(r.dir, ".root_key")
+	_ = os.Remove(path)
+	r.now = r.now.Add(time.Minute)
+	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Chtimes(path, r.now, r.now); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *sessionRig) path(id string) string { return filepath.Join(r.dir, "sessions", id) }
+
+func (r *sessionRig) file(id string) saltcrypt.Key {
+	r.t.Helper()
+	text, err := os.ReadFile(r.path(id))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	k, err := saltcrypt.ParseKey(string(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return k
+}
+
+// salt writes a session file as a worker does.
+func (r *sessionRig) salt(id string, k saltcrypt.Key, mtime time.Time) {
+	r.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(r.path(id)), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(r.path(id), []byte(k.Text()), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Chtimes(r.path(id), mtime, mtime); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *sessionRig) ensure(id string, want, local saltcrypt.Key) {
+	r.t.Helper()
+	got, same, err := r.s.Ensure(id, want)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if !got.Equal(local) || same != local.Equal(want) {
+		r.t.Errorf("Ensure: the expected local key %v, same %v", got.Equal(local), same)
+	}
+	if !r.file(id).Equal(local) {
+		r.t.Error("the file holds another key than Ensure says")
+	}
+}
+
+func newKey(t testing.TB) saltcrypt.Key {
+	t.Helper()
+	k, err := saltcrypt.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestEnsureWritesOnce(t *testing.T) {
+	for _, major := range []int{3006, 3007, 3008} {
+		r := newSessionRig(t, major)
+		k := newKey(t)
+		r.ensure("m1", k, k)
+		info, err := os.Stat(r.path("m1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 || !info.ModTime().After(r.now.Add(sessionAhead/2)) || info.Size() != 76 {
+			t.Errorf("file: mode %v, date %v, %d bytes", info.Mode(), info.ModTime(), info.Size())
+		}
+		if err := os.Remove(r.path("m1")); err != nil {
+			t.Fatal(err)
+		}
+		if _, same, err := r.s.Ensure("m1", k); err != nil || !same {
+			t.Error("a known key touched the disk")
+		}
+		r.s.Invalidate("m1")
+		r.ensure("m1", k, k)
+		if names, _ := os.ReadDir(filepath.Dir(r.path("x"))); len(names) != 1 {
+			t.Errorf("%d files left behind", len(names))
+		}
+	}
+}
+
+func TestEnsureReplacesWhereWorkersNotice(t *testing.T) {
+	for _, major := range []int{3007, 3008} {
+		r := newSessionRig(t, major)
+		a, b := newKey(t), newKey(t)
+		r.ensure("m1", a, a)
+		before, _ := os.Stat(r.path("m1"))
+		r.ensure("m1", b, b)
+		after, _ := os.Stat(r.path("m1"))
+		if !after.ModTime().After(before.ModTime()) {
+			t.Error("the new file is not dated later, workers would keep the old key")
+		}
+	}
+}
+
+func TestEnsureOn3006(t *testing.T) {
+	r := newSessionRig(t, 3006)
+	a, b, c := newKey(t), newKey(t), newKey(t)
+	r.salt("m1", a, r.now.Add(-time.Hour)) // a worker may have it in memory
+	r.ensure("m1", b, a)
+	r.ensure("m1", b, a)
+	r.restartMaster()
+	r.ensure("m1", b, b)
+	r.restartMaster() // workers of this life read b while the keys were equal: nobody looked for a restart
+	r.ensure("m1", c, b)
+	r.restartMaster()
+	r.s.Reset()
+	r.ensure("m1", c, c)
+
+	r.salt("m2", a, r.now.Add(-25*time.Hour)) // expired in every memory
+	r.ensure("m2", b, b)
+	r.salt("m3", a, r.now.Add(-time.Hour))
+	if err := os.WriteFile(r.path("m3"), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.ensure("m3", b, b)
+}
+
+func TestRotatedBySalt(t *testing.T) {
+	r := newSessionRig(t, 3006)
+	a, b := newKey(t), newKey(t)
+	r.ensure("m1", a, a)
+	r.salt("m1", b, r.now)
+	r.s.Invalidate("m1") // the caller was told "bad load"
+	r.ensure("m1", a, b)
+}
+
+func TestEnsureNeverLeavesTheDirectory(t *testing.T) {
+	r := newSessionRig(t, 3008)
+	k := newKey(t)
+	for _, id := range []string{"", ".", "..", "a/b", "../x", "/etc/x", "a\x00b", strings.Repeat("x", 256), tempPrefix + "1"} {
+		if _, _, err := r.s.Ensure(id, k); !errors.Is(err, ErrSessionID) {
+			t.Errorf("id %q: %v", id, err)
+		}
+	}
+	for _, id := range []string{"ümläut", "a b", "a\\b", "$(x)", HiddenID, "...", "-rf"} {
+		r.ensure(id, k, k)
+	}
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, r.path("link")); err != nil {
+		t.Fatal(err)
+	}
+	r.ensure("link", k, k)
+	if text, _ := os.ReadFile(victim); string(text) != "precious" {
+		t.Error("wrote through a symlink")
+	}
+}
+
+func TestEnsureConcurrentlyAndBounded(t *testing.T) {
+	r := newSessionRig(t, 3006)
+	r.s.o.MaxIDs = sessionStripes
+	k := newKey(t)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				id := "m" + string(rune('a'+i%26)) + string(rune('a'+i/26))
+				if _, same, err := r.s.Ensure(id, k); err != nil || !same {
+					t.Errorf("worker %d: %v", w, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for i := range r.s.stripes {
+		total += len(r.s.stripes[i].ids)
+	}
+	if total > sessionStripes {
+		t.Errorf("%d ids remembered, %d allowed", total, sessionStripes)
+	}
+}
+
+func BenchmarkEnsureKnown(b *testing.B) {
+	s := NewSessions(SessionsOptions{CacheDir: b.TempDir(), Version: Version{Major: 3008}, Owner: Unowned})
+	k := newKey(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := s.Ensure("minion-17.example.org", k); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

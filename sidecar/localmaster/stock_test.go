@@ -1,0 +1,365 @@
+package localmaster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/mastertest"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
+)
+
+// TestStockMaster goes through a master's life beside the sidecar, once for each version.
+func TestStockMaster(t *testing.T) {
+	for _, v := range mastertest.Versions(t) {
+		t.Run(v, func(t *testing.T) {
+			m := mastertest.New(t, mastertest.Options{Version: v, ID: "node1_master"})
+			r := newStockRig(t, m)
+			r.installBeforeFirstStart()
+			m.Start()
+			r.open()
+			r.identityLayout()
+			first := r.signIn()
+			r.publicationOpens(first)
+			r.sessions()
+			r.bus()
+			r.replaceIdentity()
+			m.Stop()
+			m.Start()
+			r.afterRestart(first)
+		})
+	}
+}
+
+type stockRig struct {
+	t      *testing.T
+	m      *mastertest.Master
+	cfg    *localmaster.Config
+	req    *upstream.ReqClient
+	hidden *localmaster.Hidden
+	key    *saltcrypt.MasterKey // the cluster's
+	minion *saltcrypt.MasterKey
+}
+
+func newStockRig(t *testing.T, m *mastertest.Master) *stockRig {
+	r := &stockRig{t: t, m: m}
+	ver, err := localmaster.DetectVersion(context.Background(), mastertest.Bin(t, m.Version, "salt-master"))
+	if err != nil || ver.Text != m.Version {
+		t.Fatalf("detected %v, %v", ver, err)
+	}
+	if r.cfg, err = localmaster.LoadConfig(m.ConfigPath, ver); err != nil {
+		t.Fatal(err)
+	}
+	if r.cfg.PkiDir != m.PkiDir || r.cfg.CacheDir != m.CacheDir || r.cfg.SockDir != m.SockDir || r.cfg.ReqAddr() != m.ReqAddr() {
+		t.Fatalf("configuration %+v does not fit the master's %+v", r.cfg, m)
+	}
+	r.key, r.minion = r.newKey(), r.newKey()
+	return r
+}
+
+func (r *stockRig) newKey() *saltcrypt.MasterKey {
+	k, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return k
+}
+
+func (r *stockRig) open() {
+	r.req = upstream.NewReqClient(upstream.ReqConfig{Addr: r.cfg.ReqAddr(), Timeout: 20 * time.Second})
+	if err := r.req.Open(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { r.req.Close() })
+	r.hidden = localmaster.NewHidden(r.cfg, localmaster.HiddenOptions{KeyDir: r.t.TempDir(), Requester: r.req})
+}
+
+func (r *stockRig) install() (changed bool, backup string) {
+	r.t.Helper()
+	changed, backup, err := localmaster.InstallIdentity(r.cfg, r.key.PEM(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return changed, backup
+}
+
+func (r *stockRig) installBeforeFirstStart() {
+	if changed, backup := r.install(); !changed || backup != "" {
+		r.t.Errorf("first install: changed %v, backup %q", changed, backup)
+	}
+	if changed, backup := r.install(); changed || backup != "" {
+		r.t.Errorf("second install: changed %v, backup %q", changed, backup)
+	}
+}
+
+// identityLayout checks that the started master left the files as they were, which means that they were in its layout.
+func (r *stockRig) identityLayout() {
+	if changed, backup := r.install(); changed || backup != "" {
+		r.t.Errorf("install under a running master: changed %v, backup %q", changed, backup)
+	}
+	pem, pub, err := localmaster.ReadIdentity(r.cfg)
+	if err != nil || string(pem) != string(r.key.PEM()) || saltcrypt.CleanKey(string(pub)) != r.key.PublicText() {
+		r.t.Errorf("identity on disk is not the cluster's: %v", err)
+	}
+	for name, mode := range map[string]os.FileMode{"master.pem": 0o400, "master.pub": 0o644} {
+		info, err := os.Stat(filepath.Join(r.cfg.PkiDir, name))
+		if err != nil || info.Mode().Perm() != mode {
+			r.t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	link, err := os.Readlink(filepath.Join(r.cfg.PkiDir, "master.pem"))
+	if want := filepath.Join(r.cfg.PkiDir, "node1.pem"); r.cfg.Version.Major >= 3008 && link != want {
+		r.t.Errorf("master.pem is a link to %q, want %q", link, want)
+	} else if r.cfg.Version.Major < 3008 && err == nil {
+		r.t.Error("master.pem is a link")
+	}
+}
+
+func (r *stockRig) signIn() localmaster.Secrets {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, err := r.hidden.SignIn(ctx)
+	if err != nil {
+		r.t.Fatalf("%v\n%s", err, r.m.Log())
+	}
+	if s.PublishPort != r.m.PublishPort || s.MasterPub != r.key.PublicText() {
+		r.t.Errorf("port %d, the cluster's key: %v", s.PublishPort, s.MasterPub == r.key.PublicText())
+	}
+	if again, err := r.hidden.SignIn(ctx); err != nil || !again.AES.Equal(s.AES) {
+		r.t.Errorf("second sign-in: another key or %v", err)
+	}
+	if out := r.m.Run("salt-key", "-L"); strings.Contains(out, localmaster.HiddenID) {
+		r.t.Errorf("the hidden minion shows:\n%s", out)
+	}
+	return s
+}
+
+// publicationOpens publishes to a minion that exists as a key only and opens what the master sends.
+func (r *stockRig) publicationOpens(s localmaster.Secrets) {
+	if err := os.WriteFile(filepath.Join(r.cfg.PkiDir, "minions", "m1"), []byte(r.minion.PublicText()), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+	up, got := make(chan struct{}, 1), make(chan []byte, 10)
+	sub := upstream.NewSubClient(upstream.SubConfig{
+		Addr: r.cfg.PubAddr(), OnConnect: func() { up <- struct{}{} },
+		OnMessage: func(parts [][]byte) { got <- parts[len(parts)-1] },
+	})
+	if err := sub.Open(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+	defer sub.Close()
+	<-up
+	deadline := time.After(60 * time.Second)
+	for {
+		r.m.Run("salt", "--async", "m1", "test.ping") // the subscription may not have reached the master's socket yet
+		select {
+		case body := <-got:
+			r.open1(s, body)
+			return
+		case <-deadline:
+			r.t.Fatal("no publication came")
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+func (r *stockRig) open1(s localmaster.Secrets, body []byte) {
+	env, err := saltwire.ParsePub(body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	plain, err := saltcrypt.NewCrypticle(s.AES).Open(nil, env.Load)
+	if err != nil {
+		r.t.Fatalf("the hidden minion's key does not open a publication: %v", err)
+	}
+	if p, err := saltwire.PeekPub(plain); err != nil || p.JID == "" {
+		r.t.Errorf("publication %+v, %v", p, err)
+	}
+}
+
+// request sends a command of minion m1 under a session key and returns whether the reply is sealed under it too.
+func (r *stockRig) request(key saltcrypt.Key) bool {
+	r.t.Helper()
+	tok, err := r.minion.SignX931([]byte("salt"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	nonce := strings.Repeat("0123456789abcdef", 2)
+	load, err := saltwire.AppendAny(nil, map[string]any{
+		"cmd": "_file_envs", "id": "m1", "tok": tok, "nonce": nonce, "ts": time.Now().Unix(),
+	}, saltwire.Wire)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := saltcrypt.NewCrypticle(key)
+	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncAES, ID: "m1", Load: c.Seal(nil, load, nil), Version: 3, HasVersion: true,
+		EncAlgo: "OAEP-SHA1", SigAlgo: "PKCS1v15-SHA1",
+	})
+	reply, err := r.req.Do(context.Background(), body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	sealed, ok := saltwire.Bytes(reply)
+	if !ok {
+		return false
+	}
+	plain, err := c.Open(nil, sealed)
+	return err == nil && strings.HasPrefix(string(plain), nonce)
+}
+
+// sessions: the master takes the key it is given, on every worker, and 3007 and later take another one while running.
+func (r *stockRig) sessions() {
+	o, err := localmaster.SessionsOf(r.cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	s := localmaster.NewSessions(o)
+	for range 2 {
+		want, err := saltcrypt.NewKey()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		local, same, err := s.Ensure("m1", want)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for i := range 15 {
+			if !r.request(local) {
+				r.t.Fatalf("request %d under the ensured key (same %v) was refused", i, same)
+			}
+		}
+		if !same && r.cfg.Version.Major > 3006 {
+			r.t.Error("a running master that notices changes was left with its old key")
+		}
+	}
+}
+
+const listenBus = `
+import json, sys, logging
+import salt.config, salt.utils.event
+opts = salt.config.master_config(sys.argv[1])
+with salt.utils.event.get_event("master", opts=opts, listen=True) as bus:
+    bus.connect_pub()
+    bus.fire_event({"from": "python", "n": 1}, "test/ready")
+    while True:
+        event = bus.get_event(wait=20, full=True)
+        if event is None:
+            sys.exit("no event")
+        if event["tag"] == "salt/auth":
+            print(json.dumps(event))
+            break
+        bus.fire_event({"from": "python", "n": 1}, "test/ready")
+`
+
+func (r *stockRig) bus() {
+	b := localmaster.NewBus(r.cfg, localmaster.BusOptions{})
+	if err := b.Open(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+	defer b.Close()
+	own := localmaster.AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: r.minion.PublicText()}
+	seen := make(chan map[string]any, 100)
+	cancel := b.Subscribe(func(tag string, data []byte) {
+		m, _, err := msgp.ReadMapStrIntfBytes(data, nil)
+		if err != nil {
+			r.t.Errorf("event %s: %v", tag, err)
+		}
+		switch tag {
+		case "test/ready":
+			if err := b.FireAuth(context.Background(), own); err != nil {
+				r.t.Error(err)
+			}
+		case "salt/auth":
+			select {
+			case seen <- m:
+			default:
+			}
+		}
+	})
+	defer cancel()
+	eventually(r.t, b.Up)
+	var event struct {
+		Data map[string]any `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(r.m.Python(listenBus, r.m.ConfigPath)), &event); err != nil {
+		r.t.Fatal(err)
+	}
+	ours := <-seen
+	if !reflect.DeepEqual(ours, event.Data) {
+		r.t.Errorf("Python saw %v, the bus %v", event.Data, ours)
+	}
+	r.signIn() // makes the master fire one of its own
+	for deadline := time.After(20 * time.Second); ; {
+		select {
+		case stock := <-seen:
+			if stock["id"] != localmaster.HiddenID {
+				continue
+			}
+			for key, v := range stock {
+				if reflect.TypeOf(v) != reflect.TypeOf(ours[key]) {
+					r.t.Errorf("salt/auth entry %s: stock has %v, ours %v", key, v, ours[key])
+				}
+			}
+			if len(stock) != len(ours) || len(stock["_stamp"].(string)) != len(ours["_stamp"].(string)) {
+				r.t.Errorf("salt/auth: stock %v, ours %v", stock, ours)
+			}
+			return
+		case <-deadline:
+			r.t.Fatal("the master's own salt/auth did not come")
+		}
+	}
+}
+
+// replaceIdentity puts another key under the running master.
+func (r *stockRig) replaceIdentity() {
+	former := r.key
+	r.key = r.newKey()
+	changed, backup := r.install()
+	if !changed || backup == "" {
+		r.t.Fatalf("replace: changed %v, backup %q", changed, backup)
+	}
+	info, err := os.Stat(backup)
+	if err != nil || info.Mode().Perm() != 0o400 {
+		r.t.Errorf("backup %s: %v", backup, err)
+	}
+	if text, err := os.ReadFile(backup); err != nil || string(text) != string(former.PEM()) {
+		r.t.Errorf("backup is not the former key: %v", err)
+	}
+	s, err := r.hidden.SignIn(context.Background())
+	if err == nil && s.MasterPub == r.key.PublicText() {
+		r.t.Error("the new key was not to be in use before a restart")
+	}
+	if err != nil && !errors.Is(err, localmaster.ErrStaleIdentity) {
+		r.t.Errorf("sign-in at a master whose files were changed: %v", err)
+	}
+	r.t.Logf("before the restart: %v", err)
+}
+
+func (r *stockRig) afterRestart(first localmaster.Secrets) {
+	r.identityLayout()
+	if s := r.signIn(); s.AES.Equal(first.AES) {
+		r.t.Error("a restarted master kept its key: then nobody need sign in again")
+	}
+}
+
+func eventually(t testing.TB, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
