@@ -114,6 +114,9 @@ func (l *link) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 	room := readRooms.Get().(*[readRoom]byte)
 	defer readRooms.Put(room)
 	for {
+		if l.reason() != reasonNone { // one who always has more never waits
+			return false, errCut
+		}
 		n, err := syscall.Read(fd, room[:])
 		switch {
 		case err == syscall.EAGAIN:

@@ -1,0 +1,108 @@
+package edge
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// wire is a connection for fuzzing whose other end reads everything.
+func wire(f *testing.F) *net.TCPConn {
+	f.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer ln.Close()
+	far, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		f.Fatal(err)
+	}
+	near, err := ln.Accept()
+	if err != nil {
+		f.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	f.Cleanup(func() { near.Close(); far.Close() })
+	return near.(*net.TCPConn)
+}
+
+// pour feeds in to hear in pieces until it refuses.
+func pour(in []byte, piece int, hear func([]byte) error) error {
+	for len(in) > 0 {
+		n := min(piece, len(in))
+		if err := hear(in[:n]); err != nil {
+			return err
+		}
+		in = in[n:]
+	}
+	return nil
+}
+
+// FuzzReqConversation is everything a peer of the request port can say. What
+// it asks is answered, and nothing stays counted.
+func FuzzReqConversation(f *testing.F) {
+	f.Add(zmtp.AppendMessage(hello("REQ"), nil, []byte("x")), uint8(7))
+	f.Add(zmtp.AppendMessage(hello("DEALER"), []byte("hop"), nil, []byte("x")), uint8(200))
+	f.Add(zmtp.AppendPing(zmtp.AppendMessage(hello("REQ"), nil, nil), 0, []byte("c")), uint8(1))
+	for _, h := range hostile {
+		f.Add(h.say, uint8(50))
+	}
+	e, err := NewReqEdge(ReqConfig{Addrs: []string{"-"}, Handler: handlerFunc(echo), MaxMemory: 1 << 20})
+	if err != nil {
+		f.Fatal(err)
+	}
+	tcp := wire(f)
+	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
+		c := &reqConn{edge: e, slots: gate{limit: 2}}
+		if err := c.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), &e.cfg.Limits); err != nil {
+			t.Fatal(err)
+		}
+		if err := pour(in, int(piece)+1, c.hear); errors.Is(err, errPaused) {
+			t.Fatal("paused though everything is answered at once")
+		}
+		_ = c.hold(0)
+		if s := e.Stats(); s.InFlight != 0 || s.Memory != 0 || c.slots.used() != 0 {
+			t.Fatalf("%+v", s)
+		}
+		_ = tcp.SetDeadline(time.Time{})
+	})
+}
+
+// FuzzSubConversation is everything a peer of the publish port can say.
+func FuzzSubConversation(f *testing.F) {
+	f.Add(zmtp.AppendSubscribe(hello("SUB"), nil), uint8(7))
+	f.Add(zmtp.AppendCancel(zmtp.AppendSubscribe(hello("XSUB"), []byte("broadcast")), []byte("broadcast")), uint8(1))
+	f.Add(zmtp.AppendSubscription(zmtp.AppendSubscription(hello("SUB"), nil, true), []byte("a"), true), uint8(90))
+	f.Add(zmtp.AppendPing(hello("SUB"), 0, []byte("c")), uint8(9))
+	for _, h := range hostile {
+		f.Add(h.say, uint8(50))
+	}
+	e, err := NewPubEdge(PubConfig{Addrs: []string{"-"}, Shards: 1, MaxSubscriptions: 3, MaxTopic: 10})
+	if err != nil {
+		f.Fatal(err)
+	}
+	tcp := wire(f)
+	h := e.shards[0]
+	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
+		s := &sub{edge: e, shard: h}
+		if err := s.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), &e.cfg.Limits); err != nil {
+			t.Fatal(err)
+		}
+		_ = pour(in, int(piece)+1, s.hear)
+		e.Publish(Publication{Body: []byte("x"), Topics: []string{"broadcast", "aaaa"}})
+		h.round()
+		if len(s.topics) > 3 {
+			t.Fatalf("%d subscriptions", len(s.topics))
+		}
+		h.remove(s)
+		if len(h.members) != 0 || len(h.index.byTopic) != 0 || len(h.index.lengths) != 0 || e.Stats().Subscribers != 0 {
+			t.Fatal("something is left of it")
+		}
+		_ = tcp.SetDeadline(time.Time{})
+	})
+}
