@@ -75,7 +75,10 @@ var stockTemp = regexp.MustCompile(`^tmp[a-z0-9_]{8}$`)
 type print string
 
 func printOf(text string) print {
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	if strings.ContainsRune(text, '\r') {
+		text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	}
 	sum := sha256.Sum256([]byte(text))
 	return print(hex.EncodeToString(sum[:16]))
 }

@@ -20,6 +20,8 @@ const (
 	maxDirty = 4096
 	// scanShare bounds the time spent on looking at everything: one part in so many.
 	scanShare = 6
+	// maxLogged bounds how many keys of one round are logged by name when all is well.
+	maxLogged = 20
 )
 
 // loop owns the machine, the disk and the base. All its methods run on one goroutine.
@@ -172,14 +174,17 @@ func (l *loop) answered(b batch) {
 		}
 		r := b.results[i]
 		l.m.answered(now, p, r)
-		l.logAnswer(p, r)
+		l.logAnswer(p, r, i < maxLogged)
+	}
+	if len(b.results) > maxLogged {
+		l.log.Info("many key changes made on this node are decided", "count", len(b.results))
 	}
 	if b.err != nil {
 		l.log.Warn("key changes wait for consensus", "count", len(b.proposals), "err", b.err)
 	}
 }
 
-func (l *loop) logAnswer(p proposal, r state.Result) {
+func (l *loop) logAnswer(p proposal, r state.Result, aloud bool) {
 	outcome := string(r.Code)
 	if r.Code == state.OK {
 		outcome = "ok"
@@ -187,7 +192,9 @@ func (l *loop) logAnswer(p proposal, r state.Result) {
 	l.metrics.edits.WithLabelValues(outcome).Inc()
 	args := []any{"minion", p.subject.id, "state", stateName(p.subject, p.want), "index", r.Rev}
 	if r.Code == state.OK {
-		l.log.Info("key change made on this node is in force", args...)
+		if aloud {
+			l.log.Info("key change made on this node is in force", args...)
+		}
 		return
 	}
 	l.log.Warn("key change made on this node was refused", append(args, "reason", outcome, "err", r.Message)...)

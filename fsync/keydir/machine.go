@@ -28,6 +28,7 @@ type machine struct {
 type flight struct {
 	want entry
 	rev  uint64 // its precondition
+	at   time.Time
 }
 
 // edit is a difference on disk and since when it looks like that.
@@ -112,7 +113,7 @@ func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, lo
 	case leave:
 		delete(m.edits, s)
 		delete(m.later, s)
-		delete(m.doubt, s)
+		m.resolve(s, k)
 		return
 	}
 	if wait := m.settling(now, s, f, k, d); !wait.IsZero() {
@@ -139,6 +140,16 @@ func (m *machine) arrived(s subject, k kase) bool {
 		return m.agree(s, based{k.cons, k.rev})
 	}
 	return false
+}
+
+// resolve forgets proposals that cannot come true any more: their precondition has gone by.
+func (m *machine) resolve(s subject, k kase) {
+	left := slices.DeleteFunc(m.doubt[s], func(f flight) bool { return f.rev != k.rev })
+	if len(left) == 0 {
+		delete(m.doubt, s)
+		return
+	}
+	m.doubt[s] = left
 }
 
 // is says whether consensus has what was proposed, since then.

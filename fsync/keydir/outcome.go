@@ -9,16 +9,25 @@ import (
 // badProposal is how long a proposal rests that consensus finds invalid or has no room for.
 const badProposal = 30 * time.Second
 
-// maxDoubt bounds how many proposals about one subject are remembered whose outcome is not known.
-const maxDoubt = 8
+const (
+	// maxDoubt bounds how many proposals about one subject are remembered whose outcome is not known.
+	maxDoubt = 8
+	// doubtFor is for how long; longer than any request is on its way.
+	doubtFor = 10 * time.Minute
+)
 
 // sent notes that proposals are on their way.
 func (m *machine) sent(now time.Time, ps []proposal) {
+	for s, fs := range m.doubt {
+		if now.Sub(fs[len(fs)-1].at) > doubtFor {
+			delete(m.doubt, s)
+		}
+	}
 	for _, p := range ps {
 		if p.extra {
 			continue
 		}
-		m.flying[p.subject] = flight{p.want, p.rev}
+		m.flying[p.subject] = flight{p.want, p.rev, now}
 		if p.subject.denied && p.want != (entry{}) {
 			m.quiet(now)
 			m.calm[p.subject.id] = now

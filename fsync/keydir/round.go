@@ -2,7 +2,9 @@ package keydir
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -83,7 +85,14 @@ func (l *loop) observe(now time.Time, view state.View) (ids []string, everything
 
 func (l *loop) scan() error {
 	began := time.Now()
-	if err := l.makeDirs(); err != nil {
+	root, err := os.Stat(l.cfg.PKIDir)
+	if err != nil {
+		return fmt.Errorf("look at pki_dir: %w", err)
+	}
+	if err := l.checkMarker(); err != nil {
+		return err
+	}
+	if err := l.makeDirs(root); err != nil {
 		return err
 	}
 	if err := l.watch.ensure(l.disk); err != nil {
@@ -97,7 +106,7 @@ func (l *loop) scan() error {
 	if err := l.disk.scan(); err != nil {
 		return err
 	}
-	if err := l.checkMarker(); err != nil {
+	if err := l.checkMarker(); err != nil { // again: the directories may have been replaced while we looked
 		return err
 	}
 	l.scanned = time.Now()
@@ -153,6 +162,9 @@ func (l *loop) addDenied(ids map[string]struct{}, view state.View) {
 // write carries decisions out. It returns false when any could not be, so that they are not on disk yet.
 func (l *loop) write(ws []writing) bool {
 	done := true
+	if len(ws) > maxLogged {
+		l.log.Info("many keys are written", "count", len(ws))
+	}
 	for i, err := range l.writer.apply(ws) {
 		w := ws[i]
 		args := []any{"minion", w.subject.id, "state", stateName(w.subject, w.want), "index", w.rev}
@@ -162,7 +174,7 @@ func (l *loop) write(ws []writing) bool {
 			if w.aside {
 				l.metrics.overruled.Inc()
 				l.log.Warn("local key file overruled by the cluster, a copy is kept", append(args, "reason", w.why)...)
-			} else {
+			} else if i < maxLogged {
 				l.log.Info("key written", args...)
 			}
 			continue

@@ -67,11 +67,7 @@ func (l *loop) checkMarker() error {
 }
 
 // makeDirs makes directories that are missing, unless the base knows keys in them: then they are not missing but lost.
-func (l *loop) makeDirs() error {
-	root, err := os.Stat(l.cfg.PKIDir)
-	if err != nil {
-		return fmt.Errorf("look at pki_dir: %w", err)
-	}
+func (l *loop) makeDirs(root fs.FileInfo) error {
 	for p := range places {
 		if _, err := os.Lstat(l.disk.dir(p)); !os.IsNotExist(err) {
 			continue

@@ -1,0 +1,291 @@
+package keydir
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+)
+
+// pem texts of real keys, made once.
+var keyTexts = sync.OnceValue(func() []string {
+	var out []string
+	for range 4 {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))))
+	}
+	return out
+})
+
+// shared is a consensus that all test nodes share.
+type shared struct {
+	mu       sync.Mutex
+	state    *state.State
+	watchers []chan struct{}
+	noQuorum bool
+	proposed int // commands
+	batches  int
+}
+
+func newShared(t *testing.T) *shared {
+	w := newWorld(0, fresh)
+	t.Helper()
+	return &shared{state: w.log}
+}
+
+var errNoQuorum = errors.New("no quorum")
+
+func (s *shared) Propose(_ context.Context, cmds []state.Command) ([]state.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noQuorum {
+		return nil, errNoQuorum
+	}
+	s.proposed += len(cmds)
+	s.batches++
+	r := s.state.ApplyCommands(cmds...)
+	for _, w := range s.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+	return r, nil
+}
+
+func (s *shared) View() state.View { return s.state.View() }
+
+func (s *shared) Watch(context.Context) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := make(chan struct{}, 1)
+	s.watchers = append(s.watchers, c)
+	return c
+}
+
+func (s *shared) quorum(ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noQuorum = !ok
+}
+
+func (s *shared) counts() (proposed, batches int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proposed, s.batches
+}
+
+// machineDir is a node of a test: its directories and, while it runs, its Dir.
+type testNode struct {
+	t     *testing.T
+	id    node.ID
+	pki   string
+	state string
+	log   *shared
+	found bool
+	dir   *Dir
+	logs  *syncBuffer
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newTestNode(t *testing.T, id string, log *shared) *testNode {
+	n := &testNode{t: t, id: node.ID(id), pki: filepath.Join(t.TempDir(), "pki"), state: t.TempDir(), log: log, logs: &syncBuffer{}}
+	if err := os.MkdirAll(n.pki, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for p := range places {
+		if err := os.MkdirAll(filepath.Join(n.pki, p.String()), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		n.stop()
+		if t.Failed() {
+			text := n.logs.String()
+			t.Logf("log of %s:\n%s", id, text[max(0, len(text)-6000):])
+		}
+	})
+	return n
+}
+
+// start opens the Dir and waits for its first round.
+func (n *testNode) start() *testNode {
+	n.t.Helper()
+	d, err := New(Config{
+		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Log: n.log,
+		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
+		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond},
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := d.Open(n.t.Context()); err != nil {
+		n.t.Fatal(err)
+	}
+	n.dir = d
+	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
+	defer cancel()
+	if err := d.WaitSynced(ctx, n.log.View().Rev()); err != nil {
+		n.t.Fatalf("first round: %v", err)
+	}
+	return n
+}
+
+func (n *testNode) stop() {
+	if n.dir == nil {
+		return
+	}
+	if err := n.dir.Close(); err != nil {
+		n.t.Errorf("close %s: %v", n.id, err)
+	}
+	n.dir = nil
+}
+
+func (n *testNode) path(p place, id string) string { return filepath.Join(n.pki, p.String(), id) }
+
+func (n *testNode) put(p place, id, text string) {
+	n.t.Helper()
+	if err := os.WriteFile(n.path(p, id), []byte(text), 0o644); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *testNode) move(from, to place, id string) {
+	n.t.Helper()
+	if err := os.Rename(n.path(from, id), n.path(to, id)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *testNode) remove(p place, id string) {
+	n.t.Helper()
+	if err := os.Remove(n.path(p, id)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// files lists "dir/id" → text of all keys.
+func (n *testNode) files() map[string]string {
+	out := map[string]string{}
+	for p := range places {
+		entries, _ := os.ReadDir(filepath.Join(n.pki, p.String()))
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			text, err := os.ReadFile(n.path(p, e.Name()))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				text = []byte("unreadable")
+			}
+			out[p.String()+"/"+e.Name()] = string(text)
+		}
+	}
+	return out
+}
+
+// short names texts in failures.
+func short(files map[string]string) string {
+	names := map[string]string{}
+	for i, k := range keyTexts() {
+		names[k] = fmt.Sprint("key", i)
+	}
+	var b strings.Builder
+	for _, f := range sortedKeys(files) {
+		name, ok := names[files[f]]
+		if !ok {
+			name = fmt.Sprintf("%.20q", files[f])
+		}
+		fmt.Fprintf(&b, " %s=%s", f, name)
+	}
+	return b.String()
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	for i := range keys {
+		for j := i + 1; j < len(keys); j++ {
+			if keys[j] < keys[i] {
+				keys[i], keys[j] = keys[j], keys[i]
+			}
+		}
+	}
+	return keys
+}
+
+// await waits until all nodes have exactly these files, and consensus the same.
+func await(t *testing.T, want map[string]string, nodes ...*testNode) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	pause := 5*time.Millisecond + time.Duration(len(want))*200*time.Microsecond // looking costs, too
+	for {
+		bad := ""
+		for _, n := range nodes {
+			if got := n.files(); !maps.Equal(got, want) {
+				bad += fmt.Sprintf("\n%s has%s", n.id, short(got))
+			}
+		}
+		if got := consensusFiles(nodes[0].log.View()); !maps.Equal(got, want) {
+			bad += "\nconsensus has" + short(got)
+		}
+		if bad == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("want%.2000s%.4000s", short(want), bad)
+		}
+		time.Sleep(pause)
+	}
+}
+
+func consensusFiles(v state.View) map[string]string {
+	out := map[string]string{}
+	v.Keys(func(k state.Key) bool {
+		out[placeOf(k.State).String()+"/"+k.ID] = k.Pub
+		return true
+	})
+	for _, k := range v.DeniedKeys() {
+		out["minions_denied/"+k.ID] = k.Pub
+	}
+	return out
+}
