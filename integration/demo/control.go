@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -38,15 +39,16 @@ func linger(ctx context.Context, c *lab.Cluster) error {
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}
-	path := lab.ControlSocket()
-	_ = os.Remove(path) // of an earlier demo: the last one started is the one bin/lab talks to
-	ln, err := net.Listen("unix", path)
+	ln, err := listen(c.Lab)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
 	defer ln.Close()
 	context.AfterFunc(ctx, func() { ln.Close() })
 	fmt.Print(hint)
+	if path := ln.Addr().String(); path != lab.ControlSocket() {
+		fmt.Printf("Another demo is running. For this one, first: export %s=%s\n\n", lab.ControlEnv, path)
+	}
 	for {
 		conn, err := ln.Accept()
 		if err != nil {
@@ -54,6 +56,19 @@ func linger(ctx context.Context, c *lab.Cluster) error {
 		}
 		go k.serve(ctx, conn)
 	}
+}
+
+// listen opens the usual control socket; one in the lab's directory when another demo uses that.
+func listen(l *lab.Lab) (net.Listener, error) {
+	path := lab.ControlSocket()
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return net.Listen("unix", filepath.Join(l.Dir(), "control.sock"))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return net.Listen("unix", path)
 }
 
 const hint = `

@@ -43,7 +43,13 @@ func (n *Node) Place(anchor *Process) Place {
 	return n.Host.Place(anchor, append(n.Master.Env(), n.Daemon.Env()...)...)
 }
 
-// ControlSocket is where a running demo listens for bin/lab, one per user.
+// ControlEnv names a running demo's control socket for bin/lab, when there is more than one demo.
+const ControlEnv = "SALTCLUSTER_DEMO"
+
+// ControlSocket is where a user's demo listens for bin/lab unless ControlEnv says otherwise.
 func ControlSocket() string {
+	if path := os.Getenv(ControlEnv); path != "" {
+		return path
+	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("saltcluster-demo-%d.sock", os.Getuid()))
 }

@@ -29,7 +29,7 @@ var scrubs = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{2}(:[0-9a-f]{2}){15,31}\b`), "<fingerprint>"},
 	{regexp.MustCompile(`\b10\.99\.0\.\d+\b|\b127\.\d+\.\d+\.[12]\b`), "<address>"},
 	{regexp.MustCompile(` *\b\d+(\.\d+)? (ms|s|seconds)\b`), " <n> <unit>"},
-	{regexp.MustCompile(`Updating (min[0-9-]+(, )?)+\.`), "Updating <minions>."},
+	{regexp.MustCompile(`\bmin\d+-\d+(, min\d+-\d+)+`), "<minions>"}, // a list for people, in the order of their answers
 	{regexp.MustCompile(`(?m)^ +\d{3,}$`), "<number>"}, // a process id on a line of its own
 	{regexp.MustCompile(`(?i)\b(pid:?) *\d+`), "$1 <n>"},
 	{regexp.MustCompile(`(?m)^-{10,}$`), "----"}, // as long as the job id and the user's name make it
