@@ -61,10 +61,12 @@ func (d *door) listening() []net.Addr {
 // accept serves one listener until it is shut. When descriptors run out it
 // waits and goes on: connections then queue in the kernel.
 func (d *door) accept(ctx context.Context, ln net.Listener) error {
-	const pause = 50 * time.Millisecond
+	const shortest, longest = 10 * time.Millisecond, time.Second
+	pause := shortest
 	for {
 		c, err := ln.Accept()
 		if err == nil {
+			pause = shortest
 			d.enter(c.(*net.TCPConn))
 			continue
 		}
@@ -75,12 +77,13 @@ func (d *door) accept(ctx context.Context, ln net.Listener) error {
 		if !errors.As(err, &ne) || !ne.Temporary() { //nolint:staticcheck // the only name net has for EMFILE and its kind
 			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
 		}
-		d.log.Warn("accept failed, trying again", "addr", ln.Addr().String(), "err", err)
+		d.log.Warn("accept failed, trying again", "addr", ln.Addr().String(), "err", err, "dur", pause)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
+		pause = min(2*pause, longest)
 	}
 }
 

@@ -51,6 +51,9 @@ type PubEdge struct {
 	connMu   sync.Mutex
 	conns    map[*sub]struct{}
 	draining bool
+
+	shut   sync.Once
+	failed error // what Close returns
 }
 
 // NewPubEdge checks a configuration.
@@ -104,15 +107,24 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the edge has ended, by itself or by Close.
+// Done is closed when the edge has ended, by itself or by Close. It wants an
+// edge that was opened.
 func (e *PubEdge) Done() <-chan struct{} { return e.ctx.Done() }
 
 // Addr lists the addresses listened on.
 func (e *PubEdge) Addr() []net.Addr { return e.door.listening() }
 
 // Close closes every connection at once: see Drain for the gentle way. It
-// returns what ended the edge if that was something else.
+// returns what ended the edge if that was something else. An edge that was
+// never opened has nothing to close.
 func (e *PubEdge) Close() error {
+	if e.cancel != nil {
+		e.shut.Do(func() { e.failed = e.shutDown() })
+	}
+	return e.failed
+}
+
+func (e *PubEdge) shutDown() error {
 	e.door.shut()
 	e.mu.Lock()
 	e.closed = true

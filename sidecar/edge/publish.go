@@ -7,7 +7,8 @@ var toBroadcast = []string{broadcast}
 
 // Publish delivers p to every subscriber it is for, after everything
 // published before. It never waits for a subscriber; when called faster than
-// the edge's own workers can walk, it waits for them.
+// the edge's own workers can walk, it waits for them. It wants an edge that
+// was opened; after Close it does nothing.
 func (e *PubEdge) Publish(p Publication) {
 	e.mu.Lock()
 	for !e.closed && e.congested() {

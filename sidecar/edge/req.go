@@ -38,6 +38,8 @@ type ReqEdge struct {
 	writers  atomic.Int64   // connections with output waiting
 	wg       sync.WaitGroup // goroutines of connections
 	drained  chan struct{}  // closed when readers need wait for no answer any more
+	shut     sync.Once
+	failed   error // what Close returns
 }
 
 // ReqStats is what a ReqEdge is doing.
@@ -88,7 +90,8 @@ func (e *ReqEdge) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the edge has ended, by itself or by Close.
+// Done is closed when the edge has ended, by itself or by Close. It wants an
+// edge that was opened.
 func (e *ReqEdge) Done() <-chan struct{} { return e.ctx.Done() }
 
 // Addr lists the addresses listened on.
@@ -101,8 +104,16 @@ func (e *ReqEdge) Stats() ReqStats {
 
 // Close stops accepting and reading, waits up to DrainTimeout for the
 // outstanding answers to be given and read, and closes everything. It returns
-// what ended the edge if that was something else.
+// what ended the edge if that was something else. An edge that was never
+// opened has nothing to close.
 func (e *ReqEdge) Close() error {
+	if e.cancel != nil {
+		e.shut.Do(func() { e.failed = e.shutDown() })
+	}
+	return e.failed
+}
+
+func (e *ReqEdge) shutDown() error {
 	e.door.shut()
 	for _, c := range e.retire() {
 		_ = c.tcp.SetReadDeadline(longAgo)

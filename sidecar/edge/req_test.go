@@ -230,6 +230,9 @@ func TestReqCloseIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Reply([]byte("too late"))
+	if err := e.Close(); err != nil { // a second time
+		t.Fatal(err)
+	}
 }
 
 func TestReqConnectionLimits(t *testing.T) {
@@ -259,5 +262,8 @@ func TestReqConfigErrors(t *testing.T) {
 	}
 	if err := e.Open(t.Context()); err == nil {
 		t.Error("listening on nothing")
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }
