@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -16,12 +17,24 @@ import (
 // routes is who may take a request now (sidecar.Config.View).
 func (m *member) routes() router.View { return *m.view.Load() }
 
-// watchRoutes keeps the view of who may take requests up to date with roster and gossip.
+// metaEvery is how often this node looks whether it has something new to tell about itself.
+const metaEvery = time.Second
+
+// watchRoutes keeps the view of who may take requests up to date with roster and gossip, and the others' view of this
+// node with what it is doing.
 func (m *member) watchRoutes(ctx context.Context) {
 	roster, there := m.cons.Watch(ctx), m.gossip.Watch(ctx)
+	look := time.NewTicker(metaEvery)
+	defer look.Stop()
+	var told node.Meta
 	for {
+		if now := m.meta(); now != told {
+			told = now
+			m.gossip.UpdateMeta()
+		}
 		m.updateRoutes()
 		select {
+		case <-look.C:
 		case <-ctx.Done():
 			return
 		case _, ok := <-roster:
