@@ -172,7 +172,10 @@ func (v View) toAll(id string, since int) Decision {
 		return Decision{Kind: ToAll, Others: others}
 	}
 	d := v.toRanked(slices.DeleteFunc(v.ranked(id), func(n node.ID) bool { return !slices.Contains(all, n) }))
-	d.Copies, d.Others = without(others, d.Node), nil
+	if d.Kind == ToNode {
+		d.Copies = without(others, d.Node)
+	}
+	d.Others = nil
 	return d
 }
 

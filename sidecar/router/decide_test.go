@@ -1,0 +1,202 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// view is m1 (here, 3006), m2 (3007) and m3 (3008). The ring gives "web" and "db" to m3, "mail" to m2.
+func view(change ...func(*View)) View {
+	jobs := NewJobs(10)
+	jobs.Record("20260101000000000002", "m2")
+	jobs.Record("20260101000000000001", "m1")
+	v := View{Self: "m1", Jobs: jobs, Nodes: []Node{
+		{ID: "m1", Weight: 100, Alive: true, MasterUp: true, Major: 3006},
+		{ID: "m2", Weight: 100, Alive: true, MasterUp: true, Major: 3007, MasterID: "master-two"},
+		{ID: "m3", Weight: 100, Alive: true, MasterUp: true, Major: 3008},
+	}}
+	for _, c := range change {
+		c(&v)
+	}
+	return v
+}
+
+func masterDown(i int) func(*View) { return func(v *View) { v.Nodes[i].MasterUp = false } }
+func gone(i int) func(*View) {
+	return func(v *View) { v.Nodes[i].Alive, v.Nodes[i].MasterUp = false, false }
+}
+func draining(i int) func(*View) { return func(v *View) { v.Nodes[i].Draining = true } }
+func major(n int) func(*View) {
+	return func(v *View) {
+		for i := range v.Nodes {
+			v.Nodes[i].Major = n
+		}
+	}
+}
+
+// text writes a decision as "kind node +others copies=…".
+func text(d Decision) string {
+	s := d.Kind.String()
+	if d.Node != "" {
+		s += " " + string(d.Node)
+	}
+	for _, o := range d.Others {
+		s += " +" + string(o)
+	}
+	for _, c := range d.Copies {
+		s += " &" + string(c)
+	}
+	if d.Reply != nil {
+		s += fmt.Sprintf(" %x", d.Reply)
+	}
+	return s
+}
+
+func TestDecide(t *testing.T) {
+	type peek = saltwire.Peek
+	const jid1, jid2, jidX = "20260101000000000001", "20260101000000000002", "20990101000000000000"
+	for _, c := range []struct {
+		name string
+		p    peek
+		v    View
+		want string
+	}{
+		{"file", peek{Cmd: "_serve_file", ID: "web"}, view(), "local +m3 +m2"},
+		{"file, master down", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0)), "node m3 +m2"},
+		{"file, all down", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), gone(1), masterDown(2)), "refuse"},
+		{"pillar", peek{Cmd: "_pillar", ID: "db"}, view(gone(1)), "local +m3"},
+
+		{"return by master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"}, view(), "node m3 +m2 +m1"},
+		{"return by configured master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "master-two"}, view(), "node m2 +m1 +m3"},
+		{"return to this node", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m1"}, view(), "local +m2 +m3"},
+		{"return, unknown master_id", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "else"}, view(), "node m2 +m3 +m1"},
+		{"return by job table", peek{Cmd: "_return", ID: "web", JID: jid1}, view(), "local +m3 +m2"},
+		{"return, publisher gone", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "master-two"}, view(gone(1)), "node m3 +m1"},
+		{"return, publisher's master down", peek{Cmd: "_return", ID: "web", JID: jid2}, view(masterDown(1)), "node m2 +m3 +m1"},
+		{"return, own master down", peek{Cmd: "_return", ID: "web", JID: jid1}, view(masterDown(0)), "local +m3 +m2"},
+		{"return of a schedule", peek{Cmd: "_return", ID: "web", JID: "req"}, view(), "node m3 +m1 +m2"},
+		{"return of an unknown job", peek{Cmd: "_return", ID: "web", JID: jidX}, view(), "node m2 +m1 +m3"},
+		{"pub_ret", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(), "node m2 +m3 +m1"},
+		{"syndic", peek{Cmd: "_syndic_return", ID: "s", JID: jid2}, view(), "node m2 +m3 +m1"},
+		{"syndic, several jobs", peek{Cmd: "_syndic_return", ID: "s", JID: jid2, Mixed: true}, view(), "all +m2 +m3"},
+
+		{"event", peek{Cmd: "_minion_event", ID: "web", Tag: "salt/minion/web/start"}, view(), "node m3 +m1 +m2"},
+		{"event, owner draining", peek{Cmd: "_minion_event", ID: "web"}, view(draining(2)), "local +m2 +m3"},
+		{"event, owner's master down", peek{Cmd: "_minion_event", ID: "web"}, view(masterDown(2)), "local +m2"},
+		{"progress event", peek{Cmd: "_minion_event", ID: "web", JID: jid1, Tag: "salt/job/" + jid1 + "/prog/web/0"}, view(), "local +m3 +m2"},
+		{"progress event by tag", peek{Cmd: "_minion_event", ID: "web", Tag: "salt/job/" + jid1 + "/prog/web/0"}, view(), "local +m3 +m2"},
+		{"progress of an unknown job", peek{Cmd: "_minion_event", ID: "web", Tag: "salt/job/" + jidX + "/prog/web/0"}, view(), "node m3 +m1 +m2"},
+		{"revoke", peek{Cmd: "revoke_auth", ID: "db"}, view(), "node m3 +m2 +m1"},
+		{"file push", peek{Cmd: "_file_recv", ID: "mail"}, view(), "node m2 +m1 +m3"},
+
+		{"mine", peek{Cmd: "_mine", ID: "web"}, view(), "all +m2 +m3"},
+		{"mine, one gone, one without master", peek{Cmd: "_mine", ID: "web"}, view(gone(1), masterDown(2)), "all +m3"},
+		{"mine, own master down", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0)), "node m3 &m2"},
+		{"mine, no master", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0), masterDown(1), masterDown(2)), "refuse"},
+		{"resources", peek{Cmd: "_register_resources", ID: "web"}, view(), "all +m3"},
+		{"resources, no 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3007)), "answer 80"},
+		{"resources, all 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3008)), "all +m2 +m3"},
+
+		{"unknown", peek{Cmd: "_frobnicate", ID: "web"}, view(), "answer 80"},
+		{"clear command sealed", peek{Cmd: "publish", ID: "web"}, view(), "answer 80"},
+	} {
+		if got := text(Decide(c.p, c.v)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAllNodesAgree: wherever a minion's request comes in, one and the same node ends up with it.
+func TestAllNodesAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := view()
+		for i := range v.Nodes {
+			v.Nodes[i].Alive = rapid.Bool().Draw(t, "alive")
+			v.Nodes[i].MasterUp = v.Nodes[i].Alive && rapid.Bool().Draw(t, "up")
+			v.Nodes[i].Draining = rapid.Bool().Draw(t, "draining")
+			v.Nodes[i].Weight = rapid.IntRange(0, 3).Draw(t, "weight")
+		}
+		p := saltwire.Peek{
+			Cmd: rapid.SampledFrom([]string{"_return", "_minion_event", "pub_ret", "revoke_auth", "_file_recv"}).Draw(t, "cmd"),
+			ID:  rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"),
+			JID: rapid.SampledFrom([]string{"", "req", "20260101000000000001", "20260101000000000002", "20200101000000000000"}).Draw(t, "jid"),
+		}
+		if p.Cmd == "_return" {
+			p.MasterID = rapid.SampledFrom([]string{"", "m1", "master-two", "else"}).Draw(t, "master_id")
+		}
+		var ends []node.ID
+		for _, n := range v.Nodes {
+			v.Self = n.ID
+			d := Decide(p, v)
+			switch d.Kind {
+			case ToLocal:
+				ends = append(ends, n.ID)
+			case ToNode:
+				ends = append(ends, d.Node)
+			case Refuse:
+				ends = append(ends, "")
+			default:
+				t.Fatalf("%v for %s", d.Kind, p.Cmd)
+			}
+			if d.Kind == ToNode && (d.Node == n.ID || slices.Contains(d.Others, d.Node)) {
+				t.Fatalf("on %s: %s", n.ID, text(d))
+			}
+			if d.Kind == ToLocal && slices.Contains(d.Others, n.ID) {
+				t.Fatalf("on %s: %s", n.ID, text(d))
+			}
+		}
+		if slices.ContainsFunc(ends, func(e node.ID) bool { return e != ends[0] }) {
+			t.Fatalf("nodes send it to %v", ends)
+		}
+	})
+}
+
+func TestJobs(t *testing.T) {
+	j := NewJobs(2)
+	j.Record("1", "m1")
+	j.Record("2", "m2")
+	j.Record("1", "m3") // a second publisher of a jid is a mistake
+	if n, ok := j.Lookup("1"); !ok || n != "m1" {
+		t.Errorf("job 1 belongs to %q", n)
+	}
+	j.Record("3", "m3")
+	if _, ok := j.Lookup("2"); ok || j.Len() != 2 {
+		t.Error("the job used longest ago was not forgotten")
+	}
+	for _, jid := range []string{"", "req"} {
+		j.Record(jid, "m1")
+		if _, ok := j.Lookup(jid); ok {
+			t.Errorf("%q is a job", jid)
+		}
+	}
+	if n := NewJobs(0); n.max != DefaultJobs {
+		t.Errorf("default is %d", n.max)
+	}
+}
+
+func TestKindNames(t *testing.T) {
+	for k := Refuse; k <= Answer; k++ {
+		if k.String() == "" || strings.Contains(k.String(), "invalid") {
+			t.Errorf("kind %d has no name", k)
+		}
+	}
+	if Kind(200).String() != "invalid" {
+		t.Error("a kind out of range has a name")
+	}
+}
+
+func BenchmarkDecideReturn(b *testing.B) {
+	v := view()
+	p := saltwire.Peek{Cmd: "_return", ID: "web", JID: "20260101000000000002", MasterID: "m3"}
+	b.ReportAllocs()
+	for b.Loop() {
+		Decide(p, v)
+	}
+}
