@@ -9,12 +9,21 @@ import (
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/upstream"
 )
 
+// sessionVersion is the payload version since which requests are sealed with the minion's session key. Before, the key
+// that all minions share was used (salt/channel/server.py _decode_payload).
+const sessionVersion = 3
+
 // serveAES takes a request of a minion that has signed in.
 func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
+	if env.Version < sessionVersion {
+		p.serveShared(x, env)
+		return
+	}
 	pub, ok := p.cfg.Keys.Accepted(env.ID)
 	if !ok {
 		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, env.ID, x.remote))
@@ -39,7 +48,7 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, r)
 		return
 	}
-	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s})
+	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: s.crypticle})
 }
 
 // call is a request that has been opened and found good.
@@ -49,6 +58,9 @@ type call struct {
 	peek    saltwire.Peek
 	plain   []byte
 	session *session
+	shared  bool // sealed with the key all minions share, not with the session's
+
+	crypticle *saltcrypt.Crypticle // what the minion opens the answer with
 
 	self   node.ID // this node
 	repeat bool    // doing it twice does no more than doing it once
@@ -74,7 +86,7 @@ func (p *Proxy) route(c *call) {
 		p.copyTo(c, d.Others)
 		p.forward(c, nil)
 	case router.Answer:
-		c.reply(saltwire.AppendRaw(nil, c.session.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
+		c.reply(saltwire.AppendRaw(nil, c.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
 	default:
 		p.lose(c.exchange, "nowhere", errNowhere)
 	}
@@ -85,13 +97,17 @@ var errNowhere = errors.New("no master of the cluster answers")
 
 // forward sends a call to the local master. When that does not take it, one of others gets it.
 func (p *Proxy) forward(c *call, others []node.ID) {
+	if c.shared {
+		p.forwardShared(c, others)
+		return
+	}
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil {
 		p.lose(c.exchange, "local", err)
 		return
 	}
 	if !same {
-		p.forwardResealed(c, local)
+		p.forwardResealed(c, saltcrypt.NewCrypticle(local), others)
 		return
 	}
 	ctx, cancel := p.deadline(c.exchange)
@@ -121,7 +137,7 @@ func (p *Proxy) refusedByMaster(c *call) {
 		p.answer(c, "local", badLoad)
 		return
 	}
-	p.forwardResealed(c, local)
+	p.forwardResealed(c, saltcrypt.NewCrypticle(local), nil)
 }
 
 // answer hands a reply to the minion.

@@ -89,6 +89,13 @@ func (i *Intake) State() (signedIn bool, err error) {
 	return i.crypticle != nil && i.err == nil, i.err
 }
 
+// MasterAES returns the local master's AES key, nil while it is not known.
+func (i *Intake) MasterAES() *saltcrypt.Crypticle {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.crypticle
+}
+
 // Message takes one message of the local master's 4505: [body], or [topic, body] when the master filters. Messages
 // come in order, from one goroutine.
 func (i *Intake) Message(ctx context.Context, parts [][]byte) {

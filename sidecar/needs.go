@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
@@ -30,6 +31,11 @@ type Sessions interface {
 	Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
 	// Invalidate forgets what was ensured for id: the master has refused it.
 	Invalidate(id string)
+}
+
+// Epochs is the cluster's AES key (epochs.Manager); only requests of payload version 2 are sealed with it.
+type Epochs interface {
+	Sealing() (cur, prev *epochs.Material)
 }
 
 // Relay sends a request to another node (relay.Client).

@@ -13,6 +13,7 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 )
@@ -26,6 +27,9 @@ type Config struct {
 	Master   Master
 	Sessions Sessions
 	Relay    Relay
+	Epochs   Epochs
+	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
+	MasterAES func() *saltcrypt.Crypticle
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration
 	MaxSessions    int // minions whose session is kept ready; 0: 50,000

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
@@ -32,6 +33,9 @@ type world struct {
 	masterErr  error
 	masterKey  *saltcrypt.Key // session key the master holds; nil: the cluster's
 	stale      bool           // the session file still says the cluster's key
+	shared     bool           // the master takes requests of version 2, under its own AES key
+	masterAES  saltcrypt.Key
+	epoch      saltcrypt.Key
 	atMaster   [][]byte
 	atPeers    map[node.ID]int
 	peerErr    map[node.ID]error
@@ -71,7 +75,10 @@ func (w *world) Go(_ context.Context, body []byte, done func([]byte, error)) {
 		return
 	}
 	key := w.session()
-	if w.masterKey != nil {
+	switch {
+	case w.shared:
+		key = w.masterAES
+	case w.masterKey != nil:
 		key = *w.masterKey
 	}
 	env, err := saltwire.ParseEnvelope(body)
@@ -98,6 +105,10 @@ func (w *world) Do(_ context.Context, to node.ID, body []byte, _ netip.AddrPort)
 	return saltwire.AppendRaw(nil, c.Seal(nil, []byte("\x81\xa2ok\xc3"), []byte(nonce))), nil
 }
 
+func (w *world) Sealing() (cur, prev *epochs.Material) {
+	return &epochs.Material{Crypticle: saltcrypt.NewCrypticle(w.epoch)}, nil
+}
+
 func (w *world) Serve(r *signin.Request) { w.signIns++; r.Reply([]byte("signed in")) }
 
 func newWorld(t *testing.T) *world {
@@ -107,14 +118,16 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{minion: key, accepted: true, atPeers: map[node.ID]int{}, peerErr: map[node.ID]error{}}
+	w.masterAES, w.epoch = newKey(t), newKey(t)
 	w.view = router.View{Self: "a"}
 	for _, id := range []node.ID{"a", "b", "c"} {
 		w.view.Nodes = append(w.view.Nodes, router.Node{ID: id, Weight: 100, Alive: true, MasterUp: true, Major: 3008})
 	}
 	log := slog.New(slog.DiscardHandler)
 	w.proxy = NewProxy(Config{
-		Guard: guard.New(guard.Config{Logger: log}), View: func() router.View { return w.view }, SignIn: w, Keys: w, Master: w,
-		Sessions: w, Relay: w, Logger: log,
+		Guard: guard.New(guard.Config{Logger: log, MinVersion: 2}), View: func() router.View { return w.view }, SignIn: w, Keys: w, Master: w,
+		Sessions: w, Relay: w, Epochs: w, MasterAES: func() *saltcrypt.Crypticle { return saltcrypt.NewCrypticle(w.masterAES) },
+		Logger: log,
 	})
 	t.Cleanup(func() { w.proxy.Close() })
 	return w
@@ -190,6 +203,31 @@ func TestWorkerWithAnotherSessionKey(t *testing.T) {
 		if stale != (w.invalidate == 1) {
 			t.Errorf("stale %t: invalidated %d times", stale, w.invalidate)
 		}
+	}
+}
+
+func TestVersion2IsSealedWithTheSharedKey(t *testing.T) {
+	w := newWorld(t)
+	w.shared = true
+	plain, err := saltwire.AppendAny(nil, map[string]any{"id": "web1", "nonce": nonce, "cmd": "_pillar"}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal := func(key saltcrypt.Key) []byte {
+		return saltwire.AppendEnvelope(nil, saltwire.Envelope{
+			Enc: saltwire.EncAES, Version: 2, HasVersion: true, Load: saltcrypt.NewCrypticle(key).Seal(nil, plain, nil),
+		})
+	}
+	sealed, ok := saltwire.Bytes(w.send(t, seal(w.epoch), ""))
+	if !ok {
+		t.Fatal("no answer")
+	}
+	got, err := saltcrypt.NewCrypticle(w.epoch).Open(nil, sealed)
+	if err != nil || !bytes.Equal(got, []byte(nonce+"\x81\xa2ok\xc3")) {
+		t.Errorf("answer %q, %v", got, err)
+	}
+	if reply := w.send(t, seal(w.masterAES), ""); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != 1 {
+		t.Error("a request under another key was taken")
 	}
 }
 

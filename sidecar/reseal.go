@@ -1,33 +1,99 @@
 package sidecar
 
 import (
+	"errors"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
 )
 
 // nonceSize is the length of the nonce a master puts before its reply (uuid4().hex).
 const nonceSize = 32
 
-// forwardResealed sends a call to a local master that holds another session key than the cluster's: the same plaintext
-// bytes under that key, and the reply's plaintext under ours. Private replies (pillar) are encrypted to the minion's own
-// key and pass as they are.
-func (p *Proxy) forwardResealed(c *call, local saltcrypt.Key) {
+// serveShared takes a request of payload version 2, which an operator allows for old minions: it is sealed with the
+// cluster's AES key, under the epoch in force or the one that is going.
+func (p *Proxy) serveShared(x *exchange, env saltwire.Envelope) {
+	crypticle, plain := p.openShared(env.Load)
+	if crypticle == nil {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonNotAuthentic, env.ID, x.remote))
+		return
+	}
+	peek, err := saltwire.PeekLoad(plain)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		return
+	}
+	pub, ok := p.cfg.Keys.Accepted(peek.ID)
+	if !ok {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, peek.ID, x.remote))
+		return
+	}
+	s, err := p.sessions.get(peek.ID, pub)
+	if err != nil {
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, peek.ID, x.remote))
+		return
+	}
+	outer := env
+	if outer.ID == "" { // version 2 does not name the minion outside
+		outer.ID = peek.ID
+	}
+	if r := p.cfg.Guard.CheckLoad(outer, peek, s.public, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
+}
+
+// openShared opens a load with the epoch in force, or the one before while it still is.
+func (p *Proxy) openShared(load []byte) (*saltcrypt.Crypticle, []byte) {
+	cur, prev := p.cfg.Epochs.Sealing()
+	for _, m := range []*epochs.Material{cur, prev} {
+		if m == nil {
+			continue
+		}
+		if plain, err := m.Crypticle.Open(nil, load); err == nil {
+			return m.Crypticle, plain
+		}
+	}
+	return nil, nil
+}
+
+// errNoMasterKey says that the local master's own AES key is not known now.
+var errNoMasterKey = errors.New("not signed in at the local master")
+
+// forwardShared sends a version 2 call to the local master under that master's own AES key.
+func (p *Proxy) forwardShared(c *call, others []node.ID) {
+	local := p.cfg.MasterAES()
+	if local == nil {
+		p.elsewhere(c, others, "local", true, errNoMasterKey)
+		return
+	}
+	p.forwardResealed(c, local, others)
+}
+
+// forwardResealed sends a call to a local master that holds another key than the minion: the same plaintext bytes under
+// the master's, and the reply's plaintext under the minion's. Private replies (pillar) are encrypted to the minion's own
+// public key and pass as they are.
+func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others []node.ID) {
 	p.metrics.resealed.Inc()
-	crypticle := saltcrypt.NewCrypticle(local)
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
 	ctx, cancel := p.deadline(c.exchange)
 	p.cfg.Master.Go(ctx, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
 		cancel()
 		if err != nil {
-			p.lose(c.exchange, "local", err)
+			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
 			return
 		}
 		p.answer(c, "local", c.reseal(crypticle, reply))
 	})
 }
 
-// reseal turns a reply under the local master's session key into one under the cluster's. A reply that is not sealed
+// reseal turns a reply under the local master's key into one under the minion's. A reply that is not sealed
 // with the former (a private one, an error text) is returned as it is.
 func (c *call) reseal(local *saltcrypt.Crypticle, reply []byte) []byte {
 	sealed, ok := saltwire.Bytes(reply)
@@ -38,6 +104,6 @@ func (c *call) reseal(local *saltcrypt.Crypticle, reply []byte) []byte {
 	if err != nil || len(plain) < nonceSize {
 		return reply
 	}
-	sealed = c.session.crypticle.Seal(nil, plain[nonceSize:], plain[:nonceSize])
+	sealed = c.crypticle.Seal(nil, plain[nonceSize:], plain[:nonceSize])
 	return saltwire.AppendRaw(nil, sealed)
 }

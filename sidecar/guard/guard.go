@@ -93,7 +93,7 @@ func (g *Guard) CheckEnvelope(env saltwire.Envelope, remote netip.AddrPort) *Ref
 		return &Refusal{Reason: "enc_is_neither_clear_nor_aes"}
 	case env.Version < g.cfg.MinVersion:
 		return g.refuse(ReasonVersion, env.ID, "", remote)
-	case env.Enc == saltwire.EncAES && saltwire.ValidID(env.ID) != nil:
+	case env.Enc == saltwire.EncAES && (env.ID != "" || env.Version >= tokenVersion) && saltwire.ValidID(env.ID) != nil:
 		return g.refuse(ReasonInvalidID, env.ID, "", remote)
 	}
 	return nil

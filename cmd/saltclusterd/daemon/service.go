@@ -160,7 +160,8 @@ func (s *service) buildProxy() error {
 	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: relay.NewClient(m.port.HTTPClient()), ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
+		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, MasterAES: s.intake.MasterAES,
+		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
 }
