@@ -3,6 +3,7 @@ package localmaster
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // Finding is one thing about the master's configuration that an operator should know.
@@ -117,8 +118,8 @@ func (c *checker) unreadable() {
 		c.found = append(c.found, Finding{Option: "include", Message: "The salt-master leaves out a configuration file: " + w + ".",
 			Fix: "Correct the file at the line named, then restart the salt-master."})
 	}
-	for _, name := range []string{"pki_dir", "cachedir", "sock_dir", "user", "interface", "master_id", "id"} {
-		if v := c.cfg.Text(name); len(v) > 6 && v[:6] == "sdb://" {
+	for _, name := range []string{"user", "interface", "master_id", "id"} {
+		if strings.HasPrefix(c.cfg.Text(name), "sdb://") {
 			c.add(true, name, "The option is fetched through sdb, which only the salt-master can do.", "Write the value itself into the master's configuration.")
 		}
 	}

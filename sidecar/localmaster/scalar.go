@@ -32,6 +32,9 @@ func plainScalar(text string) any {
 	if b, ok := yamlBool[text]; ok {
 		return b
 	}
+	if !strings.ContainsRune("+-.0123456789", rune(text[0])) { // no number begins otherwise
+		return text
+	}
 	if yamlInt.MatchString(text) {
 		if v, ok := parseYAMLInt(text); ok {
 			return v

@@ -14,7 +14,7 @@ import (
 
 // What aliases and nesting can blow a file up to.
 const (
-	maxYAMLNodes = 1 << 20
+	maxYAMLNodes = 1 << 19
 	maxYAMLDepth = 200
 )
 

@@ -1,0 +1,210 @@
+package localmaster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// fakeBus is a master's pair of event sockets: what is fired comes back to every subscriber.
+type fakeBus struct {
+	t       *testing.T
+	framing framing
+	ln      [2]net.Listener
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	conns   []net.Conn
+	subs    []net.Conn
+}
+
+func startFakeBus(t *testing.T, dir string, f framing) *fakeBus {
+	b := &fakeBus{t: t, framing: f}
+	for i, name := range []string{"master_event_pub.ipc", "master_event_pull.ipc"} {
+		var err error
+		if b.ln[i], err = net.Listen("unix", filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		b.wg.Go(func() { b.accept(i) })
+	}
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *fakeBus) accept(i int) {
+	for {
+		c, err := b.ln[i].Accept()
+		if err != nil {
+			return
+		}
+		b.mu.Lock()
+		if b.conns = append(b.conns, c); i == 0 {
+			b.subs = append(b.subs, c)
+		}
+		b.mu.Unlock()
+		if i == 1 {
+			b.wg.Go(func() { b.pull(c) })
+		}
+	}
+}
+
+func (b *fakeBus) pull(c net.Conn) {
+	for {
+		var h [4]byte
+		if _, err := io.ReadFull(c, h[:]); err != nil {
+			return
+		}
+		payload := make([]byte, binary.BigEndian.Uint32(h[:]))
+		if _, err := io.ReadFull(c, payload); err != nil {
+			return
+		}
+		if b.framing == prefixed {
+			payload = append(h[:], payload...)
+		}
+		b.mu.Lock()
+		for _, s := range b.subs {
+			_, _ = s.Write(payload)
+		}
+		b.mu.Unlock()
+	}
+}
+
+func (b *fakeBus) stop() {
+	for _, l := range b.ln {
+		l.Close()
+	}
+	b.mu.Lock()
+	for _, c := range b.conns {
+		c.Close()
+	}
+	b.conns, b.subs = nil, nil
+	b.mu.Unlock()
+	b.wg.Wait()
+}
+
+// busRig is a Bus whose sockets are in a short directory.
+func busRig(t *testing.T, o BusOptions) (*Bus, string) {
+	dir, err := os.MkdirTemp("", "bus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cfg := testMaster(t, 3007, "x")
+	cfg.SockDir, cfg.IPCMode = dir, "ipc"
+	return NewBus(cfg, o), dir
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+func TestBusThroughRestarts(t *testing.T) {
+	for _, f := range []framing{prefixed, bare} {
+		b, dir := busRig(t, BusOptions{BackoffMax: 10 * time.Millisecond})
+		got := make(chan string, 1000)
+		b.Subscribe(func(tag string, data []byte) {
+			m, _, err := msgp.ReadMapStrIntfBytes(data, nil)
+			if err != nil || m["_stamp"] == nil {
+				t.Errorf("event %s: %v, %v", tag, m, err)
+			}
+			got <- tag
+		})
+		if err := b.Open(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 3 {
+			fake := startFakeBus(t, dir, f)
+			waitFor(t, b.Up)
+			waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+			for i := range 50 {
+				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i), map[string]any{"n": i}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 50 {
+				want := "r" + strconv.Itoa(round) + "/" + strconv.Itoa(i)
+				select {
+				case tag := <-got:
+					if tag != want {
+						t.Fatalf("got %s, want %s", tag, want)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatalf("%s did not come", want)
+				}
+			}
+			fake.stop()
+			waitFor(t, func() bool { return !b.Up() })
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBusBoundsAndClose(t *testing.T) {
+	b, _ := busRig(t, BusOptions{QueueEvents: 3, QueueBytes: 1000, BackoffMin: time.Hour})
+	ctx := context.Background()
+	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
+		t.Errorf("before Open: %v", err)
+	}
+	if err := b.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 10 {
+		if err = b.Fire(ctx, "a", map[string]any{"x": make([]byte, 100)}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrBusFull) {
+		t.Errorf("a master that is down: %v", err)
+	}
+	if err := b.FireRaw(ctx, "b", make([]byte, 5000)); !errors.Is(err, ErrBusFull) {
+		t.Errorf("beyond the bytes: %v", err)
+	}
+	for _, tag := range []string{"", "a\n\nb", "a\n"} {
+		if err := b.Fire(ctx, tag, nil); !errors.Is(err, ErrTag) {
+			t.Errorf("tag %q: %v", tag, err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestBusUnsubscribe(t *testing.T) {
+	b, dir := busRig(t, BusOptions{})
+	fake := startFakeBus(t, dir, prefixed)
+	one, two := make(chan string, 10), make(chan string, 10)
+	cancel := b.Subscribe(func(tag string, _ []byte) { one <- tag })
+	b.Subscribe(func(tag string, _ []byte) { two <- tag })
+	cancel()
+	if err := b.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+	if err := b.Fire(context.Background(), "t", nil); err != nil {
+		t.Fatal(err)
+	}
+	if tag := <-two; tag != "t" || len(one) != 0 {
+		t.Errorf("got %s, and %d at the one that left", tag, len(one))
+	}
+}

@@ -1,0 +1,149 @@
+package localmaster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func loadText(t *testing.T, major int, text string) *Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "master")
+	if err := os.WriteFile(path, []byte("id: x\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := LoadConfig(path, Version{Major: major})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestDropInSatisfiesTheCheck(t *testing.T) {
+	for _, major := range []int{3006, 3007, 3008} {
+		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: mmap_key\nunique_jid: false\n")
+		if len(CheckDropIn(cfg)) < 3 {
+			t.Errorf("%d: findings %+v", major, CheckDropIn(cfg))
+		}
+		path, err := cfg.DropInPath()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := DropInOptions{MasterID: "it's: node #1", Version: cfg.Version}
+		if changed, err := WriteDropIn(path, o); err != nil || !changed {
+			t.Fatalf("written %v, %v", changed, err)
+		}
+		if changed, err := WriteDropIn(path, o); err != nil || changed {
+			t.Errorf("written again %v, %v", changed, err)
+		}
+		if cfg, err = LoadConfig(cfg.Path, cfg.Version); err != nil {
+			t.Fatal(err)
+		}
+		if found := CheckDropIn(cfg); len(found) != 0 || cfg.MasterID != o.MasterID {
+			t.Errorf("%d: findings %+v, master_id %q", major, found, cfg.MasterID)
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	good := "interface: 127.0.0.1\nmaster_id: n\nunique_jid: True\n"
+	for option, line := range map[string]string{
+		"cluster_id": "cluster_id: c\n", "transport": "transport: tcp\n", "key_pass": "key_pass: hunter2\n",
+		"auth_mode": "auth_mode: 2\n", "keys.cache_driver": "keys.cache_driver: mmap_key\n", "ret_port": "ret_port: 4505\n",
+		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n", "unique_jid": "unique_jid: 1\n",
+		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
+		"disable_aes_with_tls": "disable_aes_with_tls: on\n", "transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",
+	} {
+		text := line
+		for l := range strings.Lines(good) {
+			if !strings.HasPrefix(l, option+":") {
+				text += l
+			}
+		}
+		found := CheckDropIn(loadText(t, 3008, text))
+		if len(found) != 1 || found[0].Option != option || found[0].Fix == "" || !strings.HasSuffix(found[0].Message, ".") {
+			t.Errorf("%s: findings %+v", option, found)
+		}
+		for _, f := range found {
+			if strings.Contains(f.Message+f.Fix, "hunter2") {
+				t.Errorf("%s: a finding tells a secret", option)
+			}
+		}
+	}
+}
+
+func TestRefusedDropIns(t *testing.T) {
+	for _, o := range []DropInOptions{
+		{MasterID: "n", Interface: "0.0.0.0"}, {MasterID: "n", Interface: "host"}, {}, {MasterID: "a\nb: c"},
+	} {
+		if _, err := DropIn(o); !errors.Is(err, ErrDropIn) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: [":                           "line",
+		"- list":                         "mapping",
+		"a: 1\na: 2\n":                   "conflicting ID 'a'",
+		"sock_dir: 5":                    "sock_dir",
+		"publish_port: x":                "no port number",
+		"interface: [1]":                 "interface",
+		"a: !!python/x 1":                "constructor",
+		"--- 1\n--- 2\n":                 "second document",
+		"id_function: m.f":               "",
+		"publish_signing_algorithm: MD5": "publish_signing_algorithm",
+	} {
+		path := filepath.Join(t.TempDir(), "master")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadConfig(path, Version{Major: 3007}); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := LoadConfig("/nonexistent", Version{Major: 3005}); err == nil {
+		t.Error("3005 has no defaults here")
+	}
+}
+
+func TestYAMLBombIsRefused(t *testing.T) {
+	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 1; i < 9; i++ {
+		prev, this := string(rune('0'+i-1)), string(rune('0'+i))
+		text += "a" + this + ": &a" + this + " [" + strings.TrimSuffix(strings.Repeat("*a"+prev+", ", 10), ", ") + "]\n"
+	}
+	if _, err := parseYAML([]byte(text)); err == nil {
+		t.Error("accepted")
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"salt-master 3006.28 (Sulfur)\n": "3006.28", "3008.3": "3008.3", "v3007.15": "3007.15", "3007": "3007",
+		"Salt Version:\n          Salt: 3008.3\n\nPython Version:\n": "3008.3", "3006.9+12.gabc": "3006.9+12.gabc",
+	} {
+		if v, err := ParseVersion(text); err != nil || v.Text != want {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+	}
+	for _, text := range []string{"", "salt 2019.2.0", "3005.1", "3009.0", "x3006.1"} {
+		if v, err := ParseVersion(text); !errors.Is(err, ErrVersion) {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+	}
+}
+
+func TestVersionFallback(t *testing.T) {
+	if v, err := ResolveVersion(t.Context(), "/nonexistent/salt-master", "3007.15"); err != nil || v.Minor != 15 {
+		t.Errorf("%v, %v", v, err)
+	}
+	for _, cmd := range []string{"/nonexistent/salt-master", "", "/bin/false", "/bin/echo hello"} {
+		if v, err := ResolveVersion(t.Context(), cmd, ""); err == nil {
+			t.Errorf("%q: %v", cmd, v)
+		}
+	}
+}
