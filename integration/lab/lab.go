@@ -19,7 +19,7 @@ var ErrNeedsRoot = errors.New("network faults need root (network namespaces)")
 type Options struct {
 	Dir      string                           // where everything is kept; empty: a new temporary directory, removed by Close
 	Venvs    string                           // virtualenvs, one per Salt version; empty: DefaultVenvs()
-	Bin      string                           // where saltclusterd and saltclusterctl are; empty: bin/ of the module
+	Bin      string                           // where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
 	Loopback bool                             // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
 	Keep     bool                             // keep a temporary Dir on Close
 	Logf     func(format string, args ...any) // progress lines; nil: silent
@@ -55,6 +55,9 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	}
 	if o.Venvs == "" {
 		o.Venvs = DefaultVenvs()
+	}
+	if o.Bin == "" {
+		o.Bin = os.Getenv("SALTCLUSTER_BIN")
 	}
 	if o.Bin == "" {
 		o.Bin = filepath.Join(ModuleRoot(), "bin")

@@ -30,7 +30,7 @@ var scrubs = []struct {
 	{regexp.MustCompile(`\b10\.99\.0\.\d+\b|\b127\.\d+\.\d+\.[12]\b`), "<address>"},
 	{regexp.MustCompile(` *\b\d+(\.\d+)? (ms|s|seconds)\b`), " <n> <unit>"},
 	{regexp.MustCompile(`\bmin\d+-\d+(, min\d+-\d+)+`), "<minions>"}, // a list for people, in the order of their answers
-	{regexp.MustCompile(`(?m)^ +\d{3,}$`), "<number>"}, // a process id on a line of its own
+	{regexp.MustCompile(`(?m)^ +\d{3,}$`), "<number>"},               // a process id on a line of its own
 	{regexp.MustCompile(`(?i)\b(pid:?) *\d+`), "$1 <n>"},
 	{regexp.MustCompile(`(?m)^-{10,}$`), "----"}, // as long as the job id and the user's name make it
 	{regexp.MustCompile(`/tmp/(tmp|__salt\.tmp\.)[A-Za-z0-9_]+`), "<tmp>"},

@@ -1,0 +1,18 @@
+// Command bench measures saltclusterd against what it stands in front of or beside, paired in one run on one machine, and
+// prints the results as markdown tables; with -write it puts them into docs/performance.md as well.
+//
+// # What is measured
+//
+//   - edgebench (a program of its own): 4506 echo and 4505 fan-out against libzmq.
+//   - signin: CPU per `_auth` of an accepted key, bare stock masters against the same masters behind saltclusterd. The minions
+//     are played at protocol level with real keys, and every reply is opened and verified afterwards.
+//   - forward: CPU in saltclusterd per forwarded request and the latency it adds, against real masters at a rate that they can
+//     take, and at 1,000 requests/s against a stand-in for a master written in Go, for no stock master answers that many.
+//   - memory: resident memory with idle subscribers.
+//
+// # How
+//
+// CPU is utime+stime of /proc/<pid>/stat over the whole process tree, ended children included, so it does not depend on what
+// else the machine does as much as wall time does. The sides take turns in every round; ratios are made within a round. Every
+// figure is minimum/median/maximum over the rounds. All processes and sockets live in an integration/lab.
+package main

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"saltclusterd/integration/lab"
+)
+
+// options of a run.
+type options struct {
+	what     []string
+	rounds   int
+	quick    bool
+	write    bool
+	keep     bool
+	loopback bool
+	bin      string
+}
+
+// sections in the order in which they run; the first three are edgebench's.
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "memory"}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		ctx, cancel := context.WithTimeout(ctx, o.size().limit)
+		err = run(ctx, o)
+		cancel()
+		stop()
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	what := fs.String("what", strings.Join(sections, ","), "what to measure")
+	fs.IntVar(&o.rounds, "n", 0, "rounds, in each of which all sides take their turn (default 5, quick 2)")
+	fs.BoolVar(&o.quick, "quick", false, "small and short: does it work, roughly how much; not for docs/performance.md")
+	fs.BoolVar(&o.write, "write", false, "put the tables into docs/performance.md")
+	fs.BoolVar(&o.keep, "keep", false, "keep the lab's directory with logs")
+	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
+	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	for _, w := range strings.Split(*what, ",") {
+		if !slices.Contains(sections, w) {
+			return o, fmt.Errorf("-what: %q is none of %s", w, strings.Join(sections, ", "))
+		}
+		o.what = append(o.what, w)
+	}
+	return o, nil
+}
+
+func (o options) wants(what ...string) bool {
+	return slices.ContainsFunc(what, func(w string) bool { return slices.Contains(o.what, w) })
+}
+
+func run(ctx context.Context, o options) error {
+	start := time.Now()
+	b := &bench{options: o, sizes: o.size(), out: newReport(o)}
+	b.say = func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "bench: %5.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	for _, part := range []struct {
+		names []string
+		run   func(context.Context) error
+	}{
+		{sections[:3], b.edge},
+		{[]string{"signin", "forward"}, b.realMasters},
+		{[]string{"forward", "memory"}, b.standIn},
+	} {
+		if !o.wants(part.names...) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(part.names, ", "), err)
+		}
+	}
+	b.say("done")
+	if o.write {
+		return b.out.write()
+	}
+	return nil
+}
+
+// bench is one run.
+type bench struct {
+	options
+	sizes
+	out *report
+	say func(format string, args ...any)
+}
+
+// inLab runs f in a lab of its own.
+func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) error) error {
+	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep, Loopback: b.loopback, Logf: b.say})
+	if err != nil {
+		return err
+	}
+	err = f(ctx, l)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, l.Tails(15))
+	}
+	return errors.Join(err, l.Close())
+}

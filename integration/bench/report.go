@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"saltclusterd/integration/lab"
+)
+
+// Between these lines of docs/performance.md stand the tables of the last run with -write.
+const (
+	beginMark = "<!-- bench:begin -->"
+	endMark   = "<!-- bench:end -->"
+)
+
+// report prints tables as they become ready and keeps them.
+type report struct{ text bytes.Buffer }
+
+func newReport(o options) *report {
+	r := &report{}
+	kind := "full run"
+	if o.quick {
+		kind = "quick run, not for comparison"
+	}
+	r.printf("%s, %s, %d CPUs (%s), Linux %s, %s; figures are minimum/median/maximum over the rounds.\n",
+		time.Now().UTC().Format("2006-01-02"), kind, runtime.NumCPU(), cpuModel(), kernel(), runtime.Version())
+	return r
+}
+
+// Write takes markdown that somebody else made.
+func (r *report) Write(p []byte) (int, error) {
+	r.text.Write(p)
+	return os.Stdout.Write(p)
+}
+
+func (r *report) printf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
+
+// table prints one.
+func (r *report) table(title, intro string, head []string, rows [][]string) {
+	r.printf("\n## %s\n\n%s\n\n| %s |\n|%s\n", title, intro, strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, row := range rows {
+		r.printf("| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+// write puts the tables between the marks.
+func (r *report) write() error {
+	path := filepath.Join(lab.ModuleRoot(), "docs/performance.md")
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("write tables: %w", err)
+	}
+	before, rest, ok := strings.Cut(string(old), beginMark)
+	_, after, ok2 := strings.Cut(rest, endMark)
+	if !ok || !ok2 {
+		return errors.New("write tables: docs/performance.md has no " + beginMark + " … " + endMark)
+	}
+	text := before + beginMark + "\n" + r.text.String() + endMark + after
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write tables: %w", err)
+	}
+	return nil
+}
+
+func cpuModel() string {
+	raw, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func kernel() string {
+	out, err := exec.Command("uname", "-r").Output()
+	if err != nil {
+		return "of unknown version"
+	}
+	return strings.TrimSpace(string(out))
+}

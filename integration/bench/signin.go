@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/integration/lab"
+)
+
+// duel is a stock master alone against the same one behind saltclusterd.
+type duel struct {
+	version    string
+	signInGoal float64 // at most this much of the bare master's CPU
+	bare, ours *target
+}
+
+// realMasters measures what needs stock masters.
+func (b *bench) realMasters(ctx context.Context) error {
+	b.say("%d key pairs", b.minions)
+	minions, err := newMinions(b.minions)
+	if err != nil {
+		return err
+	}
+	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
+		duels := []*duel{{version: "3006.28", signInGoal: 0.95}, {version: "3008.3", signInGoal: 0.55}}
+		for i, d := range duels {
+			b.say("start Salt %s, alone and behind saltclusterd", d.version)
+			if d.bare, err = bareMaster(ctx, l, fmt.Sprint("bare", i+1), d.version, minions); err != nil {
+				return err
+			}
+			if d.ours, err = clusterNode(ctx, l, fmt.Sprint("ours", i+1), d.version, minions); err != nil {
+				return err
+			}
+			for _, t := range []*target{d.bare, d.ours} {
+				if err := t.enroll(ctx, minions); err != nil {
+					return err
+				}
+			}
+		}
+		if b.wants("signin") {
+			if err := b.signin(ctx, duels, minions); err != nil {
+				return err
+			}
+		}
+		if b.wants("forward") {
+			return b.forwardReal(ctx, duels)
+		}
+		return nil
+	})
+}
+
+// signInPeers is how many sign-ins are under way at a time: enough to keep a master's workers busy.
+const signInPeers = 4
+
+// signInCost is what one side needed per sign-in, in milliseconds of CPU.
+type signInCost struct{ all, daemon, master series }
+
+func (b *bench) signin(ctx context.Context, duels []*duel, minions []*minion) error {
+	costs := map[*target]*signInCost{}
+	for round := range b.sizes.rounds + 1 {
+		b.say("sign-ins, round %d", round)
+		for _, d := range duels {
+			for _, t := range []*target{d.bare, d.ours} {
+				u, err := b.signInRound(ctx, t, minions)
+				if err != nil {
+					return err
+				}
+				if round == 0 { // warms up
+					costs[t] = &signInCost{}
+					continue
+				}
+				n := float64(b.signIns)
+				costs[t].all.add(millis(u.sum()) / n)
+				costs[t].daemon.add(millis(u.daemon) / n)
+				costs[t].master.add(millis(u.master) / n)
+			}
+		}
+	}
+	var rows [][]string
+	for _, d := range duels {
+		bare, ours := costs[d.bare], costs[d.ours]
+		r := ours.all.over(bare.all)
+		rows = append(rows, []string{
+			d.version, bare.all.show("%.2f"), ours.all.show("%.2f"), ours.daemon.show("%.2f"), ours.master.show("%.2f"),
+			"**" + r.show("%.2f") + "**", fmt.Sprintf("≤ %.2f", d.signInGoal), atMost(r, d.signInGoal),
+		})
+	}
+	b.out.table("Sign-ins (`_auth`) of accepted keys", fmt.Sprintf(
+		"CPU milliseconds per sign-in, whole process trees. %d sign-ins per side and round, %d at a time, %d minions with 2048-bit keys; "+
+			"each reply opened and verified.", b.signIns, signInPeers, b.minions),
+		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of it the master", "ratio", "target", ""}, rows)
+	return nil
+}
+
+func (b *bench) signInRound(ctx context.Context, t *target, minions []*minion) (used, error) {
+	all, err := t.prepare(minions, b.signIns)
+	if err != nil {
+		return used{}, err
+	}
+	peers, hangUp, err := t.dialAll(ctx, signInPeers)
+	if err != nil {
+		return used{}, err
+	}
+	defer hangUp()
+	u, err := t.spend(func() error { return signIns(ctx, peers, all) })
+	if err != nil {
+		return u, err
+	}
+	var g errgroup.Group
+	g.SetLimit(2)
+	for _, s := range all {
+		g.Go(func() error { _, err := s.check(); return err })
+	}
+	if err := g.Wait(); err != nil {
+		return u, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return u, nil
+}

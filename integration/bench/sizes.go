@@ -1,0 +1,39 @@
+package main
+
+import "time"
+
+// sizes say how much a run does. All loads are bounded by them in count and in time.
+type sizes struct {
+	rounds int
+	limit  time.Duration // of the whole run
+
+	minions int // key pairs
+	signIns int // per side and round
+
+	realRate, fullRate int           // requests per second towards a real master and towards the stand-in
+	forwardFor         time.Duration // per side and round
+
+	subscribers  []int // idle ones, in growing order
+	memoryRounds int
+	settle       time.Duration // before memory is looked at: longer than a heartbeat
+	edge         []string      // flags of edgebench
+}
+
+func (o options) size() sizes {
+	s := sizes{
+		rounds: 5, limit: 20 * time.Minute, minions: 24, signIns: 300, realRate: 100, fullRate: 1000, forwardFor: 5 * time.Second,
+		subscribers: []int{5000, 9000}, memoryRounds: 3, settle: 12 * time.Second,
+		edge: []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1.5", "-burst", "65536"},
+	}
+	if o.quick {
+		s = sizes{
+			rounds: 2, limit: 5 * time.Minute, minions: 8, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
+			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second,
+			edge: []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"},
+		}
+	}
+	if o.rounds > 0 {
+		s.rounds = o.rounds
+	}
+	return s
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// target is something that minions talk to: a bare master, or one with saltclusterd before it.
+type target struct {
+	name   string
+	addr   string    // of the request port
+	from   *lab.Host // where the load comes from
+	daemon *lab.Process
+	master *lab.Process
+	creds  []*credentials // of each minion, after enroll
+}
+
+// used is CPU time.
+type used struct{ daemon, master time.Duration }
+
+func (u used) sum() time.Duration { return u.daemon + u.master }
+
+func (u used) minus(o used) used { return used{u.daemon - o.daemon, u.master - o.master} }
+
+// cpu tells what the target has used so far.
+func (t *target) cpu() (u used, err error) {
+	if t.daemon != nil {
+		if u.daemon, err = processCPU(t.daemon); err != nil {
+			return u, err
+		}
+	}
+	if t.master != nil {
+		u.master, err = processCPU(t.master)
+	}
+	return u, err
+}
+
+// processCPU counts from the lab's supervisor down, which adopts what a master leaves behind.
+func processCPU(p *lab.Process) (time.Duration, error) {
+	s, err := readStat(p.PID())
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p, err)
+	}
+	return treeCPU(s.parent)
+}
+
+// spend runs f and tells what the target used meanwhile.
+func (t *target) spend(f func() error) (used, error) {
+	before, err := t.cpu()
+	if err != nil {
+		return used{}, err
+	}
+	if err := f(); err != nil {
+		return used{}, fmt.Errorf("%s: %w", t.name, err)
+	}
+	after, err := t.cpu()
+	return after.minus(before), err
+}
+
+// peer is one connection of a minion to the request port, with one request at a time as all Salt versions have it.
+type peer struct{ z *zmtp.Client }
+
+const answerWithin = 30 * time.Second
+
+func (t *target) dial(ctx context.Context) (*peer, error) {
+	c, err := t.from.Dial(ctx, "tcp", t.addr)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zmtp.NewClient(ctx, c, zmtp.ClientOptions{SocketType: "DEALER", Heartbeat: answerWithin, HeartbeatTimeout: answerWithin})
+	if err != nil {
+		return nil, err
+	}
+	return &peer{z}, nil
+}
+
+// dialAll opens n connections; closing them is the caller's.
+func (t *target) dialAll(ctx context.Context, n int) ([]*peer, func(), error) {
+	var all []*peer
+	closeAll := func() {
+		for _, p := range all {
+			_ = p.z.Close()
+		}
+	}
+	for range n {
+		p, err := t.dial(ctx)
+		if err != nil {
+			closeAll()
+			return nil, nil, fmt.Errorf("connect to %s: %w", t.name, err)
+		}
+		all = append(all, p)
+	}
+	return all, closeAll, nil
+}
+
+// ask sends a request and waits for its reply.
+func (p *peer) ask(body []byte) ([]byte, error) {
+	if err := p.z.WriteMessage([]byte{}, body); err != nil {
+		return nil, err
+	}
+	parts, err := p.z.ReadMessage()
+	if err != nil {
+		return nil, err
+	}
+	return parts[len(parts)-1], nil
+}
+
+// enroll signs every minion in once, and waits until the target can do that.
+func (t *target) enroll(ctx context.Context, minions []*minion) error {
+	t.creds = nil
+	var master *saltcrypt.PublicKey
+	for _, m := range minions {
+		err := lab.Eventually(ctx, time.Minute, m.id+" to be let in by "+t.name, func(ctx context.Context) error {
+			return t.enrollOne(ctx, m, master)
+		})
+		if err != nil {
+			return err
+		}
+		master = t.creds[0].master
+	}
+	return nil
+}
+
+func (t *target) enrollOne(ctx context.Context, m *minion, master *saltcrypt.PublicKey) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	p, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.z.Close()
+	defer context.AfterFunc(ctx, func() { _ = p.z.Close() })()
+	s, err := m.newSignIn(master)
+	if err != nil {
+		return err
+	}
+	if s.reply, err = p.ask(s.body()); err != nil {
+		return err
+	}
+	c, err := s.check()
+	if err == nil {
+		t.creds = append(t.creds, c)
+	}
+	return err
+}
+
+// prepare makes count sign-ins, of each minion in turn.
+func (t *target) prepare(minions []*minion, count int) ([]*signIn, error) {
+	all := make([]*signIn, count)
+	for i := range all {
+		var err error
+		if all[i], err = minions[i%len(minions)].newSignIn(t.creds[0].master); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// signIns sends them over all connections, on each one after the other. The replies are not looked at yet.
+func signIns(ctx context.Context, peers []*peer, all []*signIn) error {
+	todo := make(chan *signIn, len(all))
+	for _, s := range all {
+		todo <- s
+	}
+	close(todo)
+	defer context.AfterFunc(ctx, func() {
+		for _, p := range peers {
+			_ = p.z.Close()
+		}
+	})()
+	var g errgroup.Group
+	for _, p := range peers {
+		g.Go(func() (err error) {
+			for s := range todo {
+				if s.reply, err = p.ask(s.body()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

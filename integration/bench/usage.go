@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of CPU times in /proc (USER_HZ is 100 on every Linux that Salt runs on).
+const tick = 10 * time.Millisecond
+
+// stat is what matters here of /proc/<pid>/stat.
+type stat struct {
+	parent int
+	cpu    time.Duration // user and system, own and that of ended children
+}
+
+func readStat(pid int) (stat, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return stat{}, err
+	}
+	// The command's name stands in parentheses and may hold anything.
+	f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	if len(f) < 15 {
+		return stat{}, fmt.Errorf("process %d: short stat", pid)
+	}
+	var s stat
+	if s.parent, err = strconv.Atoi(f[1]); err != nil {
+		return s, err
+	}
+	for _, field := range f[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return s, err
+		}
+		s.cpu += time.Duration(n) * tick
+	}
+	return s, nil
+}
+
+// treeCPU is the CPU time used so far by a process and everything below it.
+func treeCPU(root int) (time.Duration, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	all := map[int]stat{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if s, err := readStat(pid); err == nil { // else it has just ended; its parent has its time
+				all[pid] = s
+			}
+		}
+	}
+	if _, ok := all[root]; !ok {
+		return 0, fmt.Errorf("process %d is gone", root)
+	}
+	var sum time.Duration
+	for pid, s := range all {
+		if below(all, pid, root) {
+			sum += s.cpu
+		}
+	}
+	return sum, nil
+}
+
+func below(all map[int]stat, pid, root int) bool {
+	for range 64 { // deep enough; a process id used again could make a circle
+		if pid == root {
+			return true
+		}
+		s, ok := all[pid]
+		if !ok || s.parent == 0 {
+			return false
+		}
+		pid = s.parent
+	}
+	return false
+}
+
+// residentBytes of one process.
+func residentBytes(pid int) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, err
+	}
+	f := strings.Fields(string(raw))
+	if len(f) < 2 {
+		return 0, fmt.Errorf("process %d: short statm", pid)
+	}
+	pages, err := strconv.Atoi(f[1])
+	return float64(pages * os.Getpagesize()), err
+}
