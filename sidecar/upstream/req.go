@@ -42,10 +42,10 @@ type ReqClient struct {
 
 // ReqStats is a snapshot for status output.
 type ReqStats struct {
-	Up                              bool
-	Conns, Idle, Waiting            int
-	Replies, Failures, Connects     uint64
-	MaxConns, MaxQueue, ConnsOfLate int // ConnsOfLate: connections opened since the last loss
+	Up                          bool
+	Conns, Idle, Waiting        int
+	Replies, Failures, Connects uint64
+	MaxConns, MaxQueue          int
 }
 
 // NewReqClient returns a client that is not connected yet.
@@ -140,7 +140,7 @@ func (c *ReqClient) Stats() ReqStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ReqStats{
-		Up: c.state == up, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len, ConnsOfLate: c.fresh,
+		Up: c.state == up, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len,
 		MaxConns: c.cfg.MaxConns, MaxQueue: c.cfg.MaxQueue, Replies: c.metrics.replies.Load(),
 		Failures: c.metrics.failures.Load(), Connects: c.metrics.connects.Load(),
 	}
