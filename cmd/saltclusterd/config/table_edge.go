@@ -29,8 +29,8 @@ func edgeOptions() []Option {
 		{
 			Name: "request_minimum_version", Section: section, field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
 			Doc: "Least payload version a request must have, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
-				"and signed identities. Lower only for minions too old for it.",
-			check: intBetween(0, 3),
+				"and signed identities; 2 is for minions too old for it, and the masters must allow it, too.",
+			check: intBetween(2, 3),
 		},
 		{
 			Name: "rotate_window", Section: section, field: func(c *Config) any { return &c.Edge.RotateWindow },

@@ -233,7 +233,10 @@ func (s *service) openEdges(ctx context.Context) error {
 
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
-	s.m.d.checks.SetDraining(true)
+	if s.serving.Load() {
+		s.m.d.checks.SetDraining(true)
+		s.pub.Drain(context.Background(), s.m.d.cfg.Edge.DrainTime)
+	}
 	s.serving.Store(false)
 	var errs []error
 	for i := len(s.open) - 1; i >= 0; i-- {
