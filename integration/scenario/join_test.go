@@ -3,6 +3,8 @@
 package scenario
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +38,13 @@ func TestJoinRefused(t *testing.T) {
 			labtest.Must(t, joiner.Daemon.Start(ctx))
 			defer func() { labtest.Must(t, joiner.Daemon.Stop(ctx)) }()
 			labtest.Must(t, joiner.Daemon.WaitReady(ctx, time.Minute))
-			res, err := joiner.Daemon.Ctl(ctx, "join", first.Addr)
-			labtest.Must(t, err)
+			var res lab.Result
+			labtest.Must(t, lab.Eventually(ctx, time.Minute, "a hearing", func(ctx context.Context) (err error) {
+				if res, err = joiner.Daemon.Ctl(ctx, "join", first.Addr); err == nil && strings.Contains(res.Output(), "slow down") {
+					err = errors.New(res.Output()) // failed joins from one address are rate-limited
+				}
+				return err
+			}))
 			if res.Code == 0 || !strings.Contains(res.Output(), s.option) {
 				t.Errorf("exit code %d, %s", res.Code, res.Output())
 			}

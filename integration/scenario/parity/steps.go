@@ -22,8 +22,6 @@ const (
 
 var (
 	jidPattern = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
-	// Log lines about a slow machine are no part of what a command answers.
-	slowness = regexp.MustCompile(`(?i)took .* to|timed? ?out waiting|stream is closed|Future exception`)
 )
 
 // Script is everything that is compared, in this order.
