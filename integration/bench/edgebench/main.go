@@ -22,7 +22,6 @@ type options struct {
 	rounds  int
 	seconds float64
 	bytes   int // per burst and subscriber
-	gogc    int
 }
 
 func main() {
