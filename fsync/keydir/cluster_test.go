@@ -105,6 +105,8 @@ type testNode struct {
 	state string
 	log   *shared
 	found bool
+	blind bool
+	cur   func() bool
 	dir   *Dir
 	logs  *syncBuffer
 }
@@ -149,24 +151,32 @@ func newTestNode(t *testing.T, id string, log *shared) *testNode {
 // start opens the Dir and waits for its first round.
 func (n *testNode) start() *testNode {
 	n.t.Helper()
+	n.open()
+	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
+	defer cancel()
+	if err := n.dir.WaitSynced(ctx, n.log.View().Rev()); err != nil {
+		n.t.Fatalf("first round: %v", err)
+	}
+	return n
+}
+
+func (n *testNode) open() {
+	n.t.Helper()
 	d, err := New(Config{
-		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Log: n.log,
+		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
 		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond},
 	})
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	if n.blind {
+		d.watcher = func() (*watcher, error) { return nil, errNoWatcher }
+	}
 	if err := d.Open(n.t.Context()); err != nil {
 		n.t.Fatal(err)
 	}
 	n.dir = d
-	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
-	defer cancel()
-	if err := d.WaitSynced(ctx, n.log.View().Rev()); err != nil {
-		n.t.Fatalf("first round: %v", err)
-	}
-	return n
 }
 
 func (n *testNode) stop() {

@@ -121,5 +121,5 @@ func (k kase) decideStale() step {
 	if want.State == state.KeyAccepted {
 		want.State = state.KeyPending // who accepted it did not know this cluster
 	}
-	return step{verdict: propose, want: want, aside: want != k.disk, why: "this directory is new to the cluster"}
+	return step{verdict: propose, want: want, why: "this directory is new to the cluster"}
 }

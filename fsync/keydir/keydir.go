@@ -78,6 +78,7 @@ type Dir struct {
 	cfg     Config
 	metrics *metrics
 	synced  progress
+	watcher func() (*watcher, error) // newWatcher, except in tests
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group
@@ -99,7 +100,7 @@ func New(cfg Config) (*Dir, error) {
 		cfg.Logger = slog.Default()
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer)}, nil
+	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.

@@ -76,7 +76,7 @@ func (d *Dir) newLoop() (*loop, error) {
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}
-	if l.watch, err = newWatcher(); err != nil {
+	if l.watch, err = d.watcher(); err != nil {
 		l.log.Warn("key directories are polled", "err", err)
 		l.blind = true
 	}

@@ -1,0 +1,156 @@
+package keydir
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/state"
+)
+
+var (
+	none     = entry{}
+	pendA    = entry{state.KeyPending, "A"}
+	accA     = entry{state.KeyAccepted, "A"}
+	rejA     = entry{state.KeyRejected, "A"}
+	pendB    = entry{state.KeyPending, "B"}
+	accB     = entry{state.KeyAccepted, "B"}
+	everyOne = []entry{none, pendA, accA, rejA, pendB, accB}
+)
+
+func TestDecide(t *testing.T) {
+	deleted := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		name string
+		k    kase
+		want step
+	}{
+		{"nothing anywhere", kase{current: true}, step{}},
+		{"at rest", kase{disk: accA, base: based{accA, 5}, cons: accA, current: true}, step{}},
+		{"registered here", kase{disk: pendA, current: true}, step{verdict: propose, want: pendA}},
+		{"accepted here", kase{disk: accA, base: based{pendA, 5}, cons: pendA, current: true}, step{verdict: propose, want: accA}},
+		{"deleted here", kase{base: based{accA, 5}, cons: accA, current: true}, step{verdict: propose, want: none}},
+		{"key replaced here", kase{disk: accB, base: based{accA, 5}, cons: accA, current: true}, step{verdict: propose, want: accB}},
+		{"accepted elsewhere", kase{disk: pendA, base: based{pendA, 5}, cons: accA}, step{verdict: write, want: accA}},
+		{"deleted elsewhere", kase{disk: accA, base: based{accA, 5}}, step{verdict: write, want: none}},
+		{"registered elsewhere", kase{cons: pendA}, step{verdict: write, want: pendA}},
+		{"accepted here and there", kase{disk: accA, base: based{pendA, 5}, cons: accA}, step{verdict: adopt, want: accA}},
+		{"deleted here and there", kase{base: based{pendA, 5}}, step{verdict: adopt, want: none}},
+		{"accepted here, rejected there", kase{disk: accA, base: based{pendA, 5}, cons: rejA},
+			step{verdict: write, want: rejA, aside: true, why: "changed elsewhere meanwhile"}},
+		{"accepted here, deleted there", kase{disk: accA, base: based{pendA, 5}},
+			step{verdict: write, want: none, aside: true, why: "changed elsewhere meanwhile"}},
+		{"deleted here, rejected there", kase{base: based{accA, 5}, cons: rejA},
+			step{verdict: write, want: rejA, why: "changed elsewhere meanwhile"}},
+		{"two keys for a new id", kase{disk: pendB, cons: pendA},
+			step{verdict: write, want: pendA, aside: true, deny: true, why: "changed elsewhere meanwhile"}},
+		{"the old key against a new one", kase{disk: rejA, base: based{accA, 5}, cons: accB},
+			step{verdict: write, want: accB, aside: true, why: "changed elsewhere meanwhile"}},
+		{"new file for a deleted key", kase{disk: pendA, current: true, deleted: deleted, modified: deleted.Add(-time.Second)},
+			step{verdict: propose, want: pendA}},
+		{"old file for a deleted key", kase{disk: accA, current: true, deleted: deleted, modified: deleted.Add(-time.Minute)},
+			step{verdict: write, want: none, aside: true, why: "older than its deletion"}},
+		{"in two directories", kase{disk: accA, twice: true, base: based{accA, 5}, cons: accA, current: true},
+			step{verdict: write, want: accA, why: "in several directories"}},
+		{"half a file", kase{garbage: true, base: based{accA, 5}, cons: accA, current: true}, step{verdict: unclear, want: accA}},
+		{"half a file of nobody", kase{garbage: true, current: true}, step{verdict: unclear}},
+		{"half a file, changed elsewhere", kase{garbage: true, base: based{pendA, 5}, cons: accA},
+			step{verdict: write, want: accA, aside: true, why: "no key in the file"}},
+
+		{"joining: known, same", kase{stale: joining, disk: accA, cons: accA, known: true}, step{verdict: adopt, want: accA}},
+		{"joining: known, other", kase{stale: joining, disk: accB, cons: accA, known: true},
+			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
+		{"joining: known, missing", kase{stale: joining, cons: accA, known: true},
+			step{verdict: write, want: accA, why: "consensus knows it already"}},
+		{"joining: deleted", kase{stale: joining, disk: accA, known: true},
+			step{verdict: write, want: none, aside: true, why: "consensus knows it already"}},
+		{"joining: unknown and accepted", kase{stale: joining, disk: accA},
+			step{verdict: propose, want: pendA, why: "this directory is new to the cluster"}},
+		{"joining: unknown and rejected", kase{stale: joining, disk: rejA},
+			step{verdict: propose, want: rejA, why: "this directory is new to the cluster"}},
+		{"joining: garbage of a known one", kase{stale: joining, garbage: true, cons: accA, known: true},
+			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
+		{"joining: garbage of nobody", kase{stale: joining, garbage: true}, step{verdict: unclear}},
+		{"founding: as it is", kase{stale: found, disk: accA}, step{verdict: propose, want: accA}},
+	} {
+		if got := decide(c.k); got != c.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDecideEverywhere goes through every combination and checks what must hold in all of them.
+func TestDecideEverywhere(t *testing.T) {
+	n := 0
+	for _, disk := range everyOne {
+		for _, base := range everyOne {
+			for _, cons := range everyOne {
+				for flags := range 1 << 5 {
+					for _, stale := range []staleness{fresh, joining, found} {
+						k := kase{
+							disk: disk, base: based{base, 5}, hasBase: true, cons: cons, stale: stale,
+							current: flags&1 != 0, garbage: flags&2 != 0, twice: flags&4 != 0, known: flags&8 != 0 || cons != none,
+						}
+						if flags&16 != 0 {
+							k.deleted = time.Unix(1, 0)
+						}
+						if k.current && stale == fresh && base != cons {
+							continue // cannot be: base is what consensus has at that revision
+						}
+						if k.garbage && disk != none {
+							continue // what is no key is not a key
+						}
+						n++
+						checkStep(t, k, decide(k))
+					}
+				}
+			}
+		}
+	}
+	if n < 1000 {
+		t.Errorf("%d cases only", n)
+	}
+}
+
+func checkStep(t *testing.T, k kase, s step) {
+	t.Helper()
+	bad := func(format string, args ...any) {
+		t.Errorf("%+v → %+v: %s", k, s, fmt.Sprintf(format, args...))
+	}
+	switch s.verdict {
+	case leave:
+		if k.garbage || k.disk != k.cons {
+			bad("left, though disk and consensus differ")
+		}
+	case adopt:
+		if k.disk != k.cons || k.garbage || s.want != k.cons {
+			bad("adopted, though disk and consensus differ")
+		}
+	case write:
+		if s.want != k.cons {
+			bad("written is what consensus does not have")
+		}
+		if k.disk != none && k.disk != k.cons && k.disk != k.base.entry && !s.aside {
+			bad("an edit is overwritten without a copy")
+		}
+	case propose:
+		if k.stale == fresh && !k.current {
+			bad("proposed on an old revision")
+		}
+		if k.garbage {
+			bad("garbage is proposed")
+		}
+		if k.stale != fresh && k.known {
+			bad("a stale disk proposes what consensus knows")
+		}
+		if k.stale == joining && s.want.State == state.KeyAccepted {
+			bad("a newcomer proposes accepted keys")
+		}
+		if k.stale == fresh && s.want != k.disk {
+			bad("proposed is what disk does not have")
+		}
+	}
+	if s.deny && (k.disk.Print == k.cons.Print || k.cons == none) {
+		bad("denied without another key")
+	}
+}
