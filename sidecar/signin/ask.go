@@ -34,6 +34,11 @@ func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
+	if !st.Accepted || sameKey(st.Pub, r.Auth.Pub) { // an accepted minion's session is not a stranger's to replace
+		if _, _, err := s.cfg.Sessions.Ensure(r.Auth.ID, s.cfg.Keys.Session(r.Auth.ID, r.Auth.Pub)); err != nil {
+			return nil, "", fmt.Errorf("prepare session: %w", err)
+		}
+	}
 	raw, err := s.cfg.Master.Do(ctx, r.Raw)
 	if err != nil {
 		return nil, "", fmt.Errorf("ask local master: %w", err)
@@ -56,9 +61,12 @@ func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome
 	}
 }
 
+// sameKey compares two texts of public keys as stock does (salt/channel/server.py compare_keys).
+func sameKey(a, b string) bool { return saltcrypt.CleanKey(a) == saltcrypt.CleanKey(b) }
+
 // accepted makes the master's "accepted" the cluster's before the minion hears of it.
 func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string, err error) {
-	if st.Accepted && saltcrypt.CleanKey(st.Pub) == saltcrypt.CleanKey(r.Auth.Pub) {
+	if st.Accepted && sameKey(st.Pub, r.Auth.Pub) {
 		return nil, "accepted_by_master", nil
 	}
 	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st.Rev)

@@ -55,8 +55,13 @@ type Config struct {
 	Epochs      interface {
 		ForSignIn(id string) *epochs.Material
 	}
-	Keys    Keys
-	Master  Master
+	Keys   Keys
+	Master Master
+	// Sessions writes the session key file of a minion before its sign-in reaches the master, which would make a key of
+	// its own and, on 3006, keep it (localmaster.Sessions).
+	Sessions interface {
+		Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
+	}
 	AskAll  bool                 // every sign-in needs the master's word (max_minions counts connections)
 	Event   func(id, pub string) // fires salt/auth for a sign-in answered here
 	Workers int                  // sign-ins computed at a time; 0: one per CPU
@@ -200,7 +205,7 @@ func (s *Service) serve(ctx context.Context, f flight) {
 		return
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
-	if st.Accepted && !s.cfg.AskAll && saltcrypt.CleanKey(st.Pub) == saltcrypt.CleanKey(r.Auth.Pub) {
+	if st.Accepted && !s.cfg.AskAll && sameKey(st.Pub, r.Auth.Pub) {
 		s.accept(f, r.Auth, "accepted")
 		return
 	}

@@ -46,6 +46,9 @@ func (c *cluster) Accept(_ context.Context, id, _ string, _ uint64) error {
 func (c *cluster) Session(id, pub string) saltcrypt.Key {
 	return saltcrypt.DeriveSession([]byte("seed"), id, pub)
 }
+func (c *cluster) Ensure(_ string, want saltcrypt.Key) (saltcrypt.Key, bool, error) {
+	return want, true, nil
+}
 func (c *cluster) Do(context.Context, []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +75,7 @@ func newCluster(t *testing.T, change ...func(*Config)) *cluster {
 		t.Fatal(err)
 	}
 	cfg := Config{
-		Identity: c.identity, PublishPort: 4505, Epochs: c.epochs, Keys: c, Master: c, Logger: slog.New(slog.DiscardHandler),
+		Identity: c.identity, PublishPort: 4505, Epochs: c.epochs, Keys: c, Master: c, Sessions: c, Logger: slog.New(slog.DiscardHandler),
 		Event: func(id, _ string) { c.mu.Lock(); defer c.mu.Unlock(); c.events = append(c.events, id) },
 	}
 	for _, f := range change {

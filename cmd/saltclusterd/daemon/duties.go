@@ -105,15 +105,19 @@ func (s *service) rotateWindow(reason string) time.Duration {
 	return min(max(need, minRotateWindow), limit)
 }
 
-// apply follows consensus while the service is open.
-func (s *service) apply(v state.View) {
-	if s.ctx == nil || s.ctx.Err() != nil {
-		return
+// follow keeps epoch and publication links up to date with consensus while the service is open.
+func (s *service) follow(ctx context.Context) {
+	changed := s.m.cons.Watch(ctx)
+	for {
+		v := s.m.cons.View()
+		if err := s.begin(v); err != nil {
+			s.m.log.Error("epoch not begun", "err", err)
+		}
+		s.setPeers(v)
+		if _, ok := <-changed; !ok {
+			return
+		}
 	}
-	if err := s.begin(v); err != nil {
-		s.m.log.Error("epoch not begun", "err", err)
-	}
-	s.setPeers(v)
 }
 
 // setPeers makes publication links to all other members.

@@ -19,7 +19,7 @@ func (m *member) follow() {
 	}
 }
 
-// apply brings roster, remembered membership, gossip keys, links and epochs up to v.
+// apply brings roster, remembered membership and gossip keys up to v.
 func (m *member) apply(v state.View) {
 	if !v.Initialized() {
 		return // consensus has not told us anything yet: what we remember holds
@@ -41,7 +41,6 @@ func (m *member) apply(v state.View) {
 			m.log.Error("gossip keys not changed", "err", err)
 		}
 	}
-	m.svc.apply(v)
 }
 
 // entries returns the roster of v in the form the peer port needs.

@@ -144,7 +144,7 @@ func (s *service) buildProxy() error {
 	}
 	s.signin = signin.New(signin.Config{
 		Identity: m.key, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Logger: d.log, Registerer: d.reg,
+		Master: s.req, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: m.key, Algorithm: s.publishAlgorithm(), Clock: s.clock,
@@ -207,7 +207,7 @@ func (s *service) Open(ctx context.Context) error {
 		s.open = append(s.open, part.part)
 	}
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
-	s.setPeers(s.m.cons.View())
+	s.wg.Go(func() { s.follow(s.ctx) })
 	if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
 		return fmt.Errorf("wait for key files: %w", err)
 	}
@@ -270,7 +270,7 @@ func (s *service) authEvent(id, pub string) {
 	if !s.m.d.master.Bool("auth_events") {
 		return
 	}
-	err := s.bus.Fire(s.ctx, "salt/auth", map[string]any{"result": true, "act": "accept", "id": id, "pub": pub})
+	err := s.bus.FireAuth(s.ctx, localmaster.AuthEvent{Result: true, Act: "accept", ID: id, Pub: pub})
 	if err != nil {
 		s.m.log.Warn("event not fired", "minion", id, "err", err)
 	}

@@ -1,0 +1,322 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+const testSecret = "a-test-secret-0123456789-abcdef"
+
+// testNode is a daemon in a directory of its own, without a salt-master behind it.
+type testNode struct {
+	*Daemon
+	dir  string
+	addr string // of the peer port
+	done chan error
+	stop context.CancelFunc
+}
+
+// freePort returns a port of addr that nobody uses for tcp or udp now.
+func freePort(t *testing.T, addr string) int {
+	t.Helper()
+	l, err := net.Listen("tcp", addr+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// startNode starts a daemon on 127.0.0.1 with ports of its own. Settings are lines for its configuration file.
+func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
+	t.Helper()
+	salt := filepath.Join(dir, "salt-master")
+	if _, err := os.Stat(salt); errors.Is(err, fs.ErrNotExist) {
+		write(t, salt, "#!/bin/sh\necho 'salt-master 3008.3 (Argon)'\n", 0o755)
+		write(t, filepath.Join(dir, "master"), fmt.Sprintf(
+			"root_dir: %s\ninterface: 127.0.0.2\npublish_port: %d\nret_port: %d\nmaster_id: %s\nunique_jid: true\n",
+			dir, freePort(t, "127.0.0.2"), freePort(t, "127.0.0.2"), id), 0o644)
+		write(t, filepath.Join(dir, "conf"), strings.Join(append([]string{
+			"id: " + id, "interface: 127.0.0.1", "cluster_id: test", "cluster_secret: " + testSecret,
+			"cluster_interface: 127.0.0.1", "cluster_advertise: 127.0.0.1", "health_listen: ''", "drain_time: 0s",
+			fmt.Sprintf("publish_port: %d", freePort(t, "127.0.0.1")), fmt.Sprintf("ret_port: %d", freePort(t, "127.0.0.1")),
+			fmt.Sprintf("cluster_pool_port: %d", freePort(t, "127.0.0.1")),
+			"state_dir: " + dir + "/state", "run_dir: " + dir + "/run", "salt_config: " + dir + "/master", "salt_master_command: " + salt,
+		}, settings...), "\n"), 0o600)
+	}
+	cfg, err := config.Load(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{t, id}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	d, err := New(cfg, "test", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
+	ready := make(chan struct{})
+	go func() { n.done <- d.Run(ctx, func() { close(ready) }) }()
+	t.Cleanup(n.halt)
+	select {
+	case <-ready:
+	case err := <-n.done:
+		t.Fatalf("%s: %v", id, err)
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s does not start", id)
+	}
+	return n
+}
+
+// halt stops the daemon and waits for it.
+func (n *testNode) halt() {
+	n.stop()
+	if n.done != nil {
+		<-n.done
+		n.done = nil
+	}
+}
+
+type testWriter struct {
+	t  *testing.T
+	id string
+}
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Logf("%s: %s", w.id, strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func write(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func quiet(string, string) {}
+
+// files lists what lies under dir, with contents, but for what every start may touch.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		out[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func eventually(t *testing.T, what string, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at the condition
+	}
+}
+
+// roles lists a node's members as "id role state".
+func roles(n *testNode) ([]string, error) {
+	m, err := n.Members(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, row := range m.Members {
+		out = append(out, fmt.Sprintf("%s %s %s", row.ID, row.Role, row.State))
+	}
+	return out, nil
+}
+
+func wantRoles(n *testNode, want ...string) func() error {
+	return func() error {
+		got, err := roles(n)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%s sees %q, want %q", n.id, got, want)
+		}
+		return err
+	}
+}
+
+func TestThreeNodesBecomeOneCluster(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	a, b, c := startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
+	ctx := t.Context()
+	if _, err := a.Members(ctx); adminapi.CodeOf(err) != adminapi.CodeNotMember {
+		t.Fatalf("a node without a cluster: %v", err)
+	}
+	out, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet)
+	if err != nil || out.Role != adminapi.RoleVoter || !out.Ready {
+		t.Fatalf("bootstrap: %+v, %v", out, err)
+	}
+	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
+		t.Fatalf("a second birth: %v", err)
+	}
+	for _, n := range []*testNode{b, c} {
+		out, err := n.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet)
+		if err != nil || out.Role != adminapi.RoleVoter || !out.Ready {
+			t.Fatalf("join of %s: %+v, %v", n.id, out, err)
+		}
+	}
+	for _, n := range []*testNode{a, b, c} {
+		eventually(t, "members", wantRoles(n, "a voter alive", "b voter alive", "c voter alive"))
+	}
+	sameIdentity(t, a, b, c)
+
+	b.halt()
+	for _, n := range []*testNode{a, c} {
+		eventually(t, "a node that is down", func() error {
+			got, err := roles(n)
+			if err == nil && !(len(got) == 3 && strings.HasPrefix(got[1], "b voter ") && got[1] != "b voter alive") {
+				err = fmt.Errorf("%s sees %q", n.id, got)
+			}
+			return err
+		})
+	}
+	b = startNode(t, "b", dirs[1]) // finds back by what it remembers
+	eventually(t, "the node that came back", wantRoles(b, "a voter alive", "b voter alive", "c voter alive"))
+	for _, n := range []*testNode{c, b, a} {
+		n.halt()
+	}
+	// A power loss of all: everybody serves again by itself.
+	a, b, c = startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
+	for _, n := range []*testNode{a, b, c} {
+		eventually(t, "after the power loss", wantRoles(n, "a voter alive", "b voter alive", "c voter alive"))
+	}
+}
+
+// sameIdentity checks that every node's master got the cluster's key.
+func sameIdentity(t *testing.T, nodes ...*testNode) {
+	t.Helper()
+	var first string
+	for _, n := range nodes {
+		pem, err := os.ReadFile(filepath.Join(n.master.PkiDir, "master.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := saltcrypt.ParseMasterKey(pem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = key.PublicText()
+		}
+		if key.PublicText() != first {
+			t.Errorf("%s has another identity", n.id)
+		}
+	}
+}
+
+func TestRefusedJoinsChangeNothing(t *testing.T) {
+	a := startNode(t, "a", t.TempDir())
+	ctx := t.Context()
+	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name     string
+		settings []string
+		req      adminapi.JoinRequest
+		option   string // that the sentence must name
+	}{
+		{name: "wrong cluster", settings: []string{"cluster_id: other"}, option: "cluster_id"},
+		{name: "wrong fingerprint", req: adminapi.JoinRequest{PubFingerprint: strings.Repeat("ab", 32)}, option: "cluster_pub_fingerprint"},
+		{name: "nobody there", req: adminapi.JoinRequest{Peer: "127.0.0.1:1"}, option: "127.0.0.1:1"},
+		{name: "short secret", req: adminapi.JoinRequest{Secret: "short"}, option: "cluster_secret"},
+		// The last one, for the member makes the address wait after it.
+		{name: "wrong secret", req: adminapi.JoinRequest{Secret: "another-secret-0123456789-abcdef"}, option: "cluster_secret"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			n := startNodeWith(t, "b", dir, tc.settings)
+			before := files(t, dir)
+			if tc.req.Peer == "" {
+				tc.req.Peer = a.addr
+			}
+			_, err := n.Join(ctx, tc.req, quiet)
+			if err == nil || !strings.Contains(err.Error(), tc.option) {
+				t.Fatalf("join: %v; want a sentence about %s", err, tc.option)
+			}
+			after := files(t, dir)
+			for path, content := range after {
+				if before[path] != content {
+					t.Errorf("%s was written", path)
+				}
+			}
+		})
+	}
+	got, err := roles(a)
+	if err != nil || !slices.Equal(got, []string{"a voter alive"}) {
+		t.Errorf("the cluster has %q, %v", got, err)
+	}
+}
+
+// startNodeWith is startNode with settings that replace the usual ones of the same name.
+func startNodeWith(t *testing.T, id, dir string, settings []string) *testNode {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if len(settings) > 0 {
+		write(t, filepath.Join(dir, "conf.d", "test.conf"), strings.Join(settings, "\n")+"\n", 0o600)
+	}
+	return startNode(t, id, dir)
+}
+
+func TestStateOfAnotherNodeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	a := startNode(t, "a", dir)
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.halt()
+	for _, tc := range []struct{ from, to, option string }{
+		{"id: a", "id: z", "id"}, {"cluster_id: test", "cluster_id: other", "cluster_id"},
+	} {
+		conf, err := os.ReadFile(filepath.Join(dir, "conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "conf"), strings.Replace(string(conf), tc.from, tc.to, 1), 0o600)
+		cfg, err := config.Load(filepath.Join(dir, "conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), tc.option) {
+			t.Errorf("%s: %v", tc.to, err)
+		}
+		write(t, filepath.Join(dir, "conf"), string(conf), 0o600)
+	}
+}
