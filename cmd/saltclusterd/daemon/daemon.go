@@ -32,7 +32,7 @@ type Daemon struct {
 	identity *peer.Identity
 	checks   *health.Checker
 
-	op sync.Mutex // one of bootstrap, join at a time
+	op chan struct{} // holds a token while a bootstrap or join is under way
 
 	mu      sync.Mutex
 	member  *member       // nil while this node belongs to no cluster
@@ -50,7 +50,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Daemon{
 		cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}),
+		joined: make(chan struct{}), op: make(chan struct{}, 1),
 	}, nil
 }
 

@@ -54,10 +54,12 @@ func (d *Daemon) joinProblem() error {
 
 // tryJoin joins through addr unless a bootstrap or join is under way.
 func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
-	if !d.op.TryLock() {
+	select {
+	case d.op <- struct{}{}:
+		defer func() { <-d.op }()
+	default:
 		return errors.New("another bootstrap or join is under way")
 	}
-	defer d.op.Unlock()
 	if err := d.bornAlready(); err != nil {
 		return err
 	}
@@ -104,10 +106,12 @@ func (d *Daemon) operate(ctx context.Context, waitReady bool, timeout time.Durat
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	if !d.op.TryLock() {
+	select { // a node that tries to join by itself lets go after each try
+	case d.op <- struct{}{}:
+		defer func() { <-d.op }()
+	case <-ctx.Done():
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it to end", "another bootstrap or join is under way")
 	}
-	defer d.op.Unlock()
 	if err := d.bornAlready(); err != nil {
 		return adminapi.Outcome{}, err
 	}

@@ -24,6 +24,7 @@ func (l keyLog) Propose(ctx context.Context, cmds []state.Command) ([]state.Resu
 type keyView struct {
 	m       *member
 	settled func(ctx context.Context, rev uint64) error
+	synced  func(rev uint64) bool
 }
 
 // Accepted returns the accepted key of a minion (sidecar.Keys, guard).
@@ -33,6 +34,18 @@ func (k *keyView) Accepted(id string) (pub string, ok bool) {
 		return "", false
 	}
 	return key.Pub, true
+}
+
+// CatchUp implements sidecar.Keys.
+func (k *keyView) CatchUp(ctx context.Context) error { return k.m.cons.Barrier(ctx) }
+
+// OnDisk implements sidecar.Keys: a key of a later revision than the key directory has written is waited for.
+func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {
+	rev := k.m.cons.View().KeyRev(id)
+	if k.synced(rev) {
+		return nil
+	}
+	return func(ctx context.Context) error { return k.settled(ctx, rev) }
 }
 
 // Standing implements signin.Keys.

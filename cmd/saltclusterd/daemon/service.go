@@ -135,7 +135,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
-	s.keys = &keyView{m: m, settled: s.dir.WaitSynced}
+	s.keys = &keyView{m: m, settled: s.dir.WaitSynced, synced: s.dir.Synced}
 	s.jobs = router.NewJobs(0)
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	pubSigner, err := s.pubSigner()
