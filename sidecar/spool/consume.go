@@ -1,0 +1,151 @@
+package spool
+
+import (
+	"context"
+	"time"
+)
+
+// consumer runs one Consumer.
+type consumer struct {
+	Consumer
+	s      *Spool
+	cursor *cursor
+	reader reader
+
+	// guarded by s.mu
+	done    uint64 // the record it is done with
+	durable uint64 // and that for good
+	err     error
+	failing time.Time // since when err stands
+}
+
+// closeTime bounds the last checkpoint.
+const closeTime = 5 * time.Second
+
+func (k *consumer) run() {
+	defer k.reader.close()
+	s, pause := k.s, k.s.c.RetryMin
+	checked := time.Now()
+	for s.ctx.Err() == nil {
+		batch, grown, err := k.next()
+		if err == nil && len(batch) > 0 {
+			err = k.give(batch)
+		}
+		k.note(err)
+		if due := time.Since(checked) >= s.c.Checkpoint; due && k.behind() {
+			k.checkpoint(s.ctx)
+			checked = time.Now()
+		}
+		switch {
+		case err != nil:
+			k.wait(nil, pause)
+			pause = min(2*pause, s.c.RetryMax)
+		case len(batch) == 0:
+			k.wait(grown, s.c.Checkpoint)
+			fallthrough
+		default:
+			pause = s.c.RetryMin
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), closeTime)
+	defer cancel()
+	if k.behind() {
+		k.checkpoint(ctx)
+	}
+}
+
+// next returns records that come after what is done, or what to wait for when there are none.
+func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
+	s := k.s
+	s.mu.Lock()
+	from, end := k.done+1, s.next
+	grown = s.grown
+	batch, ok := s.recent.from(from, s.c.BatchRecords, s.c.BatchBytes)
+	s.mu.Unlock()
+	if ok || from >= end {
+		return batch, grown, nil
+	}
+	batch, err = k.reader.read(s, from, end)
+	if err == nil && len(batch) == 0 {
+		k.advance(end - 1) // damaged up to the end, and reported
+	}
+	return batch, grown, err
+}
+
+func (k *consumer) give(batch []Record) error {
+	n, err := k.Consume(k.s.ctx, batch)
+	if n = min(n, len(batch)); n <= 0 {
+		return err
+	}
+	if werr := k.cursor.write(batch[n-1].Seq, k.cursor.durable, false); err == nil {
+		err = werr
+	}
+	k.advance(batch[n-1].Seq)
+	return err
+}
+
+func (k *consumer) advance(to uint64) {
+	s := k.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.done = to
+	least := to
+	for _, other := range s.consumers {
+		least = min(least, other.done)
+	}
+	s.recent.forget(least)
+}
+
+func (k *consumer) note(err error) {
+	s := k.s
+	s.mu.Lock()
+	was := k.err
+	if k.err = err; err != nil && was == nil {
+		k.failing = time.Now()
+	}
+	s.mu.Unlock()
+	if err != nil && was == nil && s.ctx.Err() == nil {
+		s.c.Logger.Warn("journal's consumer waits", "consumer", k.Name, "err", err)
+	} else if err == nil && was != nil {
+		s.c.Logger.Info("journal's consumer goes on", "consumer", k.Name)
+	}
+}
+
+func (k *consumer) behind() bool {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	return k.done > k.durable
+}
+
+// checkpoint makes progress survive a power loss and frees segments.
+func (k *consumer) checkpoint(ctx context.Context) {
+	k.s.mu.Lock()
+	done := k.done
+	k.s.mu.Unlock()
+	var err error
+	if k.Sync != nil {
+		err = k.Sync(ctx)
+	}
+	if err == nil {
+		err = k.cursor.write(done, done, true)
+	}
+	if err != nil {
+		k.s.c.Logger.Warn("journal's progress not saved", "consumer", k.Name, "err", err)
+		return
+	}
+	k.s.mu.Lock()
+	k.durable = done
+	k.s.mu.Unlock()
+	k.s.reclaim()
+}
+
+// wait ends with d, the spool, or grown.
+func (k *consumer) wait(grown <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-grown:
+	case <-k.s.ctx.Done():
+	}
+}

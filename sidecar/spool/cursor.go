@@ -1,0 +1,98 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic with
+// version, generation, done, durable, boot id, checksum.
+const (
+	cursorMagic  = "SCDcurs\x01"
+	cursorSlot   = 512 // one sector each
+	cursorLength = 8 + 3*8 + 36 + 4
+)
+
+// cursor is how far a consumer came.
+type cursor struct {
+	f             *os.File
+	generation    uint64
+	done, durable uint64
+	boot          string
+}
+
+// openCursor reads or creates a consumer's cursor. After a power loss or reboot only durable holds: what was done later
+// may not be on disk.
+func openCursor(dir, name, boot string) (*cursor, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "cursor."+name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c := &cursor{f: f, boot: boot}
+	var was string
+	for slot := range int64(2) {
+		b := make([]byte, cursorLength)
+		if _, err := f.ReadAt(b, slot*cursorSlot); err != nil {
+			if errors.Is(err, io.EOF) {
+				continue
+			}
+			return nil, errors.Join(err, f.Close())
+		}
+		generation, done, durable, b4, ok := parseCursor(b)
+		if ok && generation >= c.generation {
+			c.generation, c.done, c.durable, was = generation, done, durable, b4
+		}
+	}
+	if was != boot {
+		c.done = c.durable
+	}
+	return c, nil
+}
+
+func parseCursor(b []byte) (generation, done, durable uint64, boot string, ok bool) {
+	body := b[:cursorLength-4]
+	if len(b) < cursorLength || string(b[:8]) != cursorMagic ||
+		crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(b[cursorLength-4:]) {
+		return 0, 0, 0, "", false
+	}
+	u := binary.BigEndian.Uint64
+	return u(b[8:]), u(b[16:]), u(b[24:]), strings.TrimRight(string(b[32:68]), "\x00"), true
+}
+
+// write stores the position; it survives a kill of the process, with sync a power loss too.
+func (c *cursor) write(done, durable uint64, sync bool) error {
+	b := append(make([]byte, 0, cursorLength), cursorMagic...)
+	for _, v := range [...]uint64{c.generation + 1, done, durable} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	var boot [36]byte
+	copy(boot[:], c.boot)
+	b = append(b, boot[:]...)
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	if _, err := c.f.WriteAt(b, int64(c.generation+1)%2*cursorSlot); err != nil {
+		return fmt.Errorf("write cursor: %w", err)
+	}
+	c.generation++
+	if sync {
+		if err := c.f.Sync(); err != nil {
+			return fmt.Errorf("write cursor: %w", err)
+		}
+	}
+	c.done, c.durable = done, durable
+	return nil
+}
+
+// bootID changes with every boot of the machine.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,74 @@
+package spool
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a spool; the methods of a nil one do nothing.
+type metrics struct {
+	records, syncs, bytes, damages, lost prometheus.Counter
+	refusals                             *prometheus.CounterVec
+	seconds                              prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		return nil
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "saltcluster_spool_" + name, Help: help})
+	}
+	m := &metrics{
+		records: counter("records_total", "Records written."),
+		syncs:   counter("groups_total", "Groups of records written with one fsync each."),
+		bytes:   counter("written_bytes_total", "Bytes written."),
+		damages: counter("damages_total", "Damaged places found in the journal."),
+		lost:    counter("lost_records_total", "Records lost in damaged places."),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_spool_refusals_total", Help: "Records not taken, by reason.",
+		}, []string{"reason"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "saltcluster_spool_group_seconds", Help: "Time to write and sync a group.",
+			Buckets: prometheus.ExponentialBuckets(0.0002, 4, 8),
+		}),
+	}
+	reg.MustRegister(m.records, m.syncs, m.bytes, m.damages, m.lost, m.refusals, m.seconds)
+	return m
+}
+
+func (m *metrics) group(n int, size int64, took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	m.seconds.Observe(took.Seconds())
+	if err != nil {
+		m.refusals.WithLabelValues("disk").Add(float64(n))
+		return
+	}
+	m.records.Add(float64(n))
+	m.bytes.Add(float64(size))
+	m.syncs.Inc()
+}
+
+func (m *metrics) refused(err error) {
+	if m == nil {
+		return
+	}
+	reason := "other"
+	for text, e := range map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed} {
+		if errors.Is(err, e) {
+			reason = text
+		}
+	}
+	m.refusals.WithLabelValues(reason).Inc()
+}
+
+func (m *metrics) damaged(d Damage) {
+	if m != nil {
+		m.damages.Inc()
+		m.lost.Add(float64(d.Lost))
+	}
+}

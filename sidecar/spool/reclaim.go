@@ -1,0 +1,44 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// idleSegment is the size from which a segment whose records are all done with is put aside, so that a quiet journal
+// takes no room.
+const idleSegment = 1 << 20
+
+// reclaim removes the segments that every consumer is done with for good.
+func (s *Spool) reclaim() {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	least := s.next - 1
+	for _, k := range s.consumers {
+		least = min(least, k.durable)
+	}
+	for len(s.segments) > 1 && s.segments[1].first <= least+1 {
+		if !s.remove() {
+			return
+		}
+	}
+	if len(s.segments) == 1 && least == s.next-1 && s.segments[0].size >= min(idleSegment, s.c.SegmentBytes) {
+		s.abandon()
+		s.remove()
+	}
+}
+
+// remove deletes the oldest segment. The directory is not synced: that the file comes back after a power loss is harmless.
+func (s *Spool) remove() bool {
+	g := s.segments[0]
+	if err := os.Remove(filepath.Join(s.c.Dir, g.name)); err != nil && !os.IsNotExist(err) {
+		s.c.Logger.Warn("journal's segment not removed", "path", g.name, "err", err)
+		return false
+	}
+	s.bytes -= g.size
+	s.segments = s.segments[1:]
+	s.full = false
+	return true
+}

@@ -1,0 +1,226 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// waiter is a record on its way to the disk.
+type waiter struct {
+	rec  Record
+	body []byte
+	done func(error)
+}
+
+// Append returns nil when the record is on disk. When ctx ends earlier the record may still get there.
+func (s *Spool) Append(ctx context.Context, r Record) error {
+	result := make(chan error, 1)
+	s.Go(r, func(err error) { result <- err })
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("append to the journal: %w", ctx.Err())
+	}
+}
+
+// Go is Append without waiting: done is called exactly once, from this goroutine when the record is refused at once and
+// from the spool's own otherwise, where it must not block. The spool owns r.Load from now on.
+func (s *Spool) Go(r Record, done func(error)) {
+	body, err := appendRecord(make([]byte, 0, 64+len(r.Load)+len(r.Minion)+len(r.JID)), &r)
+	if err == nil {
+		r.Load = body[len(body)-len(r.Load):] // one copy is enough
+		err = s.enqueue(&waiter{rec: r, body: body, done: done})
+	}
+	if err != nil {
+		s.metrics.refused(err)
+		done(err)
+	}
+}
+
+func (s *Spool) enqueue(w *waiter) error {
+	n := int64(len(w.body)) + frameSize
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state != opened:
+		return ErrClosed
+	case int64(len(w.body)) > s.c.MaxRecord:
+		return ErrTooLarge
+	case s.bytes+s.waitBytes+n > s.c.MaxBytes:
+		s.full = true
+		return ErrFull
+	case s.waitBytes+n > s.c.MaxWaiting:
+		return ErrBusy
+	}
+	s.waiting = append(s.waiting, w)
+	s.waitBytes += n
+	s.rouse()
+	return nil
+}
+
+func (s *Spool) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write is the writer's goroutine: one group after the other.
+func (s *Spool) write() {
+	for {
+		<-s.wake
+		for {
+			group, end := s.take()
+			if len(group) > 0 {
+				s.commit(group)
+				continue
+			}
+			if end {
+				return
+			}
+			break
+		}
+	}
+}
+
+// take removes the next group from the queue. end says that none will come any more.
+func (s *Spool) take() (group []*waiter, end bool) {
+	if s.c.Gather > 0 {
+		s.mu.Lock()
+		pause := len(s.waiting) > 0 && s.state == opened
+		s.mu.Unlock()
+		if pause {
+			time.Sleep(s.c.Gather)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var size int64
+	n := 0
+	for n < len(s.waiting) && (n == 0 || size+int64(len(s.waiting[n].body)) <= s.c.GroupBytes) {
+		size += int64(len(s.waiting[n].body)) + frameSize
+		n++
+	}
+	group, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	if len(s.waiting) == 0 {
+		s.waiting = nil
+	}
+	return group, n == 0 && s.state != opened
+}
+
+// commit brings a group onto the disk and tells its waiters.
+func (s *Spool) commit(group []*waiter) {
+	start := time.Now()
+	s.disk.Lock()
+	size, err := s.put(group)
+	var waited int64
+	for _, w := range group {
+		waited += int64(len(w.body)) + frameSize
+	}
+	s.mu.Lock()
+	s.waitBytes -= waited
+	changed := (s.fault == nil) != (err == nil)
+	s.fault = err
+	if err == nil {
+		s.segments[len(s.segments)-1].size += size
+		s.bytes += size
+		s.next += uint64(len(group))
+		s.stats.appended += uint64(len(group))
+		for _, w := range group {
+			s.recent.add(w.rec, int64(len(w.body)))
+		}
+		close(s.grown)
+		s.grown = make(chan struct{})
+		s.full = false
+	}
+	s.mu.Unlock()
+	s.disk.Unlock() // not before the books are right: reclaim goes by them
+	s.metrics.group(len(group), size, time.Since(start), err)
+	if changed && err != nil {
+		s.c.Logger.Error("journal not writable, nothing is acknowledged", "path", s.c.Dir, "err", err)
+	} else if changed {
+		s.c.Logger.Info("journal writable again", "path", s.c.Dir)
+	}
+	for _, w := range group {
+		w.done(err)
+	}
+}
+
+// put writes and syncs a group. After an error nothing of it counts: it is cut off again, and when that is not certain
+// either the segment gets no more records.
+func (s *Spool) put(group []*waiter) (int64, error) {
+	g, err := s.room(group)
+	if err != nil {
+		return 0, fmt.Errorf("write journal: %w", err)
+	}
+	var size int64
+	for _, w := range group {
+		size += int64(len(w.body)) + frameSize
+	}
+	buf := make([]byte, 0, size)
+	for i, w := range group {
+		w.rec.Seq = s.next + uint64(i)
+		buf = appendFrame(buf, g.salt, w.rec.Seq, uint64(g.size), w.body)
+	}
+	if _, err := s.c.Disk.Write(s.active, buf, g.size); err != nil {
+		if s.active.Truncate(g.size) != nil {
+			s.abandon()
+		}
+		return 0, fmt.Errorf("write journal: %w", err)
+	}
+	s.mu.Lock()
+	s.stats.syncs++
+	s.mu.Unlock()
+	if err := s.c.Disk.Sync(s.active); err != nil {
+		// The kernel forgets what it could not write: a second sync of this file would lie.
+		_ = s.active.Truncate(g.size)
+		s.abandon()
+		return 0, fmt.Errorf("sync journal: %w", err)
+	}
+	return size, nil
+}
+
+// room returns the segment to write the group to, a new one when the last is full or not to be trusted.
+func (s *Spool) room(group []*waiter) (*segment, error) {
+	if s.active != nil {
+		g := s.segments[len(s.segments)-1]
+		if g.size < s.c.SegmentBytes {
+			return g, nil
+		}
+		s.abandon()
+	}
+	s.dropEmpty()
+	g, f, err := createSegment(s.c.Dir, s.next)
+	if err != nil {
+		return nil, err
+	}
+	s.active = f
+	s.mu.Lock()
+	s.segments = append(s.segments, g)
+	s.bytes += g.size
+	s.mu.Unlock()
+	return g, nil
+}
+
+// dropEmpty removes a last segment without records, whose number a new one would share.
+func (s *Spool) dropEmpty() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.segments); n > 0 && s.segments[n-1].first == s.next {
+		if os.Remove(filepath.Join(s.c.Dir, s.segments[n-1].name)) == nil {
+			s.bytes -= s.segments[n-1].size
+			s.segments = s.segments[:n-1]
+		}
+	}
+}
+
+func (s *Spool) abandon() {
+	if s.active != nil {
+		_ = s.active.Close()
+		s.active = nil
+	}
+}
