@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // sealed is a request that is ready to be sent.
@@ -36,16 +36,13 @@ func (t *target) seal(cmd string, count int) ([]*sealed, error) {
 // atRate sends requests at a steady rate whatever becomes of the ones before, each on a free connection. It returns when
 // all are answered.
 func atRate(ctx context.Context, peers []*peer, all []*sealed, perSecond int) error {
-	defer context.AfterFunc(ctx, func() {
-		for _, p := range peers {
-			_ = p.z.Close()
-		}
-	})()
+	ctx, cancel := context.WithTimeout(ctx, answerWithin+time.Duration(len(all)/perSecond)*time.Second)
+	defer cancel()
 	due := make(chan *sealed, len(all))
-	failures := make([]error, len(peers))
-	var wg sync.WaitGroup
-	for i, p := range peers {
-		wg.Go(func() { failures[i] = p.work(due) })
+	g, ctx := errgroup.WithContext(ctx) // the first failure ends them all
+	defer hangUpAfter(ctx, peers)()
+	for _, p := range peers {
+		g.Go(func() error { return p.work(due) })
 	}
 	every := time.Second / time.Duration(perSecond)
 	start := time.Now().Add(every)
@@ -55,8 +52,7 @@ func atRate(ctx context.Context, peers []*peer, all []*sealed, perSecond int) er
 		due <- s
 	}
 	close(due)
-	wg.Wait()
-	return errors.Join(failures...)
+	return g.Wait()
 }
 
 func (p *peer) work(due <-chan *sealed) (err error) {

@@ -21,7 +21,7 @@ type sizes struct {
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 20 * time.Minute, minions: 24, signIns: 300, realRate: 100, fullRate: 1000, forwardFor: 5 * time.Second,
+		rounds: 5, limit: 20 * time.Minute, minions: 24, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 5 * time.Second,
 		subscribers: []int{5000, 9000}, memoryRounds: 3, settle: 12 * time.Second,
 		edge: []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1.5", "-burst", "65536"},
 	}

@@ -97,8 +97,22 @@ func (s *standIn) answer(body []byte) ([]byte, error) {
 	return saltwire.AppendRaw(nil, session.Seal(nil, saltwire.AppendMapHeader(nil, 0), []byte(p.Nonce))), nil
 }
 
+// parseSignIn reads what is needed of a sign-in. saltwire.ParseAuth would refuse that of saltclusterd: minions from the network
+// may not have a name like its.
+func parseSignIn(load []byte) (a saltwire.AuthRequest, err error) {
+	fields := map[string]*string{"nonce": &a.Nonce, "pub": &a.Pub, "enc_algo": &a.EncAlgo, "sig_algo": &a.SigAlgo}
+	err = saltwire.WalkMap(load, func(key, value []byte) error {
+		if f := fields[string(key)]; f != nil {
+			b, _ := saltwire.Bytes(value)
+			*f = string(b)
+		}
+		return nil
+	})
+	return a, err
+}
+
 func (s *standIn) signIn(load []byte) ([]byte, error) {
-	req, err := saltwire.ParseAuth(load)
+	req, err := parseSignIn(load)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,15 @@ func (t *target) dialAll(ctx context.Context, n int) ([]*peer, func(), error) {
 	return all, closeAll, nil
 }
 
+// hangUpAfter ends whoever waits for an answer when ctx ends.
+func hangUpAfter(ctx context.Context, peers []*peer) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		for _, p := range peers {
+			_ = p.z.Close()
+		}
+	})
+}
+
 // ask sends a request and waits for its reply.
 func (p *peer) ask(body []byte) ([]byte, error) {
 	if err := p.z.WriteMessage([]byte{}, body); err != nil {
@@ -170,12 +179,10 @@ func signIns(ctx context.Context, peers []*peer, all []*signIn) error {
 		todo <- s
 	}
 	close(todo)
-	defer context.AfterFunc(ctx, func() {
-		for _, p := range peers {
-			_ = p.z.Close()
-		}
-	})()
-	var g errgroup.Group
+	ctx, cancel := context.WithTimeout(ctx, 2*answerWithin)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx) // the first failure ends them all
+	defer hangUpAfter(ctx, peers)()
 	for _, p := range peers {
 		g.Go(func() (err error) {
 			for s := range todo {

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tick is the unit of CPU times in /proc (USER_HZ is 100 on every Linux that Salt runs on).
 const tick = 10 * time.Millisecond
 
-// stat is what matters here of /proc/<pid>/stat.
+// stat is what matters here of a process.
 type stat struct {
 	parent int
 	cpu    time.Duration // user and system, own and that of ended children
@@ -31,7 +33,11 @@ func readStat(pid int) (stat, error) {
 	if s.parent, err = strconv.Atoi(f[1]); err != nil {
 		return s, err
 	}
-	for _, field := range f[11:15] { // utime, stime, cutime, cstime
+	own := f[11:13] // utime, stime; cutime, cstime
+	if ns, err := ownCPU(pid); err == nil {
+		own, s.cpu = nil, ns
+	}
+	for _, field := range append(own, f[13:15]...) {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return s, err
@@ -39,6 +45,14 @@ func readStat(pid int) (stat, error) {
 		s.cpu += time.Duration(n) * tick
 	}
 	return s, nil
+}
+
+// ownCPU reads the process's CPU clock (clock_getcpuclockid(3)), which counts the same as utime and stime, to the nanosecond.
+func ownCPU(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED
+	var ts unix.Timespec
+	err := unix.ClockGettime(int32(^pid)<<3|scheduled, &ts)
+	return time.Duration(ts.Nano()), err
 }
 
 // treeCPU is the CPU time used so far by a process and everything below it.
