@@ -26,7 +26,7 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 	}
 	pub, ok := p.cfg.Keys.Accepted(env.ID)
 	if !ok {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, env.ID, x.remote))
+		p.unknown(x, env, guard.ReasonKeyNotAccepted)
 		return
 	}
 	s, err := p.sessions.get(env.ID, pub)
@@ -36,7 +36,7 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 	}
 	plain, err := s.crypticle.Open(nil, env.Load)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonNotAuthentic, env.ID, x.remote))
+		p.unknown(x, env, guard.ReasonNotAuthentic)
 		return
 	}
 	peek, err := saltwire.PeekLoad(plain)
@@ -81,6 +81,7 @@ func (p *Proxy) route(c *call) {
 	case router.ToLocal:
 		p.forward(c, d.Others)
 	case router.ToNode:
+		p.copyTo(c, d.Copies)
 		p.relay(c, d.Node, d.Others)
 	case router.ToAll:
 		p.copyTo(c, d.Others)
@@ -101,6 +102,11 @@ func (p *Proxy) forward(c *call, others []node.ID) {
 		p.forwardShared(c, others)
 		return
 	}
+	p.onDisk(c, func() { p.forwardSealed(c, others) })
+}
+
+// forwardSealed sends a call as it came, or sealed anew when the local master holds another session key.
+func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil {
 		p.lose(c.exchange, "local", err)

@@ -16,6 +16,10 @@ type Keys interface {
 	Accepted(id string) (pub string, ok bool)
 	// Session derives the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
+	// CatchUp waits until this node knows what the cluster knew when it was called.
+	CatchUp(ctx context.Context) error
+	// OnDisk returns nil when the local master can see what is known of the key of id, else a function that waits for it.
+	OnDisk(id string) (wait func(context.Context) error)
 }
 
 // Master sends requests to the local stock master (upstream.ReqClient).

@@ -42,6 +42,7 @@ type Proxy struct {
 	cfg      Config
 	sessions *sessionTable
 	metrics  *metrics
+	catchUp  *catchUp
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
@@ -60,6 +61,7 @@ func NewProxy(cfg Config) *Proxy {
 		cfg:      cfg,
 		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session),
 		metrics:  newMetrics(cfg.Registerer),
+		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -81,6 +83,8 @@ type exchange struct {
 	reply  func([]byte)
 	drop   func()
 	gone   func() bool
+
+	caughtUp bool // it has waited for news of the cluster
 }
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.

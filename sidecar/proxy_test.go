@@ -28,6 +28,8 @@ type world struct {
 	proxy    *Proxy
 	minion   *saltcrypt.MasterKey
 	accepted bool
+	behind   bool          // accepted, but this node has not heard of it
+	keyFile  chan struct{} // closed when the master can see the key; nil: it can
 	view     router.View
 
 	masterErr  error
@@ -44,11 +46,35 @@ type world struct {
 }
 
 func (w *world) Accepted(id string) (string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.minion.PublicText(), w.accepted && id == "web1"
 }
 
 func (w *world) Session(id, pub string) saltcrypt.Key {
 	return saltcrypt.DeriveSession([]byte("seed"), id, pub)
+}
+
+// CatchUp is when the node hears of the minion.
+func (w *world) CatchUp(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.accepted = w.accepted || w.behind
+	return nil
+}
+
+func (w *world) OnDisk(string) func(context.Context) error {
+	if w.keyFile == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		select {
+		case <-w.keyFile:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (w *world) session() saltcrypt.Key { return w.Session("web1", w.minion.PublicText()) }
@@ -189,6 +215,35 @@ func TestRequestReachesTheMasterByteForByte(t *testing.T) {
 	}
 	if len(w.atMaster) != 1 || !bytes.Equal(w.atMaster[0], body) {
 		t.Error("the master got something else than the minion sent")
+	}
+}
+
+func TestMinionAcceptedElsewhereAMomentAgo(t *testing.T) {
+	w := newWorld(t)
+	w.accepted, w.behind, w.keyFile = false, true, make(chan struct{})
+	time.AfterFunc(10*time.Millisecond, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.atMaster) != 0 {
+			t.Error("the master got a request before the key")
+		}
+		close(w.keyFile)
+	})
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
+		t.Error("not answered")
+	}
+}
+
+func TestStrangerIsRefusedAfterASecondLook(t *testing.T) {
+	w := newWorld(t)
+	w.accepted = false
+	for range 3 {
+		if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); !bytes.Equal(got, saltwire.BadLoad()) {
+			t.Errorf("answered %q", got)
+		}
+	}
+	if len(w.atMaster) != 0 {
+		t.Error("it reached the master")
 	}
 }
 

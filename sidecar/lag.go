@@ -1,0 +1,104 @@
+package sidecar
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// A minion that was accepted through one node may make its next request through another, which learns of it some
+// milliseconds later, and whose master sees the key when its file has been written. Such a request waits instead of
+// being answered "bad load".
+
+const (
+	// catchUpTimeout bounds how long a request waits for news; without a quorum there are none.
+	catchUpTimeout = 500 * time.Millisecond
+	// catchUpEvery keeps strangers from making us ask the leader all the time.
+	catchUpEvery = 20 * time.Millisecond
+	// maxCatchingUp bounds the requests that wait for news; one more is refused at once.
+	maxCatchingUp = 1024
+	// onDiskTimeout bounds how long a request waits for a key file.
+	onDiskTimeout = 3 * time.Second
+)
+
+// catchUp lets requests wait together until this node knows what the cluster knows.
+type catchUp struct {
+	ask func(context.Context) error
+
+	mu      sync.Mutex
+	waiting []func()
+	running bool
+}
+
+// add has f called when the node has caught up, or could not; false when too many wait already.
+func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) >= maxCatchingUp || ctx.Err() != nil {
+		return false
+	}
+	c.waiting = append(c.waiting, f)
+	if !c.running {
+		c.running = true
+		wg.Go(func() { c.run(ctx) })
+	}
+	return true
+}
+
+func (c *catchUp) run(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		batch := c.waiting
+		c.waiting = nil
+		c.running = len(batch) > 0
+		c.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		asking, cancel := context.WithTimeout(ctx, catchUpTimeout)
+		_ = c.ask(asking) // what is known then decides, however much that is
+		cancel()
+		for _, f := range batch {
+			f()
+		}
+		pause := time.NewTimer(catchUpEvery)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// unknown handles a sealed request whose minion's key, or session, is not what this node knows: it looks again when it
+// has caught up with the cluster, and refuses then.
+func (p *Proxy) unknown(x *exchange, env saltwire.Envelope, reason guard.Reason) {
+	if !x.caughtUp && saltwire.ValidID(env.ID) == nil {
+		x.caughtUp = true
+		if p.catchUp.add(p.ctx, &p.wg, func() { p.serveAES(x, env) }) {
+			return
+		}
+	}
+	p.refuse(x, p.cfg.Guard.Refuse(reason, env.ID, x.remote))
+}
+
+// onDisk calls f when the local master can see the minion's key: usually at once. A file that does not come is the
+// master's to complain about.
+func (p *Proxy) onDisk(c *call, f func()) {
+	wait := p.cfg.Keys.OnDisk(c.env.ID)
+	if wait == nil {
+		f()
+		return
+	}
+	p.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, onDiskTimeout)
+		defer cancel()
+		if err := wait(ctx); err != nil {
+			p.cfg.Logger.Warn("key file not written in time", "minion", c.env.ID, "err", err)
+		}
+		f()
+	})
+}
