@@ -69,7 +69,7 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 	if st.Accepted && sameKey(st.Pub, r.Auth.Pub) {
 		return nil, "accepted_by_master", nil
 	}
-	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st.Rev)
+	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st)
 	switch {
 	case err == nil:
 		return nil, "accepted_by_master", nil

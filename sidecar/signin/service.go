@@ -20,14 +20,15 @@ type Standing struct {
 	Pub      string // text of the accepted key
 	Accepted bool
 	Rev      uint64 // the precondition of a proposal: revision of the key or of its tombstone
+	Seen     uint64 // revision of consensus at which this was the standing
 }
 
 // Keys is the cluster's view of minion keys.
 type Keys interface {
 	Standing(id string) Standing
-	// Accept makes pub the accepted key of id unless the standing has changed since rev. It returns ErrChanged when
+	// Accept makes pub the accepted key of id unless its standing is another one than st now. It returns ErrChanged when
 	// it has, and ErrNoQuorum when that cannot be decided now.
-	Accept(ctx context.Context, id, pub string, rev uint64) error
+	Accept(ctx context.Context, id, pub string, st Standing) error
 	// Settled waits until the local master's key files are at least as new as consensus is now, so that what the
 	// master answers is not founded on a key that was deleted elsewhere.
 	Settled(ctx context.Context) error

@@ -37,7 +37,7 @@ func (c *cluster) Standing(string) Standing {
 	return c.standing
 }
 func (c *cluster) Settled(context.Context) error { return c.settled }
-func (c *cluster) Accept(_ context.Context, id, _ string, _ uint64) error {
+func (c *cluster) Accept(_ context.Context, id, _ string, _ Standing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.accepted = append(c.accepted, id)

@@ -51,7 +51,7 @@ func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {
 // Standing implements signin.Keys.
 func (k *keyView) Standing(id string) signin.Standing {
 	v := k.m.cons.View()
-	st := signin.Standing{Rev: v.KeyRev(id)}
+	st := signin.Standing{Rev: v.KeyRev(id), Seen: v.Rev()}
 	if key, ok := v.Key(id); ok {
 		st.Pub, st.Accepted = key.Pub, key.State == state.KeyAccepted
 	}
@@ -67,9 +67,9 @@ func (k *keyView) Session(id, pub string) saltcrypt.Key {
 func (k *keyView) Settled(ctx context.Context) error { return k.settled(ctx, k.m.cons.View().Rev()) }
 
 // Accept proposes the key that the local master accepted.
-func (k *keyView) Accept(ctx context.Context, id, pub string, rev uint64) error {
+func (k *keyView) Accept(ctx context.Context, id, pub string, st signin.Standing) error {
 	results, err := k.m.cons.Propose(ctx, state.KeySet{
-		ID: id, State: state.KeyAccepted, Pub: pub, BaseRev: rev, Audit: k.m.audit("auto-accept"),
+		ID: id, State: state.KeyAccepted, Pub: pub, BaseRev: st.Rev, SeenRev: st.Seen, Audit: k.m.audit("auto-accept"),
 	})
 	switch {
 	case errors.Is(err, consensus.ErrNoLeader), errors.Is(err, context.DeadlineExceeded):
@@ -80,7 +80,10 @@ func (k *keyView) Accept(ctx context.Context, id, pub string, rev uint64) error 
 	if results[0].Code != state.Conflict {
 		return results[0].Err()
 	}
-	// The key directory may have seen the master's file and proposed the same before us.
+	// The key directory may have seen the master's file and proposed the same before us; the leader knew before this node.
+	if err := k.m.awaitRev(ctx, results[0].Rev); err != nil {
+		return fmt.Errorf("%w: %w", signin.ErrNoQuorum, err)
+	}
 	if now, ok := k.Accepted(id); ok && saltcrypt.CleanKey(now) == saltcrypt.CleanKey(pub) {
 		return nil
 	}

@@ -202,6 +202,18 @@ func (m *member) awaitCaughtUp(ctx context.Context) error {
 	return nil
 }
 
+// awaitRev waits until this node's view is at rev or later.
+func (m *member) awaitRev(ctx context.Context, rev uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for changed := m.cons.Watch(ctx); m.cons.View().Rev() < rev; {
+		if _, ok := <-changed; !ok {
+			return fmt.Errorf("wait for revision %d: %w", rev, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
 // catchUpPoll is how often it is looked at whether this node has caught up.
 const catchUpPoll = 50 * time.Millisecond
 
