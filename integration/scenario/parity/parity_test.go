@@ -37,7 +37,7 @@ func TestClusterEqualsBare(t *testing.T) {
 	labtest.Must(t, c.Up(t.Context()))
 	for _, n := range c.Nodes {
 		t.Run(n.Master.Version, func(t *testing.T) {
-			cluster := observe(t, NewSubject(n.Master, c.Minions))
+			cluster := observe(t, NodeSubject(c, n))
 			compare(t, observeBare(t, n.Master.Version), cluster)
 		})
 	}
@@ -59,7 +59,7 @@ func observeBare(t *testing.T, version string) []Observation {
 	b, err := l.NewBare(t.Context(), version, lab.Versions, MasterSettings(), nil)
 	labtest.Must(t, err)
 	labtest.Must(t, b.Up(t.Context()))
-	seen := observe(t, NewSubject(b.Master, b.Minions))
+	seen := observe(t, NewSubject(b))
 	labtest.Must(t, l.Close())
 	return seen
 }

@@ -34,14 +34,24 @@ type Step struct {
 
 // Subject is what the script runs against: a master and minions.
 type Subject struct {
-	Master  *lab.Master
+	Master  *lab.Master   // that publishes
+	Masters []*lab.Master // all
 	Minions []*lab.Minion
 	kept    map[string]string
 }
 
-// NewSubject of a bare master or of one node of a cluster.
-func NewSubject(m *lab.Master, minions []*lab.Minion) *Subject {
-	return &Subject{Master: m, Minions: minions, kept: map[string]string{}}
+// NewSubject of a bare master.
+func NewSubject(b *lab.Bare) *Subject {
+	return &Subject{Master: b.Master, Masters: []*lab.Master{b.Master}, Minions: b.Minions, kept: map[string]string{}}
+}
+
+// NodeSubject of a cluster, published to by one of its nodes.
+func NodeSubject(c *lab.Cluster, n *lab.Node) *Subject {
+	s := &Subject{Master: n.Master, Minions: c.Minions, kept: map[string]string{}}
+	for _, o := range c.Nodes {
+		s.Masters = append(s.Masters, o.Master)
+	}
+	return s
 }
 
 // Minion of that id.
