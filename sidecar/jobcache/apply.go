@@ -1,0 +1,257 @@
+package jobcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// Apply writes a plan's files. What is there already stays, so that applying twice is applying once; a second return of
+// a minion for a job is dropped, as a stock master does, but a directory that a killed master left without its return is
+// completed. Errors are the disk's: try again.
+func (c *Cache) Apply(ctx context.Context, p Plan) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range p.Jobs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.applyJob(&p.Jobs[i]); err != nil {
+			c.metrics.failed()
+			return fmt.Errorf("job cache: %w", err)
+		}
+	}
+	for _, id := range p.Syndics {
+		if err := c.syndic(id); err != nil {
+			return fmt.Errorf("job cache: %w", err)
+		}
+	}
+	return nil
+}
+
+// applyJob tries again when the directory it had open is gone: the master cleans old jobs up.
+func (c *Cache) applyJob(job *Job) error {
+	for tries := 0; ; tries++ {
+		j, err := c.job(job.JID)
+		if err != nil {
+			return err
+		}
+		if err = c.write(j, job); err == nil || tries == 2 || !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		c.dirs.drop(j.path)
+	}
+}
+
+func (c *Cache) write(j *jobDir, job *Job) error {
+	if err := c.jidFile(j, job); err != nil {
+		return err
+	}
+	if err := c.loadFile(j, job); err != nil {
+		return err
+	}
+	if job.Minion != "" {
+		_, noCache, err := status(j.fd, "nocache")
+		if err == nil && !noCache {
+			err = c.minion(j, job)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if job.EndTime != "" {
+		return c.put(j.fd, "endtime", []byte(job.EndTime))
+	}
+	return nil
+}
+
+// jidFile is salt/returners/local_cache.py:prep_jid.
+func (c *Cache) jidFile(j *jobDir, job *Job) error {
+	if job.NoCache {
+		if _, there, err := status(j.fd, "nocache"); err != nil || !there {
+			if err = errors.Join(err, c.put(j.fd, "nocache", nil)); err != nil {
+				return err
+			}
+		}
+	}
+	if !job.Known || time.Since(j.touched) < touchEvery {
+		return nil
+	}
+	st, there, err := status(j.fd, "jid")
+	switch {
+	case err != nil:
+		return err
+	case !there || st.Size != int64(len(job.JID)):
+		err = c.put(j.fd, "jid", []byte(job.JID))
+	default:
+		err = unix.UtimesNanoAt(j.fd, "jid", nil, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err == nil {
+		j.touched = time.Now()
+	}
+	return err
+}
+
+// loadFile is salt/returners/local_cache.py:save_load.
+func (c *Cache) loadFile(j *jobDir, job *Job) error {
+	if job.Load == nil || !job.Replace && j.loaded {
+		return nil
+	}
+	if !job.Replace {
+		st, there, err := status(j.fd, ".load.p")
+		if err != nil {
+			return err
+		}
+		if there && st.Size > 1 { // not empty, nor an empty map
+			j.loaded = true
+			return nil
+		}
+	}
+	if err := c.put(j.fd, ".load.p", job.Load); err != nil {
+		return err
+	}
+	j.loaded = true
+	if job.Minions == nil {
+		return nil
+	}
+	return c.minionList(j, *job.Minions)
+}
+
+// minionList is save_minions; 3008 merges with what is there.
+func (c *Cache) minionList(j *jobDir, ids []string) error {
+	if c.major >= 3008 {
+		ids = append(slices.Clone(ids), c.listed(j)...)
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
+	raw := saltwire.AppendArrayHeader(nil, len(ids))
+	for _, id := range ids {
+		raw = saltwire.AppendStr(raw, id)
+	}
+	return c.put(j.fd, ".minions.p", raw)
+}
+
+func (c *Cache) listed(j *jobDir) (ids []string) {
+	raw, err := os.ReadFile(filepath.Join(c.cfg.CacheDir, j.path, ".minions.p"))
+	if err != nil {
+		return nil
+	}
+	list, _ := parseList(raw)
+	for _, e := range list {
+		if id, ok := text(e); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// minion is salt/returners/local_cache.py:returner. The directory is filled under another name first: a stock master
+// that finds it takes the return for stored.
+func (c *Cache) minion(j *jobDir, job *Job) error {
+	temp := tempPrefix + strconv.FormatUint(xxhash.Sum64String(job.Minion), 16)
+	err := unix.Mkdirat(j.fd, temp, 0o755)
+	if errors.Is(err, unix.EEXIST) { // left behind by a kill
+		if err = removeTemp(j.fd, temp); err == nil {
+			err = unix.Mkdirat(j.fd, temp, 0o755)
+		}
+	}
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: temp, Err: err}
+	}
+	if err = c.fill(j.fd, temp, job); err == nil {
+		if err = unix.Renameat(j.fd, temp, j.fd, job.Minion); err == nil {
+			c.metrics.stored()
+			return nil
+		}
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
+		err = c.again(j, temp, job)
+	}
+	return errors.Join(err, removeTemp(j.fd, temp))
+}
+
+func (c *Cache) fill(dir int, temp string, job *Job) error {
+	if err := c.adopt(dir, temp, 0o755); err != nil {
+		return err
+	}
+	if job.Out != nil {
+		if err := c.create(dir, temp+"/out.p", job.Out); err != nil {
+			return err
+		}
+	}
+	return c.create(dir, temp+"/return.p", job.Return)
+}
+
+// again handles a minion's directory that is there already: a second return, or what a killed master left.
+func (c *Cache) again(j *jobDir, temp string, job *Job) error {
+	st, there, err := status(j.fd, job.Minion)
+	if err != nil || !there || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return err
+	}
+	_, whole, err := status(j.fd, job.Minion+"/return.p")
+	if err != nil || whole {
+		c.metrics.repeated()
+		return err
+	}
+	if job.Out != nil {
+		if err := unix.Renameat(j.fd, temp+"/out.p", j.fd, job.Minion+"/out.p"); err != nil {
+			return err
+		}
+	}
+	c.cfg.Logger.Warn("half-written return completed", "jid", job.JID, "minion", job.Minion)
+	c.metrics.stored()
+	return unix.Renameat(j.fd, temp+"/return.p", j.fd, job.Minion+"/return.p")
+}
+
+// removeTemp removes a directory of ours, which holds nothing but what fill writes.
+func removeTemp(dir int, temp string) error {
+	for _, name := range []string{"/return.p", "/out.p"} {
+		if err := unix.Unlinkat(dir, temp+name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	if err := unix.Unlinkat(dir, temp, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// syndic marks a syndic in cachedir/syndics.
+func (c *Cache) syndic(id string) error {
+	path := filepath.Join("syndics", id)
+	full := filepath.Join(c.cfg.CacheDir, path)
+	if exists(full) {
+		return nil
+	}
+	if err := c.makeDirs("syndics"); err != nil {
+		return err
+	}
+	err := c.create(unix.AT_FDCWD, full, nil)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
+}
+
+// Sync makes everything written so far survive a power loss (syncfs of the job cache's file system).
+func (c *Cache) Sync(context.Context) error {
+	fd, err := openDir(c.cfg.CacheDir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Syncfs(fd); err != nil {
+		return fmt.Errorf("sync the job cache: %w", err)
+	}
+	return nil
+}

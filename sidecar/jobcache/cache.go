@@ -1,0 +1,92 @@
+package jobcache
+
+import (
+	"crypto"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Keys is what the cluster knows of minion keys.
+type Keys interface {
+	// Accepted returns the accepted key of a minion.
+	Accepted(id string) (pub string, ok bool)
+	// IDs lists the minions with an accepted key; asked only for jobs with wildcards that a syndic brings.
+	IDs() []string
+}
+
+// Config configures a Cache.
+type Config struct {
+	Options  Options
+	Major    int    // version of the master: 3006, 3007, 3008
+	CacheDir string // its cachedir
+	UID, GID int    // who its files belong to; -1: whoever creates them
+	Keys     Keys
+	Logger   *slog.Logger
+	Register prometheus.Registerer
+}
+
+// Cache plans and writes for one master. Plan may be called concurrently, Apply too (it takes turns).
+type Cache struct {
+	cfg     Config
+	metrics *metrics
+	jids    jidSource
+
+	major        int
+	hash         crypto.Hash
+	maxEvent     int64
+	endTimes     bool
+	requireSig   bool
+	dropUnsigned bool
+	sigAlgo      string
+	umask        os.FileMode // of this process, taken off modes that are not set explicitly
+
+	mu   sync.Mutex // guards what follows, and the order of writing
+	dirs jobDirs
+}
+
+// New returns a cache, or an error with the reason when the master needs Python for its returns (Native).
+func New(c Config) (*Cache, error) {
+	if ok, reason := Native(c.Options, c.Major, "_return"); !ok {
+		return nil, needs("%s", reason)
+	}
+	if c.CacheDir == "" || c.Keys == nil {
+		return nil, fmt.Errorf("jobcache: no cachedir or keys configured")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	o := c.Options
+	k := &Cache{
+		cfg: c, metrics: newMetrics(c.Register), major: c.Major, hash: hashes[o.Text("hash_type")],
+		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
+		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
+		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(),
+	}
+	if o.Bool("unique_jid") {
+		k.jids.suffix = "_" + strconv.Itoa(os.Getpid())
+	}
+	return k, nil
+}
+
+// Assign returns a new job id when a load's is "req" (a scheduled job's), "" otherwise. It goes into the journal with the
+// load, so that it stays the same.
+func (c *Cache) Assign(jid string, now time.Time) string {
+	if jid != "req" {
+		return ""
+	}
+	return c.jids.next(now)
+}
+
+// Close releases the directories held open.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dirs.closeAll()
+	return nil
+}

@@ -1,0 +1,102 @@
+package jobcache
+
+import (
+	"strings"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// reports says whether events are fired for a function's failures (salt/utils/event.py:SUB_EVENT).
+func reports(fun string) bool { return fun == "state.highstate" || fun == "state.sls" }
+
+// failures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return
+// (retcode in each state, and what the events carry in the failed ones), which therefore are in return.p too.
+func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
+	retcode, _ := d.get("retcode")
+	rawFun, _ := d.get("fun")
+	if !truth(retcode) || !truth(rawFun) {
+		return false, nil
+	}
+	if list, ok := parseList(rawFun); ok {
+		return false, manyFuns(list, retcode)
+	}
+	fun, ok := text(rawFun)
+	if !ok || !reports(fun) {
+		return false, nil
+	}
+	ret, ok := d.get("return")
+	if list, is := parseList(ret); is {
+		for _, e := range list {
+			if _, ok := text(e); !ok {
+				return false, needs("a failed %s whose return is a list of other things than text", fun)
+			}
+		}
+	}
+	states, ok := parseFields(ret)
+	if !ok {
+		return false, nil
+	}
+	user, _ := d.get("user")
+	f := failure{planner: p, job: job, fun: fun, retcode: retcode, user: user}
+	for i := range states {
+		goOn, err := f.state(&states[i])
+		if err != nil {
+			return false, err
+		}
+		if !goOn {
+			break
+		}
+	}
+	*d = d.set("return", states.raw())
+	return true, nil
+}
+
+// manyFuns leaves jobs of several functions to the master when one of them would be reported.
+func manyFuns(funs [][]byte, retcode []byte) error {
+	if !isList(retcode) && !isMap(retcode) {
+		return needs("a return of several functions with one retcode")
+	}
+	for _, raw := range funs {
+		if fun, ok := text(raw); !ok || reports(fun) {
+			return needs("a failed return of several functions with states among them")
+		}
+	}
+	return nil
+}
+
+type failure struct {
+	*planner
+	job           Job
+	fun           string
+	retcode, user []byte
+}
+
+// state handles one state of a return; goOn is false where Python's loop would end with an exception.
+func (f *failure) state(s *field) (goOn bool, err error) {
+	chunk, ok := parseFields(s.val)
+	if !ok {
+		return false, nil
+	}
+	chunk = chunk.set("retcode", f.retcode)
+	tag, ok := text(s.key)
+	result, _ := chunk.get("result")
+	if ok && len(result) == 1 && result[0] == 0xc2 {
+		parts := strings.Split(tag, "_|-")
+		short := parts[0] + "." + parts[len(parts)-1]
+		chunk = chunk.set("_stamp", f.stamp)
+		if err := f.fire(short, chunk.raw()); err != nil {
+			return false, err
+		}
+		chunk = chunk.set("jid", rawText(f.job.JID)).set("id", rawText(f.job.Minion)).set("success", rawFalse)
+		chunk = chunk.set("return", saltwire.AppendStr(nil, "Error: "+short)).set("fun", rawText(f.fun))
+		if f.user != nil {
+			chunk = chunk.set("user", f.user)
+		}
+		long := "salt/job/" + f.job.JID + "/sub/" + f.job.Minion + "/error/" + f.fun
+		if err := f.fire(long, chunk.raw()); err != nil {
+			return false, err
+		}
+	}
+	s.val = chunk.raw()
+	return ok, nil
+}

@@ -1,0 +1,136 @@
+package jobcache
+
+import (
+	"container/list"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxJobDirs bounds the job directories held open. Returns come in bunches of a job.
+const maxJobDirs = 128
+
+// touchEvery is how often the date of a job's file "jid" follows its returns; a stock master writes it anew with each.
+// Retention (keep_jobs_seconds) counts from it.
+const touchEvery = 10 * time.Second
+
+// jobDir is a job's directory, held open.
+type jobDir struct {
+	path    string
+	fd      int
+	loaded  bool      // .load.p is there
+	touched time.Time // when "jid" was written or dated
+}
+
+// jobDirs are the ones used last.
+type jobDirs struct {
+	byPath map[string]*list.Element
+	order  list.List // newest first
+}
+
+func (d *jobDirs) get(path string) *jobDir {
+	e := d.byPath[path]
+	if e == nil {
+		return nil
+	}
+	d.order.MoveToFront(e)
+	return e.Value.(*jobDir)
+}
+
+func (d *jobDirs) add(j *jobDir) {
+	if d.byPath == nil {
+		d.byPath = map[string]*list.Element{}
+	}
+	d.byPath[j.path] = d.order.PushFront(j)
+	for d.order.Len() > maxJobDirs {
+		d.drop(d.order.Back().Value.(*jobDir).path)
+	}
+}
+
+func (d *jobDirs) drop(path string) {
+	if e := d.byPath[path]; e != nil {
+		_ = unix.Close(e.Value.(*jobDir).fd)
+		d.order.Remove(e)
+		delete(d.byPath, path)
+	}
+}
+
+func (d *jobDirs) closeAll() {
+	for path := range d.byPath {
+		d.drop(path)
+	}
+}
+
+// job opens a job's directory, making it where it is missing.
+func (c *Cache) job(jid string) (*jobDir, error) {
+	path := c.jobPath(jid)
+	if j := c.dirs.get(path); j != nil {
+		return j, nil
+	}
+	full := filepath.Join(c.cfg.CacheDir, path)
+	fd, err := openDir(full)
+	if errors.Is(err, unix.ENOENT) {
+		if err = c.makeDirs(path); err == nil {
+			fd, err = openDir(full)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &jobDir{path: path, fd: fd}
+	c.dirs.add(j)
+	return j, nil
+}
+
+func openDir(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// makeDirs makes path within cachedir, each missing part as the master would.
+func (c *Cache) makeDirs(path string) error {
+	at := c.cfg.CacheDir
+	for _, part := range splitPath(path) {
+		at = filepath.Join(at, part)
+		if err := unix.Mkdir(at, 0o755); err != nil {
+			if errors.Is(err, unix.EEXIST) {
+				continue
+			}
+			return &os.PathError{Op: "mkdir", Path: at, Err: err}
+		}
+		if err := c.adopt(unix.AT_FDCWD, at, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func splitPath(path string) (parts []string) {
+	for path != "" && path != "." {
+		dir, base := filepath.Split(path)
+		parts = append([]string{base}, parts...)
+		path = filepath.Clean(dir)
+	}
+	return parts
+}
+
+// adopt gives what was just made the owner and mode that the master's own would have.
+func (c *Cache) adopt(dir int, name string, mode uint32) error {
+	if c.umask&0o777 != 0o022 {
+		if err := unix.Fchmodat(dir, name, mode, 0); err != nil {
+			return &os.PathError{Op: "chmod", Path: name, Err: err}
+		}
+	}
+	if c.cfg.UID >= 0 || c.cfg.GID >= 0 {
+		if err := unix.Fchownat(dir, name, c.cfg.UID, c.cfg.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "chown", Path: name, Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package jobcache
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of a cache; the methods of a nil one do nothing.
+type metrics struct{ returns, duplicates, failures prometheus.Counter }
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		return nil
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "saltcluster_jobcache_" + name, Help: help})
+	}
+	m := &metrics{
+		returns:    counter("returns_total", "Returns written to the job cache."),
+		duplicates: counter("duplicates_total", "Returns that were in the job cache already."),
+		failures:   counter("failures_total", "Attempts to write that failed."),
+	}
+	reg.MustRegister(m.returns, m.duplicates, m.failures)
+	return m
+}
+
+func (m *metrics) stored() {
+	if m != nil {
+		m.returns.Inc()
+	}
+}
+
+func (m *metrics) repeated() {
+	if m != nil {
+		m.duplicates.Inc()
+	}
+}
+
+func (m *metrics) failed() {
+	if m != nil {
+		m.failures.Inc()
+	}
+}

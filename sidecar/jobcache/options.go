@@ -1,0 +1,87 @@
+package jobcache
+
+import (
+	"crypto"
+	_ "crypto/md5" // hash_type
+	_ "crypto/sha1"
+	_ "crypto/sha256"
+	_ "crypto/sha512"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Options are the master's effective options (localmaster.Config).
+type Options interface {
+	Raw(name string) (any, bool)
+	Bool(name string) bool
+	Int(name string) int64
+	Text(name string) string
+	Strings(name string) []string
+}
+
+// The versions whose code this package mirrors.
+const (
+	minMajor = 3006
+	maxMajor = 3008
+)
+
+var hashes = map[string]crypto.Hash{
+	"md5": crypto.MD5, "sha1": crypto.SHA1, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384,
+	"sha512": crypto.SHA512,
+}
+
+// Native says whether returns sent with cmd (_return, _syndic_return) to a master of that version with these options can
+// be handled here. Otherwise reason says why not, in words for an operator. It looks for a job cache module of the
+// site's own too, so ask again when the master restarts.
+func Native(o Options, major int, cmd string) (ok bool, reason string) {
+	switch {
+	case cmd != "_return" && cmd != "_syndic_return":
+		return false, fmt.Sprintf("%s is no return", cmd)
+	case major < minMajor || major > maxMajor:
+		return false, fmt.Sprintf("Salt %d is not a version whose job cache is known here", major)
+	case o.Text("master_job_cache") != "local_cache":
+		return false, fmt.Sprintf("master_job_cache is %q, not local_cache", o.Text("master_job_cache"))
+	case !o.Bool("job_cache"):
+		return false, "job_cache is off"
+	case o.Bool("ext_job_cache"):
+		return false, fmt.Sprintf("ext_job_cache is %q", o.Text("ext_job_cache"))
+	case o.Bool("cluster_id"):
+		return false, "cluster_id is set: the master is in a cluster of its own"
+	case hashes[o.Text("hash_type")] == 0:
+		return false, fmt.Sprintf("hash_type is %q", o.Text("hash_type"))
+	case o.Bool("enable_ssh_minions"):
+		return false, "enable_ssh_minions is on: targets include a roster"
+	case o.Bool("subproxy"):
+		return false, "subproxy is on"
+	case o.Bool("master_stats"):
+		return false, "master_stats is on: the master's statistics would leave returns out"
+	}
+	return siteModule(o)
+}
+
+// siteModule looks for a returner of the site's that takes local_cache's place.
+func siteModule(o Options) (bool, string) {
+	dirs := append([]string(nil), o.Strings("returner_dirs")...)
+	for _, name := range []string{"extension_modules"} {
+		if dir := o.Text(name); dir != "" {
+			dirs = append(dirs, filepath.Join(dir, "returners"))
+		}
+	}
+	for _, dir := range o.Strings("module_dirs") {
+		dirs = append(dirs, filepath.Join(dir, "returners"))
+	}
+	for _, dir := range dirs {
+		for _, name := range []string{"local_cache.py", "local_cache.pyc", "local_cache.so", "local_cache"} {
+			if path := filepath.Join(dir, name); exists(path) {
+				return false, "the site has its own job cache module " + path
+			}
+		}
+	}
+	return true, ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,79 @@
+package jobcache
+
+import "time"
+
+// Facts are what a plan depends on besides the load and the master's options.
+type Facts struct {
+	Received time.Time // when the load came in: _stamp and endtime
+	JID      string    // from Cache.Assign, when the load's jid is "req"; the same one whenever the load is planned again
+}
+
+// Plan is what a load makes a master do. The slices are shared and must not be changed.
+type Plan struct {
+	Jobs    []Job
+	Syndics []string // ids to mark in cachedir/syndics
+	Events  []Event
+	Reply   []byte // what the master's function returns, as msgpack: None or False
+}
+
+// Job is what is written for one return, in this order.
+type Job struct {
+	JID     string
+	Known   bool   // a jid as Salt makes them: the job's directory gets a file "jid"
+	NoCache bool   // and a file "nocache", which keeps returns out
+	Load    []byte // .load.p, nil: none
+	Replace bool   // also when there is a .load.p already
+	Minions *[]string
+	Minion  string // directory of the return, "": none
+	Return  []byte // return.p
+	Out     []byte // out.p, nil: none
+	EndTime string // content of endtime, "": none
+}
+
+// Event is fired on the master's bus.
+type Event struct {
+	Tag  string
+	Data []byte // msgpack map with _stamp, trimmed to max_event_size
+}
+
+// Plan decides what a decrypted load makes the master do. It is pure. Errors: *NeedsPython when only the master itself
+// can tell; ErrMalformed.
+func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
+	d, err := parseLoad(load)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := &planner{c: c, facts: f, stamp: rawText(stamp(f.Received)), plan: Plan{Reply: rawNil}}
+	cmd, _ := d.get("cmd")
+	d, _ = d.drop("nonce")
+	d, _ = d.drop("tok")
+	switch name, _ := text(cmd); name {
+	case "_return":
+		err = p.ret(d)
+	case "_syndic_return":
+		err = p.syndic(d)
+	default:
+		err = needs("command %q is no return", name)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	return p.plan, nil
+}
+
+// planner collects the plan of one load.
+type planner struct {
+	c     *Cache
+	facts Facts
+	stamp []byte
+	plan  Plan
+}
+
+func (p *planner) fire(tag string, raw []byte) error {
+	data, err := trim(raw, p.c.maxEvent)
+	if err != nil {
+		return err
+	}
+	p.plan.Events = append(p.plan.Events, Event{tag, data})
+	return nil
+}

@@ -1,0 +1,120 @@
+package jobcache
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// targets is the list of minions that a load's target means to the master, for .minions.p: nil when the load has no
+// target (salt/returners/local_cache.py:save_load, salt/utils/minions.py:CkMinions.check_minions). Only targets that go
+// by ids are answered.
+func (p *planner) targets(d fields) (*[]string, error) {
+	raw, ok := d.get("tgt")
+	if expr, isText := text(raw); !ok || isText && expr == "" {
+		return nil, nil
+	}
+	kind := "glob"
+	if v, ok := d.get("tgt_type"); ok {
+		if kind, ok = text(v); !ok {
+			return nil, needs("a target of a type that is not text")
+		}
+	}
+	expr, isText := text(raw)
+	if kind == "glob" && isText {
+		if !strings.ContainsAny(expr, "*?[") {
+			return p.accepted([]string{expr}), nil
+		}
+		return p.glob(expr)
+	}
+	if kind != "list" {
+		return nil, needs("a job with a target of type %q to be listed", kind)
+	}
+	names := strings.FieldsFunc(expr, func(r rune) bool { return r == ',' })
+	if !isText {
+		list, ok := parseList(raw)
+		if !ok {
+			return nil, needs("a target that is neither text nor a list")
+		}
+		for _, e := range list {
+			name, ok := text(e)
+			if !ok {
+				return nil, needs("a target with other things than text")
+			}
+			names = append(names, name)
+		}
+	}
+	return p.accepted(names), nil
+}
+
+func (p *planner) accepted(names []string) *[]string {
+	found := []string{}
+	for _, name := range names {
+		if _, ok := p.c.cfg.Keys.Accepted(name); ok && !strings.HasPrefix(name, ".") {
+			found = append(found, name)
+		}
+	}
+	return &found
+}
+
+func (p *planner) glob(expr string) (*[]string, error) {
+	re, err := regexp.Compile(translate(expr))
+	if err != nil {
+		return nil, needs("a glob that only Python can read")
+	}
+	found := []string{}
+	for _, id := range p.c.cfg.Keys.IDs() {
+		if re.MatchString(id) && !strings.HasPrefix(id, ".") {
+			found = append(found, id)
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return &found, nil
+}
+
+// translate turns a glob into a regular expression as Python's fnmatch.translate does.
+func translate(glob string) string {
+	var b strings.Builder
+	b.WriteString(`(?s)\A`)
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; c {
+		case '*':
+			b.WriteString(".*")
+		case '?':
+			b.WriteByte('.')
+		case '[':
+			set, n := bracket(glob[i+1:])
+			b.WriteString(set)
+			i += n
+		default:
+			j := i
+			for j < len(glob) && !strings.ContainsRune("*?[", rune(glob[j])) {
+				j++
+			}
+			b.WriteString(regexp.QuoteMeta(glob[i:j]))
+			i = j - 1
+		}
+	}
+	return b.String() + `\z`
+}
+
+// bracket reads what follows a '[': the set, and how many bytes of it belong to it.
+func bracket(s string) (set string, n int) {
+	from := 0
+	if strings.HasPrefix(s, "!") {
+		from = 1
+	}
+	if strings.HasPrefix(s[from:], "]") {
+		from++
+	}
+	end := strings.IndexByte(s[from:], ']')
+	if end < 0 {
+		return `\[`, 0
+	}
+	end += from
+	body := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(strings.TrimPrefix(s[:end], "!"))
+	if strings.HasPrefix(s, "!") {
+		return "[^" + body + "]", end + 1
+	}
+	return "[" + body + "]", end + 1
+}
