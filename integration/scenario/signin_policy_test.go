@@ -100,6 +100,7 @@ func (x *trial) everywhere(name, key string) {
 		return
 	}
 	first := *m.got
+	m.key = x.keys[key]
 	labtest.Must(x.t, m.works(x.t.Context(), x.addr))
 	for _, addr := range x.others {
 		labtest.Must(x.t, m.works(x.t.Context(), addr))
@@ -213,6 +214,9 @@ type policyCase struct {
 // runPolicy tries all cases at all places and compares each node with the bare master of its version.
 func runPolicy(t *testing.T, cases []policyCase, bare, nodes []*place) {
 	ctx := t.Context()
+	for _, p := range slices.Concat(bare, nodes) {
+		p.warm(t)
+	}
 	bare[0].bus.fence(ctx, t) // one listener hears all masters
 	seen := map[string]*trial{}
 	for _, c := range cases {
@@ -240,14 +244,32 @@ func runPolicy(t *testing.T, cases []policyCase, bare, nodes []*place) {
 			}
 			stock.collect()
 			ours.collect()
+			fired := 0
+			for _, events := range ours.seen.Events {
+				fired += len(events)
+			}
 			if c.noEvents {
 				stock.seen.Events, ours.seen.Events = nil, nil
+			} else if fired != len(ours.seen.Heard) {
+				t.Errorf("%s, Salt %s: %d events for %d sign-ins", c.name, p.master.Version, fired, len(ours.seen.Heard))
 			}
 			if !reflect.DeepEqual(stock.seen, ours.seen) {
 				t.Errorf("%s, Salt %s:\n stock %v\n ours  %v", c.name, p.master.Version, stock.seen, ours.seen)
 			}
 		}
 	}
+}
+
+// warm returns when the workers of a master answer: its ports are open long before.
+func (p *place) warm(t *testing.T) {
+	t.Helper()
+	x := &trial{place: p, t: t, minions: map[string]*byteMinion{}}
+	labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, p.name+" to answer sign-ins", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, err := x.minion("warm").signIn(ctx, p.addr)
+		return err
+	}))
 }
 
 // flush returns when the node's own events of all sign-ins before have been fired: it fires them in order.
