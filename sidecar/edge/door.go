@@ -36,6 +36,7 @@ func (d *door) open(ctx context.Context) error {
 		ln, err := lc.Listen(ctx, "tcp", a)
 		if err != nil {
 			d.shut()
+			d.lns = nil // so that open can be tried again
 			return fmt.Errorf("listen on %s: %w", a, err)
 		}
 		d.lns = append(d.lns, ln)

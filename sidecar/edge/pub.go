@@ -38,6 +38,7 @@ type PubEdge struct {
 	// innermost lock.
 	mu         sync.Mutex
 	cond       sync.Cond // a shard has walked, or the edge is closed
+	opened     bool      // workers are running
 	closed     bool
 	cur, prev  *feed // prev: while a rotation is under way
 	seq        uint64
@@ -104,6 +105,9 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	for _, ln := range e.door.lns {
 		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
 	}
+	e.mu.Lock()
+	e.opened = true
+	e.mu.Unlock()
 	return nil
 }
 

@@ -330,3 +330,36 @@ func TestPubAfterClose(t *testing.T) {
 	e.Publish(pub("nobody"))
 	e.Rotate(time.Second, nil)
 }
+
+// A daemon publishes while its port is still taken, and may be stopped then.
+func TestPubBeforeOpen(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewPubEdge(PubConfig{Addrs: []string{"127.0.0.1:0", taken.Addr().String()}, QueueMessages: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := e.Open(context.Background()); err == nil {
+			t.Fatal("opened a port that is taken")
+		}
+		e.Publish(pub("nobody")) // nobody's worker will make room
+	}
+	e.Rotate(0, nil)
+	e.Drain(context.Background(), time.Second)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if n := len(e.Addr()); n != 2 {
+		t.Fatalf("%d addresses", n)
+	}
+}

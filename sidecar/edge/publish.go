@@ -7,16 +7,16 @@ var toBroadcast = []string{broadcast}
 
 // Publish delivers p to every subscriber it is for, after everything
 // published before. It never waits for a subscriber; when called faster than
-// the edge's own workers can walk, it waits for them. It wants an edge that
-// was opened; after Close it does nothing.
+// the edge's own workers can walk, it waits for them. Before Open and after
+// Close it does nothing: there is nobody to deliver to.
 func (e *PubEdge) Publish(p Publication) {
 	e.mu.Lock()
-	for !e.closed && e.congested() {
+	for e.opened && !e.closed && e.congested() {
 		e.waiting++
 		e.cond.Wait()
 		e.waiting--
 	}
-	if e.closed {
+	if !e.opened || e.closed {
 		e.mu.Unlock()
 		return
 	}
