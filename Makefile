@@ -25,7 +25,7 @@ setup: ## prepare this machine: Debian packages (as root), virtualenvs with thre
 
 build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab
 	@mkdir -p bin
-	$(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab
 
 demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C (ARGS=--once: check and end)
 	@$(GO) build -o bin/demo ./integration/demo
