@@ -59,6 +59,23 @@ func (s *Sessions) date(root *os.Root, id string, now, old time.Time) error {
 	return root.Chtimes(id, at, at)
 }
 
+// drop removes the id's file if it holds key.
+func (s *Sessions) drop(id string, key saltcrypt.Key) error {
+	root, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	have, _, err := readSession(root, id)
+	if err == nil && have.Equal(key) {
+		err = root.Remove(id)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // ahead is the date of a session file: far in the future, and later than the one before, which is how workers notice.
 func ahead(now, old time.Time) time.Time {
 	at := now.Add(sessionAhead)

@@ -161,6 +161,25 @@ func (s *Sessions) Invalidate(id string) {
 	st.mu.Unlock()
 }
 
+// Discard removes the session file of id when it holds key: the sign-in it was made for was not accepted, so that no
+// worker has read it, and whoever may sign in must not leave a file per id behind. Errors: those of the disk.
+func (s *Sessions) Discard(id string, key saltcrypt.Key) error {
+	if !validSessionID(id) {
+		return fmt.Errorf("%w: %.60q", ErrSessionID, id)
+	}
+	st := s.stripe(id)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if e, ok := st.ids[id]; ok && !e.local.Equal(key) {
+		return nil // of an earlier sign-in, or the master's own
+	}
+	delete(st.ids, id)
+	if err := s.drop(id, key); err != nil {
+		return fmt.Errorf("discard session key of %s: %w", id, err)
+	}
+	return nil
+}
+
 func validSessionID(id string) bool {
 	return id != "" && len(id) <= 255 && id != "." && id != ".." && !strings.ContainsAny(id, "/\x00") &&
 		!strings.HasPrefix(id, tempPrefix)

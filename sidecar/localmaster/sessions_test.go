@@ -225,3 +225,36 @@ func BenchmarkEnsureKnown(b *testing.B) {
 		}
 	}
 }
+
+// What a sign-in left behind that was not accepted goes away; the file of anything else stays.
+func TestDiscard(t *testing.T) {
+	for _, major := range []int{3006, 3007, 3008} {
+		r := newSessionRig(t, major)
+		k, other := newKey(t), newKey(t)
+		discard := func(id string, key saltcrypt.Key) {
+			t.Helper()
+			if err := r.s.Discard(id, key); err != nil {
+				t.Error(err)
+			}
+		}
+		discard("nobody", k)
+		r.ensure("m1", k, k)
+		discard("m1", other)
+		if !r.file("m1").Equal(k) {
+			t.Error("another sign-in's session is gone")
+		}
+		discard("m1", k)
+		if names, _ := os.ReadDir(filepath.Dir(r.path("m1"))); len(names) != 0 {
+			t.Errorf("%d files left behind", len(names))
+		}
+		r.ensure("m1", k, k)
+		r.salt("m2", other, r.now)
+		discard("m2", k)
+		if !r.file("m2").Equal(other) {
+			t.Error("the master's own session is gone")
+		}
+		if err := r.s.Discard("../m1", k); !errors.Is(err, ErrSessionID) {
+			t.Errorf("a path: %v", err)
+		}
+	}
+}

@@ -13,6 +13,12 @@ import (
 // askTimeout bounds a sign-in that the master decides: a little less than the minion's auth_timeout of 5 s.
 const askTimeout = 4500 * time.Millisecond
 
+// Outcomes of a sign-in that the master accepted.
+const (
+	outcomeAccepted  = "accepted_by_master"
+	outcomeUndecided = "pending_undecided" // the cluster has not
+)
+
 // ask has the local master decide a sign-in by its own policy.
 func (s *Service) ask(ctx context.Context, f flight, r *Request) {
 	reply, outcome, err := s.decide(ctx, r)
@@ -35,8 +41,12 @@ func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	if !st.Accepted || sameKey(st.Pub, r.Auth.Pub) { // an accepted minion's session is not a stranger's to replace
-		if _, _, err := s.cfg.Sessions.Ensure(r.Auth.ID, s.cfg.Keys.Session(r.Auth.ID, r.Auth.Pub)); err != nil {
+		session := s.cfg.Keys.Session(r.Auth.ID, r.Auth.Pub)
+		if _, _, err := s.cfg.Sessions.Ensure(r.Auth.ID, session); err != nil {
 			return nil, "", fmt.Errorf("prepare session: %w", err)
+		}
+		if !st.Accepted {
+			defer func() { s.discard(r.Auth.ID, session, outcome) }()
 		}
 	}
 	raw, err := s.cfg.Master.Do(ctx, r.Raw)
@@ -61,23 +71,34 @@ func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome
 	}
 }
 
+// discard removes the session file of a sign-in that was not accepted: a stranger with a name per request would leave
+// one behind for each. Should the master accept after all, too late for us to hear, the next Ensure makes it again.
+func (s *Service) discard(id string, session saltcrypt.Key, outcome string) {
+	if outcome == outcomeAccepted || outcome == outcomeUndecided {
+		return // a worker has read it
+	}
+	if err := s.cfg.Sessions.Discard(id, session); err != nil {
+		s.cfg.Logger.Debug("session file of an unaccepted minion not removed", "minion", id, "err", err)
+	}
+}
+
 // sameKey compares two texts of public keys as stock does (salt/channel/server.py compare_keys).
 func sameKey(a, b string) bool { return saltcrypt.CleanKey(a) == saltcrypt.CleanKey(b) }
 
 // accepted makes the master's "accepted" the cluster's before the minion hears of it.
 func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string, err error) {
 	if st.Accepted && sameKey(st.Pub, r.Auth.Pub) {
-		return nil, "accepted_by_master", nil
+		return nil, outcomeAccepted, nil
 	}
 	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st)
 	switch {
 	case err == nil:
-		return nil, "accepted_by_master", nil
+		return nil, outcomeAccepted, nil
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNoQuorum):
 		// Not ours to decide now: the minion comes again in acceptance_wait_time and finds it decided.
 		s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", err)
 		reply, err = s.replier.pending(r.Auth)
-		return reply, "pending_undecided", err
+		return reply, outcomeUndecided, err
 	default:
 		return nil, "", fmt.Errorf("propose key: %w", err)
 	}

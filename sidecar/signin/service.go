@@ -62,6 +62,8 @@ type Config struct {
 	// its own and, on 3006, keep it (localmaster.Sessions).
 	Sessions interface {
 		Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
+		// Discard undoes it: the sign-in was not accepted.
+		Discard(id string, key saltcrypt.Key) error
 	}
 	AskAll  bool                 // every sign-in needs the master's word (max_minions counts connections)
 	Event   func(id, pub string) // fires salt/auth for a sign-in answered here
@@ -94,6 +96,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	pending map[flight][]*Request // sign-ins being answered, with the same sign-in's later tries
+	share   map[party]int         // how many of them are one minion's
 	ctx     context.Context
 	cancel  context.CancelFunc
 	queue   chan flight
@@ -102,6 +105,11 @@ type Service struct {
 
 // flight names one sign-in across its tries: a minion repeats its nonce (salt/crypt.py AsyncAuth.sign_in).
 type flight struct{ id, nonce, pub string }
+
+// party is who signs in. Who only knows the id of a minion is not the same party as the minion.
+type party struct{ id, pub string }
+
+func (f flight) party() party { return party{f.id, f.pub} }
 
 // New returns a Service that answers nothing before Open.
 func New(cfg Config) *Service {
@@ -122,6 +130,7 @@ func New(cfg Config) *Service {
 		compute: make(chan struct{}, cfg.Workers),
 		asking:  make(chan struct{}, maxAsking),
 		pending: map[flight][]*Request{},
+		share:   map[party]int{},
 		queue:   make(chan flight, cfg.Queue),
 	}
 }
@@ -168,7 +177,13 @@ func (s *Service) Serve(r *Request) {
 		s.giveUp(r, "too_many_tries")
 		return
 	}
+	if s.share[f.party()] >= maxShare {
+		s.mu.Unlock()
+		s.giveUp(r, "too_many_sign_ins")
+		return
+	}
 	s.pending[f] = []*Request{r}
+	s.share[f.party()]++
 	s.mu.Unlock()
 	select {
 	case s.queue <- f:
@@ -182,6 +197,10 @@ const maxAsking = 256
 
 // maxTries bounds how many tries of one sign-in are answered together; a minion makes seven.
 const maxTries = 8
+
+// maxShare bounds the sign-ins of one minion that are answered at a time. It makes one, salt-call beside it another; one
+// that makes thousands must not fill the queue that all the others wait in, at two RSA operations each.
+const maxShare = 16
 
 func (s *Service) work(ctx context.Context) {
 	for {
@@ -271,6 +290,9 @@ func (s *Service) finish(f flight, reply []byte, outcome string) bool {
 	s.mu.Lock()
 	tries := s.pending[f]
 	delete(s.pending, f)
+	if s.share[f.party()]--; s.share[f.party()] <= 0 {
+		delete(s.share, f.party())
+	}
 	s.mu.Unlock()
 	for _, r := range tries {
 		if reply == nil {

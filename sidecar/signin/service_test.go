@@ -22,6 +22,7 @@ type cluster struct {
 	accept    error
 	accepted  []string
 	events    []string
+	discarded []string
 	asked     int
 	masterSay []byte
 	masterErr error
@@ -48,6 +49,12 @@ func (c *cluster) Session(id, pub string) saltcrypt.Key {
 }
 func (c *cluster) Ensure(_ string, want saltcrypt.Key) (saltcrypt.Key, bool, error) {
 	return want, true, nil
+}
+func (c *cluster) Discard(id string, key saltcrypt.Key) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discarded = append(c.discarded, id)
+	return nil
 }
 func (c *cluster) Do(context.Context, []byte) ([]byte, error) {
 	c.mu.Lock()
