@@ -19,12 +19,23 @@ type fsm struct {
 	log   *slog.Logger
 	fail  func(error) // tells the node that it must stop
 
+	applying sync.Mutex // raft applies, or recall does
+
 	mu  sync.Mutex
 	err error // first thing this version did not understand
 }
 
 // Apply implements raft.FSM. It returns [][]state.Result or an error.
 func (f *fsm) Apply(l *raft.Log) any {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	if l.Index <= f.state.View().Index() {
+		return nil // recalled; nobody waits for the results of a former run
+	}
+	return f.apply(l)
+}
+
+func (f *fsm) apply(l *raft.Log) any {
 	if err := f.broken(); err != nil {
 		return err
 	}
@@ -64,7 +75,9 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
+	f.applying.Lock()
 	f.state.Replace(s)
+	f.applying.Unlock()
 	f.hub.publish()
 	return nil
 }

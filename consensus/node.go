@@ -32,6 +32,8 @@ type Node struct {
 	contact contact
 	rotate  singleflight.Group
 
+	appliedStored atomic.Uint64 // see storeApplied
+
 	ctx       context.Context // ends with Close or with a failure
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
@@ -107,6 +109,7 @@ func (n *Node) Close() error {
 		}
 		n.wg.Wait()
 		if r != nil {
+			n.storeApplied()
 			n.closeErr = errors.Join(n.closeErr, n.store.close())
 		}
 		n.hub.close()

@@ -41,6 +41,10 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	}
 	n.store, n.trans = store, trans
 	n.raft.Store(r)
+	if err := n.recall(); err != nil {
+		return errors.Join(fmt.Errorf("open consensus: %w", err), n.Close())
+	}
+	n.wg.Go(func() { n.keepApplied(n.ctx) })
 	n.wg.Go(func() { n.batch.run(n.ctx, r, n.m) })
 	n.wg.Go(func() { n.offices(n.ctx, r) })
 	n.wg.Go(func() { n.keepContact(n.ctx, r) })
