@@ -76,7 +76,13 @@ func ips(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-func ip(ctx context.Context, args ...string) error { return tool(ctx, "ip", args...) }
+// ip runs ip(8). Its own -n unshares the mount namespace, too, which fails in a chroot; nsenter(1) does not.
+func ip(ctx context.Context, args ...string) error {
+	if len(args) > 2 && args[0] == "-n" {
+		return tool(ctx, "nsenter", append([]string{"--net=/run/netns/" + args[1], "ip"}, args[2:]...)...)
+	}
+	return tool(ctx, "ip", args...)
+}
 
 // tool runs one of the network tools; they live in sbin, which is not in everyone's PATH.
 func tool(ctx context.Context, name string, args ...string) error {
