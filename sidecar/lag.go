@@ -7,18 +7,26 @@ import (
 
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/signin"
 )
 
-// A minion that was accepted through one node may make its next request through another, which learns of it some
-// milliseconds later, and whose master sees the key when its file has been written. Such a request waits instead of
-// being answered "bad load".
+// A node learns what the cluster has decided some milliseconds, now and then a tenth of a second, after others.
+//
+// A minion that was accepted through one node may make its next request through another, which does not know of it yet
+// or whose master does not see the key yet: such a request waits instead of being answered "bad load".
+//
+// A minion that cannot open a publication signs in, through any node, and tries once more. Were it given the epoch
+// before, the publication would be lost to it; and one whose key has just been removed would get in. So a sign-in waits
+// until this node knows what was known anywhere when it came.
 
 const (
 	// catchUpTimeout bounds how long a request waits for news; without a quorum there are none.
 	catchUpTimeout = 500 * time.Millisecond
+	// catchUpBlind is that bound while there have been none.
+	catchUpBlind = 100 * time.Millisecond
 	// catchUpEvery keeps strangers from making us ask the leader all the time.
 	catchUpEvery = 20 * time.Millisecond
-	// maxCatchingUp bounds the requests that wait for news; one more is refused at once.
+	// maxCatchingUp bounds the requests that wait for news; one more is decided by what is known.
 	maxCatchingUp = 1024
 	// onDiskTimeout bounds how long a request waits for a key file.
 	onDiskTimeout = 3 * time.Second
@@ -31,6 +39,7 @@ type catchUp struct {
 	mu      sync.Mutex
 	waiting []func()
 	running bool
+	blind   bool // the last question was not answered: no quorum
 }
 
 // add has f called when the node has caught up, or could not; false when too many wait already.
@@ -58,8 +67,12 @@ func (c *catchUp) run(ctx context.Context) {
 		if len(batch) == 0 {
 			return
 		}
-		asking, cancel := context.WithTimeout(ctx, catchUpTimeout)
-		_ = c.ask(asking) // what is known then decides, however much that is
+		timeout := catchUpTimeout
+		if c.blind {
+			timeout = catchUpBlind
+		}
+		asking, cancel := context.WithTimeout(ctx, timeout)
+		c.blind = c.ask(asking) != nil // what is known now decides, however much that is
 		cancel()
 		for _, f := range batch {
 			f()
@@ -70,6 +83,13 @@ func (c *catchUp) run(ctx context.Context) {
 		case <-ctx.Done():
 			pause.Stop()
 		}
+	}
+}
+
+// signIn hands a sign-in on when this node has caught up with the cluster, or cannot.
+func (p *Proxy) signIn(r *signin.Request) {
+	if !p.catchUp.add(p.ctx, &p.wg, func() { p.cfg.SignIn.Serve(r) }) {
+		p.cfg.SignIn.Serve(r)
 	}
 }
 

@@ -28,6 +28,7 @@ type world struct {
 	proxy    *Proxy
 	minion   *saltcrypt.MasterKey
 	accepted bool
+	caughtUp int           // how often news were waited for
 	behind   bool          // accepted, but this node has not heard of it
 	keyFile  chan struct{} // closed when the master can see the key; nil: it can
 	view     router.View
@@ -60,6 +61,7 @@ func (w *world) CatchUp(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.accepted = w.accepted || w.behind
+	w.caughtUp++
 	return nil
 }
 
@@ -231,6 +233,21 @@ func TestMinionAcceptedElsewhereAMomentAgo(t *testing.T) {
 	})
 	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
 		t.Error("not answered")
+	}
+}
+
+func TestSignInIsDecidedByTheLatestNews(t *testing.T) {
+	w := newWorld(t)
+	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncClear, Version: 3, HasVersion: true,
+		Load: saltwire.AppendAuth(nil, saltwire.AuthRequest{
+			ID: "web1", Nonce: nonce, Pub: w.minion.PublicText(), EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
+		}),
+	})
+	for i := range 2 {
+		if got := w.send(t, body, ""); string(got) != "signed in" || w.caughtUp != i+1 {
+			t.Errorf("answered %q after %d looks at the news", got, w.caughtUp)
+		}
 	}
 }
 

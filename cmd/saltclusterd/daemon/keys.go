@@ -36,8 +36,13 @@ func (k *keyView) Accepted(id string) (pub string, ok bool) {
 	return key.Pub, true
 }
 
-// CatchUp implements sidecar.Keys.
-func (k *keyView) CatchUp(ctx context.Context) error { return k.m.cons.Barrier(ctx) }
+// CatchUp implements sidecar.Keys. The epoch that was found is in force when it returns.
+func (k *keyView) CatchUp(ctx context.Context) error {
+	if err := k.m.cons.Barrier(ctx); err != nil {
+		return err
+	}
+	return k.m.svc.begin(k.m.cons.View())
+}
 
 // OnDisk implements sidecar.Keys: a key of a later revision than the key directory has written is waited for.
 func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {
