@@ -43,14 +43,20 @@ func newMinions(n int) ([]*minion, error) {
 	return all, g.Wait()
 }
 
-// accept puts the keys of minions into a master's directory of accepted keys, as salt-key does. The master must not run yet.
-func accept(m *lab.Master, minions []*minion) error {
+// accept puts the keys of minions into a master's directory of accepted keys, as salt-key does, and fleet more. The master must
+// not run yet.
+func accept(m *lab.Master, minions []*minion, fleet int) error {
 	dir := filepath.Join(m.PKIDir(), "minions")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("accept keys: %w", err)
 	}
-	for _, mn := range minions {
-		if err := os.WriteFile(filepath.Join(dir, mn.id), []byte(mn.key.PublicText()), 0o644); err != nil {
+	for i := range len(minions) + fleet {
+		mn := minions[i%len(minions)]
+		id := mn.id
+		if i >= len(minions) {
+			id = fmt.Sprintf("idle%d", i)
+		}
+		if err := os.WriteFile(filepath.Join(dir, id), []byte(mn.key.PublicText()), 0o644); err != nil {
 			return fmt.Errorf("accept keys: %w", err)
 		}
 	}

@@ -14,7 +14,7 @@ const startWithin = 3 * time.Minute
 const loadHost = "load"
 
 // bareMaster starts a stock master that minions reach directly.
-func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions []*minion) (*target, error) {
+func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions []*minion, fleet int) (*target, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions [
 	if err != nil {
 		return nil, err
 	}
-	if err := accept(m, minions); err != nil {
+	if err := accept(m, minions, fleet); err != nil {
 		return nil, err
 	}
 	if err := m.Start(ctx); err != nil {
@@ -37,7 +37,7 @@ func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions [
 }
 
 // clusterNode starts a stock master with saltclusterd before it, a cluster of one.
-func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions []*minion) (*target, error) {
+func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions []*minion, fleet int) (*target, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions 
 	if err != nil {
 		return nil, err
 	}
-	if err := accept(m, minions); err != nil {
+	if err := accept(m, minions, fleet); err != nil {
 		return nil, err
 	}
 	d, err := m.NewDaemon(quiet)

@@ -8,6 +8,7 @@ type sizes struct {
 	limit  time.Duration // of the whole run
 
 	minions int // key pairs
+	fleet   int // accepted keys beside those, of minions that do not play
 	signIns int // per side and round
 
 	realRate, fullRate int           // requests per second towards a real master and towards the stand-in
@@ -21,13 +22,13 @@ type sizes struct {
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 20 * time.Minute, minions: 24, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 5 * time.Second,
+		rounds: 5, limit: 20 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 5 * time.Second,
 		subscribers: []int{5000, 9000}, memoryRounds: 3, settle: 12 * time.Second,
 		edge: []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1.5", "-burst", "65536"},
 	}
 	if o.quick {
 		s = sizes{
-			rounds: 2, limit: 5 * time.Minute, minions: 8, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
+			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second,
 			edge: []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"},
 		}

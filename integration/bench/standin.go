@@ -179,7 +179,7 @@ func (b *bench) standInNode(ctx context.Context, l *lab.Lab) (*standInNode, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := accept(m, minions); err != nil {
+	if err := accept(m, minions, 0); err != nil {
 		return nil, err
 	}
 	n := &standInNode{}

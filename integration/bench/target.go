@@ -140,17 +140,11 @@ func (t *target) enroll(ctx context.Context, minions []*minion) error {
 func (t *target) enrollOne(ctx context.Context, m *minion, master *saltcrypt.PublicKey) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	p, err := t.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer p.z.Close()
-	defer context.AfterFunc(ctx, func() { _ = p.z.Close() })()
 	s, err := m.newSignIn(master)
 	if err != nil {
 		return err
 	}
-	if s.reply, err = p.ask(s.body()); err != nil {
+	if err := t.signIn(ctx, s); err != nil {
 		return err
 	}
 	c, err := s.check()
@@ -172,26 +166,26 @@ func (t *target) prepare(minions []*minion, count int) ([]*signIn, error) {
 	return all, nil
 }
 
-// signIns sends them over all connections, on each one after the other. The replies are not looked at yet.
-func signIns(ctx context.Context, peers []*peer, all []*signIn) error {
-	todo := make(chan *signIn, len(all))
-	for _, s := range all {
-		todo <- s
-	}
-	close(todo)
+// signIns sends them, so many at a time, each over a connection of its own as stock minions do (salt/crypt.py:AsyncAuth.
+// _authenticate opens a channel and closes it). The replies are not looked at yet.
+func (t *target) signIns(ctx context.Context, all []*signIn, atATime int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*answerWithin)
 	defer cancel()
-	g, ctx := errgroup.WithContext(ctx) // the first failure ends them all
-	defer hangUpAfter(ctx, peers)()
-	for _, p := range peers {
-		g.Go(func() (err error) {
-			for s := range todo {
-				if s.reply, err = p.ask(s.body()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atATime)
+	for _, s := range all {
+		g.Go(func() error { return t.signIn(ctx, s) })
 	}
 	return g.Wait()
+}
+
+func (t *target) signIn(ctx context.Context, s *signIn) error {
+	p, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.z.Close()
+	defer hangUpAfter(ctx, []*peer{p})()
+	s.reply, err = p.ask(s.body())
+	return err
 }
