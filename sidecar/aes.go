@@ -66,9 +66,10 @@ type call struct {
 	repeat bool    // doing it twice does no more than doing it once
 }
 
-// route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already.
+// route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
+// Salt has is answered here, too, for the master must not see it whoever hands it over.
 func (p *Proxy) route(c *call) {
-	if c.from != "" {
+	if _, known := router.Lookup(router.AES, c.peek.Cmd); known && c.from != "" {
 		p.metrics.request(c.peek.Cmd, "relayed")
 		p.forward(c, nil)
 		return
@@ -181,12 +182,21 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 	p.relay(c, others[0], others[1:])
 }
 
+// errCopies says that a node does not take copies as fast as they come.
+var errCopies = errors.New("too many copies wait for it")
+
 // copyTo gives other nodes' masters a copy of a write; the minion hears the local master's answer.
 func (p *Proxy) copyTo(c *call, others []node.ID) {
 	for _, to := range others {
+		if !p.copies.enter(to, len(c.body)) {
+			p.metrics.lost.WithLabelValues("copy").Inc()
+			p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", errCopies)
+			continue
+		}
 		ctx, cancel := p.deadline(c.exchange)
 		p.wg.Go(func() {
 			defer cancel()
+			defer p.copies.leave(to, len(c.body))
 			if _, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote); err != nil {
 				p.metrics.lost.WithLabelValues("copy").Inc()
 				p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", err)

@@ -43,6 +43,7 @@ type Proxy struct {
 	sessions *sessionTable
 	metrics  *metrics
 	catchUp  *catchUp
+	copies   copyRoom
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
@@ -119,6 +120,10 @@ func (p *Proxy) serve(x *exchange) {
 
 // serveClear takes what is not encrypted: sign-ins, ping, and what an operator allowed.
 func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
+	if x.from != "" { // no node relays these, and the address they came from is that node's word only
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
+		return
+	}
 	peek, err := saltwire.PeekLoad(env.Load)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
@@ -148,7 +153,7 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		return
 	}
 	p.metrics.request("_auth", "local")
-	p.signIn(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
+	p.cfg.SignIn.Serve(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
 }
 
 // forwardRaw hands a clear request to the local master as it is.

@@ -1,0 +1,80 @@
+package sidecar
+
+import (
+	"bytes"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// A node that is broken or hostile cannot pass on what no node ever does: requests in clear, whose allow-lists go by an
+// address that only it vouches for, and commands that no Salt has.
+func TestWhatNoNodeRelays(t *testing.T) {
+	w := newWorld(t)
+	for _, cmd := range []string{"_auth", "ping", "publish", "runner", "wheel", "mk_token"} {
+		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": cmd, "fun": "test.ping", "tgt": "*"}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
+		if got := w.send(t, body, "b"); !bytes.Equal(got, saltwire.BadLoad()) {
+			t.Errorf("%s from a peer: %q", cmd, got)
+		}
+	}
+	for _, cmd := range []string{"run_func", "__init__", "publish", "_prep_auth_info"} {
+		if w.send(t, w.request(t, map[string]any{"cmd": cmd}), "b") == nil {
+			t.Errorf("%s from a peer: no answer", cmd)
+		}
+	}
+	if len(w.atMaster) != 0 || w.signIns != 0 {
+		t.Errorf("%d requests reached the master, %d the sign-in", len(w.atMaster), w.signIns)
+	}
+}
+
+// A minion that writes and writes while another node hangs is answered, the other nodes get their copies, and what waits
+// for the one that hangs is bounded.
+func TestCopiesForAHungNodeAreBounded(t *testing.T) {
+	w := newWorld(t)
+	for range maxCopies {
+		if !w.proxy.copies.enter("b", 1) {
+			t.Fatal("no room from the beginning")
+		}
+	}
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_mine", "data": map[string]any{}}), "")) {
+		t.Error("the minion is not answered")
+	}
+	w.proxy.wg.Wait()
+	if w.atPeers["b"] != 0 || w.atPeers["c"] != 1 {
+		t.Errorf("copies: %v", w.atPeers)
+	}
+	for range maxCopies {
+		w.proxy.copies.leave("b", 1)
+	}
+	if len(w.proxy.copies.to) != 0 {
+		t.Errorf("%d nodes are still counted", len(w.proxy.copies.to))
+	}
+}
+
+func TestCopyRoomBytes(t *testing.T) {
+	var r copyRoom
+	for _, step := range []struct {
+		to   node.ID
+		size int
+		want bool
+	}{
+		{"b", 2 * maxCopyBytes, true}, // whatever its size, one must be possible
+		{"b", 0, false},
+		{"c", maxCopyBytes / 2, true},
+		{"c", maxCopyBytes / 2, true},
+		{"c", 1, false},
+	} {
+		if got := r.enter(step.to, step.size); got != step.want {
+			t.Errorf("%d bytes to %s: %t", step.size, step.to, got)
+		}
+	}
+	r.leave("c", maxCopyBytes/2)
+	if !r.enter("c", 1) {
+		t.Error("room is not given back")
+	}
+}
