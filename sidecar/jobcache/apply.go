@@ -122,9 +122,18 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 	}
 	j.loaded = true
 	if job.Minions == nil {
-		return nil
+		return c.emptyList(j)
 	}
 	return c.minionList(j, *job.Minions)
+}
+
+// emptyList gives a job that this master has not published (its load was kept from a return) a list of no minions. Stock
+// masters leave it out, and from then on raise whenever the job is read, for the next minion's return too.
+func (c *Cache) emptyList(j *jobDir) error {
+	if _, there, err := status(j.fd, ".minions.p"); err != nil || there {
+		return err
+	}
+	return c.put(j.fd, ".minions.p", saltwire.AppendArrayHeader(nil, 0))
 }
 
 // minionList is save_minions; 3008 merges with what is there.

@@ -77,7 +77,10 @@ func parseList(raw []byte) (list [][]byte, ok bool) {
 
 func (f fields) index(name string) int {
 	for i := range f {
-		if k, ok := text(f[i].key); ok && k == name {
+		if msgp.NextType(f[i].key) != msgp.StrType {
+			continue
+		}
+		if k, _, err := msgp.ReadStringZC(f[i].key); err == nil && string(k) == name {
 			return i
 		}
 	}

@@ -56,13 +56,16 @@ func isASCII(s string) bool {
 // endtime is the time as text, salt/utils/jid.py:jid_to_time(gen_jid()).
 func endtime(t time.Time) string { return t.UTC().Format("2006, Jan 02 15:04:05.000000") }
 
-// stamp is datetime.isoformat(), which leaves a zero fraction out.
-func stamp(t time.Time) string {
-	t = t.UTC()
-	if t.Nanosecond()/1000 == 0 {
-		return t.Format("2006-01-02T15:04:05")
+// stamp is what fire_event puts into _stamp: datetime.isoformat(), which leaves a zero fraction out; 3008 names the zone.
+func (c *Cache) stamp(t time.Time) string {
+	layout := "2006-01-02T15:04:05.000000"
+	if t = t.UTC(); t.Nanosecond()/1000 == 0 {
+		layout = "2006-01-02T15:04:05"
 	}
-	return t.Format("2006-01-02T15:04:05.000000")
+	if c.major >= 3008 {
+		layout += "+00:00"
+	}
+	return t.Format(layout)
 }
 
 // jobPath is a job's directory within cachedir (salt/utils/jid.py:jid_dir).

@@ -43,7 +43,7 @@ func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := &planner{c: c, facts: f, stamp: rawText(stamp(f.Received)), plan: Plan{Reply: rawNil}}
+	p := &planner{c: c, facts: f, stamp: rawText(c.stamp(f.Received)), plan: Plan{Reply: rawNil}}
 	cmd, _ := d.get("cmd")
 	d, _ = d.drop("nonce")
 	d, _ = d.drop("tok")

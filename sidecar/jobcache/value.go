@@ -21,7 +21,9 @@ var ErrMalformed = errors.New("jobcache: malformed load")
 // NeedsPython is the error for what only the master's own code can do right.
 type NeedsPython struct{ Reason string }
 
-func (e *NeedsPython) Error() string { return "jobcache: only the master itself can take it: " + e.Reason }
+func (e *NeedsPython) Error() string {
+	return "jobcache: only the master itself can take it: " + e.Reason
+}
 
 func needs(format string, args ...any) error {
 	return &NeedsPython{Reason: fmt.Sprintf(format, args...)}

@@ -11,6 +11,7 @@ type consumer struct {
 	s      *Spool
 	cursor *cursor
 	reader reader
+	left   []Record // of a batch it took a part of
 
 	// guarded by s.mu
 	done    uint64 // the record it is done with
@@ -57,6 +58,9 @@ func (k *consumer) run() {
 // next returns records that come after what is done, or what to wait for when there are none.
 func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
 	s := k.s
+	if len(k.left) > 0 {
+		return k.left, nil, nil
+	}
 	s.mu.Lock()
 	from, end := k.done+1, s.next
 	grown = s.grown
@@ -67,14 +71,17 @@ func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
 	}
 	batch, err = k.reader.read(s, from, end)
 	if err == nil && len(batch) == 0 {
-		k.advance(end - 1) // damaged up to the end, and reported
+		s.damaged(Damage{Segment: k.reader.name(), Offset: k.reader.at, Lost: end - from})
+		k.reader.close()
+		k.advance(end - 1)
 	}
 	return batch, grown, err
 }
 
 func (k *consumer) give(batch []Record) error {
 	n, err := k.Consume(k.s.ctx, batch)
-	if n = min(n, len(batch)); n <= 0 {
+	n = max(0, min(n, len(batch)))
+	if k.left = batch[n:]; n == 0 {
 		return err
 	}
 	if werr := k.cursor.write(batch[n-1].Seq, k.cursor.durable, false); err == nil {

@@ -16,9 +16,17 @@ const readRoom = 1 << 20
 type reader struct {
 	f   *os.File
 	seg *segment
-	at  int64 // of the frame to read next
+	at  int64  // of the frame to read next
+	seq uint64 // which comes after the last one read
 	buf []byte
 	off int64 // where buf stands in the file
+}
+
+func (r *reader) name() string {
+	if r.seg == nil {
+		return ""
+	}
+	return r.seg.name
 }
 
 func (r *reader) close() {
@@ -30,6 +38,9 @@ func (r *reader) close() {
 
 // read returns a batch from record from on, all before end. Empty: nothing that is left can be read.
 func (r *reader) read(s *Spool, from, end uint64) ([]Record, error) {
+	if from < r.seq {
+		r.close()
+	}
 	var batch []Record
 	var bytes int64
 	for from < end && len(batch) < s.c.BatchRecords && bytes < s.c.BatchBytes {
@@ -65,22 +76,18 @@ func (r *reader) frame(s *Spool, from, end uint64) (frame, bool, error) {
 		if err != nil || r.f == nil {
 			return frame{}, false, err
 		}
-		after := end
-		if next != 0 {
-			after = next
-		}
 		f, ok, err := r.parse(limit)
 		if err != nil {
 			return frame{}, false, err
 		}
 		switch {
 		case ok && f.seq >= from && f.seq < end && (next == 0 || f.seq < next):
-			r.at += f.size()
+			r.at, r.seq = r.at+f.size(), f.seq+1
 			return f, true, nil
 		case ok && f.seq < from:
 			r.at += f.size()
 		case r.at < limit && !ok:
-			if err := r.resync(s, limit, from, after); err != nil {
+			if err := r.resync(s, limit, from, next); err != nil {
 				return frame{}, false, err
 			}
 		case next == 0:
@@ -163,14 +170,17 @@ func (r *reader) bytes(n, limit int64) ([]byte, error) {
 	return r.buf[at : at+n : at+n], nil
 }
 
-// resync goes to the next good frame after a bad one; from is the record that should be there, after the first that is
-// not in this segment. Damage that Open has not seen is reported.
-func (r *reader) resync(s *Spool, limit int64, from, after uint64) error {
+// resync goes to the next good frame after a bad one; from is the record that should be there, next the first that is
+// in the segment after this one. (Without one, the consumer counts what it did not get.) Damage that Open has not seen is reported.
+func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	rest, err := io.ReadAll(io.NewSectionReader(r.f, r.at, limit-r.at))
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}
-	d := Damage{Segment: r.seg.name, Offset: r.at, Bytes: limit - r.at, Lost: after - min(from, after)}
+	d := Damage{Segment: r.seg.name, Offset: r.at, Bytes: limit - r.at}
+	if next != 0 {
+		d.Lost = next - min(from, next)
+	}
 	if len(rest) > 1 {
 		if n := findFrame(rest[1:], r.seg.salt, from-1); n >= 0 {
 			d.Bytes = int64(n) + 1

@@ -1,0 +1,342 @@
+package jobcache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
+)
+
+const testJID = "20261121040506789012"
+
+// options stand in for a master's configuration.
+type options map[string]any
+
+func (o options) Raw(name string) (any, bool) { v, ok := o[name]; return v, ok }
+func (o options) Bool(name string) bool {
+	switch v := o[name].(type) {
+	case bool:
+		return v
+	case string:
+		return v != ""
+	}
+	return false
+}
+func (o options) Int(name string) int64 { v, _ := o[name].(int64); return v }
+func (o options) Text(name string) string {
+	s, _ := o[name].(string)
+	return s
+}
+func (o options) Strings(name string) []string { v, _ := o[name].([]string); return v }
+
+func stockOptions() options {
+	return options{"master_job_cache": "local_cache", "job_cache": true, "hash_type": "sha256", "max_event_size": int64(1 << 20)}
+}
+
+func newCache(t testing.TB, o options) (*jobcache.Cache, string) {
+	t.Helper()
+	dir := t.TempDir()
+	c, err := jobcache.New(jobcache.Config{
+		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, dir
+}
+
+func plan(t testing.TB, c *jobcache.Cache, load dict) jobcache.Plan {
+	t.Helper()
+	p, err := c.Plan(wire(t, load), jobcache.Facts{Received: time.Unix(1790000000, 0), JID: testJID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func apply(t testing.TB, c *jobcache.Cache, load dict) {
+	t.Helper()
+	if err := c.Apply(context.Background(), plan(t, c, load)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jobDir finds the only job's directory.
+func jobDir(t *testing.T, dir string) string {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(dir, "jobs/*/*"))
+	if len(found) != 1 {
+		t.Fatalf("%d jobs", len(found))
+	}
+	return found[0]
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWhatAKillLeavesIsCompleted(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, job string){
+		"our own beginning": func(t *testing.T, job string) {
+			temps, _ := filepath.Glob(filepath.Join(job, ".saltcluster-*"))
+			if len(temps) != 0 {
+				t.Errorf("left behind: %v", temps)
+			}
+		},
+		"a master's empty directory": func(t *testing.T, job string) { mkdir(t, filepath.Join(job, "m2")) },
+		"a master's temporary file": func(t *testing.T, job string) {
+			mkdir(t, filepath.Join(job, "m2"))
+			if err := os.WriteFile(filepath.Join(job, "m2", ".___atomic_writeabc"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, dir := newCache(t, stockOptions())
+			apply(t, c, ret(testJID, "m1"))
+			job := jobDir(t, dir)
+			leave(t, job)
+			apply(t, c, ret(testJID, "m2", "return", "two", "out", "txt"))
+			if got := read(t, filepath.Join(job, "m2/return.p")); !strings.Contains(got, "two") {
+				t.Errorf("return.p is %q", got)
+			}
+			if got := read(t, filepath.Join(job, "m2/out.p")); got != "\xa3txt" {
+				t.Errorf("out.p is %q", got)
+			}
+		})
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDuplicateStaysTheFirst(t *testing.T) {
+	c, dir := newCache(t, stockOptions())
+	apply(t, c, ret(testJID, "m1", "return", "one"))
+	apply(t, c, ret(testJID, "m1", "return", "another", "out", "txt"))
+	job := jobDir(t, dir)
+	if got := read(t, filepath.Join(job, "m1/return.p")); !strings.Contains(got, "one") {
+		t.Errorf("return.p is %q", got)
+	}
+	if names, _ := filepath.Glob(filepath.Join(job, "m1/*")); len(names) != 1 {
+		t.Errorf("files %v", names)
+	}
+}
+
+func TestJobRemovedUnderUs(t *testing.T) {
+	c, dir := newCache(t, stockOptions())
+	apply(t, c, ret(testJID, "m1"))
+	if err := os.RemoveAll(filepath.Join(dir, "jobs")); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, ret(testJID, "m2"))
+	job := jobDir(t, dir)
+	for _, name := range []string{"jid", ".load.p", "m2/return.p"} {
+		if _, err := os.Stat(filepath.Join(job, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNoCacheJob(t *testing.T) {
+	c, dir := newCache(t, stockOptions())
+	apply(t, c, ret(testJID, "m1"))
+	job := jobDir(t, dir)
+	if err := os.WriteFile(filepath.Join(job, "nocache"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, ret(testJID, "m2"))
+	if _, err := os.Stat(filepath.Join(job, "m2")); err == nil {
+		t.Error("a return was stored in a nocache job")
+	}
+}
+
+func TestDiskErrorsComeBack(t *testing.T) {
+	c, dir := newCache(t, stockOptions())
+	if err := os.WriteFile(filepath.Join(dir, "jobs"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Apply(context.Background(), plan(t, c, ret(testJID, "m1")))
+	if !errors.Is(err, syscall.ENOTDIR) {
+		t.Fatalf("error %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "jobs")); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, ret(testJID, "m1"))
+	if err := c.Sync(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNative(t *testing.T) {
+	mods := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(mods, "returners"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mods, "returners/local_cache.py"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		value any
+		ok    bool
+	}{
+		{"id", "m", true}, {"job_cache", false, false}, {"ext_job_cache", "redis", false}, {"master_job_cache", "pgjsonb", false},
+		{"hash_type", "blake2b", false}, {"hash_type", "md5", true}, {"cluster_id", "c", false}, {"extension_modules", mods, false},
+		{"returner_dirs", []string{filepath.Join(mods, "returners")}, false}, {"module_dirs", []string{mods}, false},
+		{"enable_ssh_minions", true, false}, {"master_stats", true, false},
+	} {
+		o := stockOptions()
+		o[c.name] = c.value
+		ok, reason := jobcache.Native(o, 3008, "_return")
+		if ok != c.ok || (reason == "") != ok {
+			t.Errorf("%s %v: %v %q", c.name, c.value, ok, reason)
+		}
+	}
+	if ok, _ := jobcache.Native(stockOptions(), 3009, "_return"); ok {
+		t.Error("an unknown version is native")
+	}
+	if ok, _ := jobcache.Native(stockOptions(), 3008, "_pillar"); ok {
+		t.Error("_pillar is native")
+	}
+}
+
+func TestAssignedIDsDiffer(t *testing.T) {
+	c, _ := newCache(t, stockOptions())
+	seen, now := map[string]bool{}, time.Now()
+	for range 1000 {
+		jid := c.Assign("req", now)
+		if len(jid) != 20 || seen[jid] {
+			t.Fatalf("assigned %q", jid)
+		}
+		seen[jid] = true
+	}
+	if c.Assign(testJID, now) != "" {
+		t.Error("a load with a jid was given another")
+	}
+}
+
+// fakeBus counts events and refuses some.
+type fakeBus struct {
+	up    bool
+	errs  []error
+	fired []string
+}
+
+func (b *fakeBus) Up() bool { return b.up }
+func (b *fakeBus) FireRaw(_ context.Context, tag string, _ []byte) error {
+	if len(b.errs) > 0 {
+		err := b.errs[0]
+		b.errs = b.errs[1:]
+		if err != nil {
+			return err
+		}
+	}
+	b.fired = append(b.fired, tag)
+	return nil
+}
+
+func TestFire(t *testing.T) {
+	c, _ := newCache(t, stockOptions())
+	var plans []jobcache.Plan
+	for i := range 5 {
+		plans = append(plans, plan(t, c, ret(testJID, fmt.Sprintf("m%d", i))))
+	}
+	b := &fakeBus{errs: []error{nil, localmaster.ErrBusFull, nil, localmaster.ErrTag}}
+	f := jobcache.NewFirer(jobcache.FirerConfig{Bus: b, Burst: 2, Rate: 1000})
+	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, jobcache.ErrBusDown) {
+		t.Errorf("bus down: %d, %v", n, err)
+	}
+	b.up = true
+	if n, err := f.Fire(context.Background(), plans); n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	want := "m0 m1 m3 m4" // m2's tag was refused for good
+	var got []string
+	for _, tag := range b.fired {
+		got = append(got, filepath.Base(tag))
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("fired %v, want %s", got, want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := f.Fire(ctx, plans); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func BenchmarkReturn(b *testing.B) {
+	c, _ := newCache(b, stockOptions())
+	loads := make([][]byte, b.N)
+	for i := range loads {
+		loads[i] = wire(b, ret(fmt.Sprintf("20261121040506%06d", i/5000), fmt.Sprintf("minion%06d", i%5000)))
+	}
+	at := time.Now()
+	b.Run("plan", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			if _, err := c.Plan(loads[0], jobcache.Facts{Received: at}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkApply(b *testing.B) {
+	c, _ := newCache(b, stockOptions())
+	at := time.Now()
+	var before, after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	for i := range b.N {
+		load := wire(b, ret(fmt.Sprintf("20261121040506%06d", i/5000), fmt.Sprintf("minion%06d", i%5000)))
+		p, err := c.Plan(load, jobcache.Facts{Received: at})
+		if err == nil {
+			err = c.Apply(context.Background(), p)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	b.ReportMetric(float64(cpu)/1000/float64(b.N), "cpu-µs/op")
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add(wire(f, ret(testJID, "m1")))
+	f.Add(wire(f, ret("req", "m1")))
+	f.Add(wire(f, ret(testJID, "m1", "fun", "state.sls", "retcode", 2, "return", highstate())))
+	f.Add(wire(f, dict{"cmd", "_syndic_return", "id", "s", "jid", testJID, "return", dict{"a", dict{"return", 1}}}))
+	c, _ := newCache(f, stockOptions())
+	f.Fuzz(func(t *testing.T, load []byte) {
+		p, err := c.Plan(load, jobcache.Facts{Received: time.Unix(1, 0), JID: testJID})
+		if err != nil {
+			return
+		}
+		for _, j := range p.Jobs {
+			if j.JID == "" || strings.ContainsAny(j.Minion, "/\x00") {
+				t.Fatalf("job %+v", j)
+			}
+		}
+	})
+}

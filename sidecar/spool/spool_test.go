@@ -1,0 +1,316 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAppendedIsDelivered(t *testing.T) {
+	a, b := &sink{}, &sink{most: 3}
+	s := open(t, Config{Dir: t.TempDir(), Consumers: []Consumer{
+		{Name: "a", Consume: a.consume}, {Name: "b", Consume: b.consume},
+	}})
+	r := record(0)
+	r.Attachment = "plan"
+	if err := s.Append(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, 1, 50)
+	for _, k := range []*sink{a, b} {
+		eventually(t, "all delivered", func() bool { return len(k.records()) >= 50 })
+		check(t, k.records(), 0, 50)
+		if k.records()[0].Attachment != "plan" {
+			t.Error("the attachment got lost on the way through memory")
+		}
+	}
+}
+
+// TestWaitingConsumer: one that fails does not hold up the other, gets everything afterwards, from the disk too.
+func TestWaitingConsumer(t *testing.T) {
+	good, bad := &sink{}, &sink{fail: errors.New("bus down")}
+	dir := t.TempDir()
+	c := Config{Dir: dir, KeepBytes: 500, SegmentBytes: 2000, Checkpoint: time.Millisecond, Consumers: []Consumer{
+		{Name: "files", Consume: good.consume}, {Name: "events", Consume: bad.consume},
+	}}
+	s := open(t, c)
+	add(t, s, 0, 200)
+	eventually(t, "delivered", func() bool { return len(good.records()) == 200 })
+	if n := len(journals(t, dir)); n < 5 {
+		t.Errorf("%d segments", n)
+	}
+	st := s.Stats()
+	if st.Consumers[1].Err == "" || st.Consumers[1].Pending != 200 {
+		t.Errorf("%+v", st.Consumers)
+	}
+	bad.set(nil)
+	eventually(t, "caught up", func() bool { return len(bad.records()) == 200 })
+	check(t, bad.records(), 0, 200)
+	eventually(t, "segments removed", func() bool { return len(journals(t, dir)) <= 1 })
+}
+
+// TestKilledAndRestarted: what a consumer had returned from is not repeated, the rest comes.
+func TestKilledAndRestarted(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	first := &sink{}
+	c := Config{Dir: dir, Checkpoint: time.Hour, Consumers: []Consumer{{Name: "a", Consume: first.consume}}}
+	s := open(t, c)
+	add(t, s, 0, 10)
+	eventually(t, "ten", func() bool { return s.Stats().Consumers[0].Done == 10 })
+	first.set(errors.New("later"))
+	add(t, s, 10, 20)
+	copyDir(t, dir, killed)
+	for name, want := range map[string]int{"": 10, "another boot": 0} {
+		again := &sink{}
+		copied := t.TempDir()
+		copyDir(t, killed, copied)
+		open(t, Config{Dir: copied, Disk: Disk{Boot: name}, Consumers: []Consumer{{Name: "a", Consume: again.consume}}})
+		eventually(t, "the rest", func() bool { return len(again.records()) >= 20-want })
+		check(t, again.records(), want, 20)
+	}
+}
+
+func TestCheckpointSyncsFirst(t *testing.T) {
+	dir, k := t.TempDir(), &sink{}
+	var fail atomic.Bool
+	fail.Store(true)
+	c := Config{Dir: dir, Checkpoint: time.Millisecond, Consumers: []Consumer{{Name: "a", Consume: k.consume,
+		Sync: func(context.Context) error {
+			if fail.Load() {
+				return errors.New("disk")
+			}
+			return nil
+		}}}}
+	s := open(t, c)
+	add(t, s, 0, 5)
+	eventually(t, "five", func() bool { return s.Stats().Consumers[0].Done == 5 })
+	s.Close()
+	again := &sink{}
+	c.Disk.Boot, c.Consumers[0].Consume = "another", again.consume
+	fail.Store(false)
+	s = open(t, c)
+	eventually(t, "again", func() bool { return len(again.records()) == 5 })
+	s.Close()
+	third := &sink{}
+	c.Disk.Boot, c.Consumers[0].Consume = "third", third.consume
+	s = open(t, c)
+	add(t, s, 5, 6)
+	eventually(t, "the new one", func() bool { return len(third.records()) == 1 })
+	check(t, third.records(), 5, 6)
+}
+
+// TestGroupCommit measures fsyncs per 1,000 concurrent appends.
+func TestGroupCommit(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir(), Disk: Disk{Sync: func(f *os.File) error {
+		time.Sleep(2 * time.Millisecond) // a disk
+		return f.Sync()
+	}}})
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range 1000 {
+		wg.Go(func() {
+			if err := s.Append(context.Background(), record(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	st := s.Stats()
+	t.Logf("1,000 concurrent appends: %d fsyncs in %v", st.Syncs, time.Since(start))
+	if st.Syncs > 500 || st.Appended != 1000 {
+		t.Errorf("%d fsyncs for %d records", st.Syncs, st.Appended)
+	}
+}
+
+func TestFullIsSaid(t *testing.T) {
+	k := &sink{fail: errors.New("later")}
+	s := open(t, Config{Dir: t.TempDir(), MaxBytes: 2000, SegmentBytes: 500, Checkpoint: time.Millisecond,
+		Consumers: []Consumer{{Name: "a", Consume: k.consume}}})
+	n, err := 0, error(nil)
+	for ; err == nil && n < 1000; n++ {
+		err = s.Append(context.Background(), record(n))
+	}
+	n--
+	if !errors.Is(err, ErrFull) || s.Stats().State != StateFull {
+		t.Fatalf("%v, %+v", err, s.Stats())
+	}
+	k.set(nil)
+	eventually(t, "room again", func() bool { return s.Append(context.Background(), record(n)) == nil })
+	if st := s.Stats(); st.State != StateOK {
+		t.Errorf("%+v", st)
+	}
+	eventually(t, "delivered", func() bool { return len(k.records()) == n+1 })
+	check(t, k.records(), 0, n+1)
+}
+
+func TestRefusals(t *testing.T) {
+	block := make(chan struct{})
+	s := open(t, Config{Dir: t.TempDir(), MaxRecord: 100, MaxWaiting: 300, Disk: Disk{Sync: func(f *os.File) error {
+		<-block
+		return f.Sync()
+	}}})
+	if err := s.Append(context.Background(), Record{Load: make([]byte, 200)}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Append(ctx, record(0)); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	busy := false
+	for i := range 20 {
+		s.Go(record(i), func(err error) { busy = busy || errors.Is(err, ErrBusy) })
+	}
+	if !busy {
+		t.Error("never busy")
+	}
+	close(block)
+	s.Close()
+	if err := s.Append(context.Background(), record(0)); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// TestDiskErrors: nothing is acknowledged that is not on disk, the state says why, and it goes on when the disk does.
+func TestDiskErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		state  State
+		onSync bool
+	}{
+		"disk full": {syscall.ENOSPC, StateDiskFull, false}, "full at sync": {syscall.ENOSPC, StateDiskFull, true},
+		"read-only": {syscall.EROFS, StateReadOnly, false}, "broken": {syscall.EIO, StateFailing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var fail atomic.Bool
+			d := Disk{
+				Write: func(f *os.File, b []byte, at int64) (int, error) {
+					if fail.Load() && !c.onSync {
+						n, _ := f.WriteAt(b[:len(b)/2], at)
+						return n, c.err
+					}
+					return f.WriteAt(b, at)
+				},
+				Sync: func(f *os.File) error {
+					if fail.Load() && c.onSync {
+						return c.err
+					}
+					return f.Sync()
+				},
+			}
+			dir, k := t.TempDir(), &sink{}
+			keep := func(context.Context) error { return errors.New("all segments are to stay") }
+			cfg := Config{Dir: dir, Disk: d, Consumers: []Consumer{{Name: "a", Consume: k.consume, Sync: keep}}}
+			s := open(t, cfg)
+			add(t, s, 0, 3)
+			fail.Store(true)
+			for range 3 {
+				if err := s.Append(context.Background(), record(99)); !errors.Is(err, c.err) {
+					t.Fatalf("error %v", err)
+				}
+			}
+			if st := s.Stats(); st.State != c.state || st.Err == "" {
+				t.Errorf("%+v", st)
+			}
+			fail.Store(false)
+			add(t, s, 3, 6)
+			eventually(t, "delivered", func() bool { return len(k.records()) == 6 })
+			check(t, k.records(), 0, 6)
+			if st := s.Stats(); st.State != StateOK {
+				t.Errorf("%+v", st)
+			}
+			s.Close()
+			again := &sink{}
+			cfg.Consumers = []Consumer{{Name: "b", Consume: again.consume}}
+			s = open(t, cfg)
+			eventually(t, "read again", func() bool { return len(again.records()) == 6 })
+			check(t, again.records(), 0, 6)
+			if st := s.Stats(); st.Damages != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+func TestOnlyOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir})
+	if _, err := tryOpen(Config{Dir: dir}); !errors.Is(err, ErrLocked) {
+		t.Errorf("second: %v", err)
+	}
+	s.Close()
+	open(t, Config{Dir: dir})
+}
+
+func TestNumbersAreNotGivenTwice(t *testing.T) {
+	dir, k := t.TempDir(), &sink{}
+	c := Config{Dir: dir, Consumers: []Consumer{{Name: "a", Consume: k.consume}}}
+	s := open(t, c)
+	add(t, s, 0, 5)
+	eventually(t, "five", func() bool { return len(k.records()) == 5 })
+	s.Close()
+	for _, name := range journals(t, dir) {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, c)
+	add(t, s, 5, 6)
+	eventually(t, "the new one", func() bool { return len(k.records()) == 6 })
+	check(t, k.records(), 0, 6)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	a, b := &sink{most: 7}, &sink{}
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir, SegmentBytes: 20_000, KeepBytes: 5000, Checkpoint: time.Millisecond, Consumers: []Consumer{
+		{Name: "a", Consume: a.consume}, {Name: "b", Consume: b.consume},
+	}})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 250 {
+				if err := s.Append(context.Background(), record(w*1000+i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range []*sink{a, b} {
+		eventually(t, "all", func() bool { return len(k.records()) >= 2000 })
+		for i, r := range k.records() {
+			if r.Seq != uint64(i+1) {
+				t.Fatalf("record %d has number %d", i, r.Seq)
+			}
+		}
+	}
+	eventually(t, "few segments", func() bool { return len(journals(t, dir)) <= 2 })
+}
+
+func BenchmarkAppend(b *testing.B) {
+	k := &sink{}
+	s := open(b, Config{Dir: b.TempDir(), Consumers: []Consumer{{Name: "a", Consume: func(_ context.Context, r []Record) (int, error) {
+		return len(r), nil
+	}}}})
+	_ = k
+	b.SetParallelism(500)
+	var before, after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := s.Append(context.Background(), Record{Minion: "m", Load: make([]byte, 250)}); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	b.ReportMetric(float64(cpu)/1000/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(1000*float64(s.Stats().Syncs)/float64(b.N), "fsyncs/1000")
+}
