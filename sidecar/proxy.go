@@ -153,7 +153,7 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		return
 	}
 	p.metrics.request("_auth", "local")
-	p.cfg.SignIn.Serve(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
+	p.signIn(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
 }
 
 // forwardRaw hands a clear request to the local master as it is.
