@@ -1,0 +1,65 @@
+package datacache
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"saltclusterd/gossip/node"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever happens to whom in which order, in the end every master has what was written last.
+func TestNodesConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "datacache")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		w := newWorld(t)
+		defer w.close()
+		var nodes []*testNode
+		for i, major := range []int{3006, 3007, 3008} {
+			id := node.ID(rune('a' + i))
+			nodes = append(nodes, w.add(id, major, dir+"/"+string(id)))
+		}
+		last := map[string]string{}
+		for i := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			id := rapid.SampledFrom([]string{"m1", "m2", "a:b"}).Draw(t, "minion")
+			n := rapid.SampledFrom(nodes).Draw(t, "node")
+			switch rapid.SampledFrom([]string{"write", "write", "write", "cut", "join", "restart", "delete"}).Draw(t, "op") {
+			case "write":
+				w.setKey(id, "k")
+				last[id] = fmt.Sprint(i)
+				n.stock(id, texts("g", last[id]), texts("p", last[id]))
+				n.store.lookAt([]string{id})
+			case "cut":
+				w.mu.Lock()
+				w.down[n.id] = true
+				w.mu.Unlock()
+			case "join":
+				w.mu.Lock()
+				w.down[n.id] = false
+				w.mu.Unlock()
+			case "restart":
+				n.close()
+				n.open()
+			case "delete":
+				w.setKey(id, "")
+				delete(last, id)
+				for _, o := range nodes {
+					w.poll("purged", func() bool { g, _ := o.has(id); return g == nil })
+				}
+			}
+		}
+		w.mu.Lock()
+		clear(w.down)
+		w.mu.Unlock()
+		w.changed()
+		for id, v := range last {
+			w.everywhere(id, texts("g", v), texts("p", v))
+		}
+	})
+}

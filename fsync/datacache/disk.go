@@ -1,0 +1,140 @@
+package datacache
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+)
+
+// maxFile bounds one file of data, in bytes.
+const maxFile = 16 << 20
+
+var errTooLarge = errors.New("larger than 16 MiB")
+
+// disk is the master's cachedir.
+type disk struct {
+	dir      string
+	uid, gid int
+}
+
+func (d disk) root() (*os.Root, error) {
+	root, err := os.OpenRoot(d.dir)
+	if err != nil {
+		return nil, fmt.Errorf("open cachedir: %w", err)
+	}
+	return root, nil
+}
+
+// sight is what stat tells of a minion's files; equal ones need no second reading.
+type sight struct {
+	mtime int64 // of the newest, in nanoseconds
+	size  int64 // of all
+	count int
+}
+
+func look(root *os.Root, names []string) (s sight) {
+	for _, name := range names {
+		if info, err := root.Stat(name); err == nil && info.Mode().IsRegular() {
+			s.mtime = max(s.mtime, info.ModTime().UnixNano())
+			s.size += info.Size()
+			s.count++
+		}
+	}
+	return s
+}
+
+// read reads those of a minion's files that are there.
+func read(root *os.Root, names []string) (fileSet, error) {
+	out := fileSet{}
+	for _, name := range names {
+		raw, err := readFile(root, name)
+		switch {
+		case err == nil:
+			out[name] = raw
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func readFile(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name) // before opening: a pipe would block
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(raw) > maxFile {
+		err = fmt.Errorf("%s: %w", name, errTooLarge)
+	}
+	return raw, err
+}
+
+const (
+	// fileMode is what mkstemp gives the files of localfs (salt/cache/localfs.py store).
+	fileMode = 0o600
+	// dirMode is what os.makedirs gives directories under a master's umask.
+	dirMode = 0o755
+	// tempPrefix hides a file from Salt, which takes what ends in .p for data, and marks it as ours.
+	tempPrefix = ".saltcluster-"
+)
+
+// put makes a file appear whole in place of one with the content old, with the modes and the owner a stock master gives
+// it. It returns errChanged when that is not what is there.
+func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (err error) {
+	if err := d.mkdir(root, path.Dir(name)); err != nil {
+		return err
+	}
+	temp := path.Join(path.Dir(name), tempPrefix+rand.Text())
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temp)
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil && d.uid >= 0 {
+		err = f.Chown(d.uid, d.gid)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := root.Chtimes(temp, at, at); err != nil {
+		return err
+	}
+	return replace(root, temp, name, old)
+}
+
+func (d disk) mkdir(root *os.Root, name string) error {
+	if info, err := root.Stat(name); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := path.Dir(name); parent != "." {
+		if err := d.mkdir(root, parent); err != nil {
+			return err
+		}
+	}
+	if err := root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if d.uid >= 0 {
+		return root.Chown(name, d.uid, d.gid)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package datacache gives every master of the cluster what one of them has cached of a minion: grains and pillar, which
+// targeting by -G, -I and -C reads.
+//
+// A stock master writes them when it carries out _pillar (salt/master.py AESFuncs._pillar), into its own cachedir only:
+// 3006 and 3007 into minions/<id>/data.p, 3008 into grains/<id>.p and pillar/<id>[:<pillarenv>].p. This package reads
+// those files after such a request and in scans, sends what is new to all other members, and writes what they send in the
+// layout of its own master. It owns no other file than those, and its table in the state directory.
+//
+// Vocabulary:
+//
+//   - data: grains and pillars of one minion. Their msgpack bytes are carried verbatim; only the wrapping differs by layout.
+//   - news: data on disk that are not those the table knows.
+//   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the time
+//     of their file; files written here get the time of their stamp, so that a lost table does no harm.
+//   - table: stamp and hash, per minion, of what is on disk.
+//   - digest: a table's ids and stamps, told to a peer, which answers with the data that have later stamps.
+//
+// Promises: data are taken for minions with an accepted key only, gathered under that very key; what was received is
+// never announced as news; a file appears whole or not at all; a peer that was away gets what it lacks; memory is bounded
+// by ids, not by data; a deleted key takes the minion's data with it on every node, unless the master has
+// preserve_minion_cache.
+//
+// Limits: data that an operator clears on one master (salt-run cache.clear_all) come back from the others. A record
+// without a pillar does not remove the one a master has. A pillar that 3006 or 3007 compiled for a pillarenv is not known
+// to be for one. Where 3008 answers minions from its cached pillars (pillar_cache: True), pillars of others are not written.
+package datacache

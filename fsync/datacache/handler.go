@@ -1,0 +1,76 @@
+package datacache
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"saltclusterd/gossip/node"
+)
+
+// Handler takes what other members send to Path.
+func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	from, ok := s.cfg.From(r.Context())
+	switch {
+	case !ok:
+		http.Error(w, "not a member", http.StatusForbidden)
+		return
+	case s.off != "": // what they have is of no use here
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	select {
+	case s.bodies <- struct{}{}:
+		defer func() { <-s.bodies }()
+	case <-r.Context().Done():
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	m, err := decode(body)
+	if err != nil {
+		s.fail("decode", "", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := s.take(from, m); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// errNotYet says that this node does not know the sender as a member yet.
+var errNotYet = errors.New("starting")
+
+// take acts on a message of a peer. A record that cannot be written is asked for again later: the others go on.
+func (s *Store) take(from node.ID, m message) error {
+	if m.digest != nil {
+		s.mu.Lock()
+		p := s.peers[from]
+		s.mu.Unlock()
+		if p == nil {
+			return errNotYet
+		}
+		s.answer(p, *m.digest)
+		return nil
+	}
+	root, err := s.disk.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, r := range m.records {
+		what, err := s.accept(root, r)
+		s.metrics.received.WithLabelValues(string(what)).Inc()
+		if err != nil {
+			s.fail("accept", r.id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package datacache
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// data is what a master has cached of one minion.
+type data struct {
+	grains  []byte   // a msgpack map
+	pillars []pillar // msgpack maps, that of no pillarenv first
+}
+
+type pillar struct {
+	env string
+	raw []byte
+}
+
+// fileSet are a minion's files: content by name within cachedir.
+type fileSet map[string][]byte
+
+// hash tells one content of a minion's files from another.
+func (f fileSet) hash() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		sum := sha256.Sum256(f[name])
+		h.Write([]byte(name + "\x00"))
+		h.Write(sum[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// layout is how a version of Salt keeps data in files.
+type layout interface {
+	// ids lists the minions that may have data, and looks again for what names cannot be computed.
+	ids(root *os.Root, known func(id string) bool) ([]string, error)
+	// names lists where data of a minion may be.
+	names(id string) []string
+	// parse returns the data in files, errFormat when they are none.
+	parse(id string, files fileSet) (data, error)
+	// build returns the files that hold d, given those that are there. Others stay.
+	build(id string, d data, have fileSet) fileSet
+	// purge removes what salt-key removes with a key. It is no error when nothing is there.
+	purge(root *os.Root, id string) error
+}
+
+func newLayout(m Master) layout {
+	if m.Major < splitSince {
+		return joined{}
+	}
+	return &split{pillars: m.pillarsOff() == "", envs: map[string]map[string]bool{}}
+}
+
+// suffix is what localfs gives its files.
+const suffix = ".p"
+
+// listDir lists the names in a directory of the cache; one that is missing is empty.
+func listDir(root *os.Root, name string) ([]string, error) {
+	d, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	return names, errors.Join(err, d.Close())
+}
+
+// joined is the layout of 3006 and 3007: one file with both (salt/master.py AESFuncs._pillar).
+type joined struct{}
+
+const joinedBank = "minions"
+
+func (joined) ids(root *os.Root, _ func(string) bool) ([]string, error) {
+	names, err := listDir(root, joinedBank)
+	return slices.DeleteFunc(names, func(id string) bool { return !validID(id) }), err
+}
+
+func (joined) names(id string) []string { return []string{path.Join(joinedBank, id, "data"+suffix)} }
+
+func (l joined) parse(id string, files fileSet) (d data, err error) {
+	err = entries(files[l.names(id)[0]], func(key string, value []byte) {
+		switch {
+		case key == "grains" && wholeMap(value):
+			d.grains = value
+		case key == "pillar" && wholeMap(value):
+			d.pillars = []pillar{{raw: value}}
+		}
+	})
+	if err == nil && d.grains == nil {
+		err = errFormat
+	}
+	return d, err
+}
+
+func (l joined) build(id string, d data, have fileSet) fileSet {
+	if len(d.pillars) == 0 {
+		if old, err := l.parse(id, have); err == nil {
+			d.pillars = old.pillars
+		}
+	}
+	out := []byte{0x81}
+	out = append(appendShort(out, "grains"), d.grains...)
+	if len(d.pillars) > 0 {
+		out[0] = 0x82
+		out = append(appendShort(out, "pillar"), d.pillars[0].raw...)
+	}
+	return fileSet{l.names(id)[0]: out}
+}
+
+// purge removes the whole directory, as salt/key.py check_minion_cache does.
+func (joined) purge(root *os.Root, id string) error {
+	return root.RemoveAll(path.Join(joinedBank, id))
+}
+
+// split is the layout of 3008: a bank of grains (salt/master.py AESFuncs._pillar) and one of pillars by minion and
+// pillarenv (salt/pillar/__init__.py PillarCache.pillar_key).
+type split struct {
+	pillars bool // pillars of others are written
+
+	envs map[string]map[string]bool // pillarenvs seen, by id
+}
+
+const (
+	grainsBank = "grains"
+	pillarBank = "pillar"
+	mineBank   = "mine"
+)
+
+func pillarName(id, env string) string {
+	if env != "" {
+		id += ":" + env
+	}
+	return path.Join(pillarBank, id+suffix)
+}
+
+func (l *split) ids(root *os.Root, known func(string) bool) ([]string, error) {
+	pillars, err := listDir(root, pillarBank)
+	if err != nil {
+		return nil, err
+	}
+	clear(l.envs)
+	for _, name := range pillars {
+		key, ok := strings.CutSuffix(name, suffix)
+		if id, env, isEnv := strings.Cut(key, ":"); ok && isEnv && !known(key) && validID(id) && validEnv(env) {
+			l.note(id, env)
+		}
+	}
+	names, err := listDir(root, grainsBank)
+	var ids []string
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, suffix); ok && validID(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+func (l *split) note(id, env string) {
+	if l.envs[id] == nil {
+		l.envs[id] = map[string]bool{}
+	}
+	l.envs[id][env] = true
+}
+
+func (l *split) names(id string) []string {
+	out := []string{path.Join(grainsBank, id+suffix), pillarName(id, "")}
+	for env := range l.envs[id] {
+		if len(out) > maxPillars {
+			break
+		}
+		out = append(out, pillarName(id, env))
+	}
+	return out
+}
+
+func (l *split) parse(id string, files fileSet) (d data, err error) {
+	if d.grains = files[path.Join(grainsBank, id+suffix)]; !wholeMap(d.grains) {
+		return data{}, errFormat
+	}
+	for name, raw := range files {
+		key, ok := strings.CutPrefix(name, pillarBank+"/"+id)
+		if ok && wholeMap(raw) {
+			d.pillars = append(d.pillars, pillar{strings.TrimPrefix(strings.TrimSuffix(key, suffix), ":"), raw})
+		}
+	}
+	slices.SortFunc(d.pillars, func(a, b pillar) int { return cmp.Compare(a.env, b.env) })
+	return d, nil
+}
+
+func (l *split) build(id string, d data, _ fileSet) fileSet {
+	out := fileSet{path.Join(grainsBank, id+suffix): d.grains}
+	if !l.pillars {
+		return out
+	}
+	for _, p := range d.pillars {
+		if p.env != "" {
+			l.note(id, p.env)
+		}
+		out[pillarName(id, p.env)] = p.raw
+	}
+	return out
+}
+
+// purge removes the mine, too: 3006 does, 3008 forgets it, and a new minion of that name is another one.
+func (l *split) purge(root *os.Root, id string) error {
+	var errs []error
+	for _, name := range append(l.names(id), path.Join(mineBank, id+suffix)) {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	delete(l.envs, id)
+	return errors.Join(errs...)
+}

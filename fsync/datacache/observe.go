@@ -1,0 +1,214 @@
+package datacache
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"time"
+)
+
+// set puts an entry into the table. s.mu is held.
+func (s *Store) set(id string, e entry) {
+	s.table[id] = e
+	s.changes++
+}
+
+// forget removes an entry. s.mu is held.
+func (s *Store) forget(id string) {
+	delete(s.seen, id)
+	if _, ok := s.table[id]; ok {
+		delete(s.table, id)
+		s.changes++
+	}
+}
+
+// observe brings the table up to what is on disk of a minion, tells the peers of news, and returns the files. With quick
+// it returns none if they look as before. s.mu is held.
+func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
+	pub, ok := s.cfg.Keys.Accepted(id)
+	if !ok {
+		return nil, nil
+	}
+	key := fingerprint(pub)
+	names := s.layout.names(id)
+	e, had := s.table[id]
+	before := look(root, names)
+	if quick && had && e.Key == key && before == s.seen[id] {
+		return nil, nil
+	}
+	files, err := read(root, names)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.layout.parse(id, files); err != nil {
+		if had { // gone or broken: what the others have is better
+			s.forget(id)
+			s.miss(id)
+		}
+		return nil, nil
+	}
+	now := entry{Key: key, Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env}
+	switch {
+	case had && e.Key != key && e.Hash == now.Hash && e.MTime == now.MTime:
+		return nil, s.purge(root, id) // of a predecessor with another key
+	case had && e.Key == key && e.Hash == now.Hash:
+		if e.MTime != now.MTime {
+			s.set(id, now)
+		}
+	default:
+		now.Stamp, now.Env = s.stamp(before.mtime, e.Stamp), ""
+		s.set(id, now)
+		s.metrics.news.Inc()
+		for _, p := range s.peers {
+			p.send(id)
+		}
+	}
+	s.seen[id] = before
+	return files, nil
+}
+
+// stampBits is the share of a stamp that counts within a millisecond.
+const stampBits = 16
+
+// stampTime is the wall clock in a stamp.
+func stampTime(stamp uint64) time.Time { return time.UnixMilli(int64(stamp >> stampBits)) }
+
+// stamp returns the stamp of news that replaced what had the stamp old. Until the first scan is done they may have
+// come at any time before, which their file tells. s.mu is held.
+func (s *Store) stamp(mtime int64, old uint64) uint64 {
+	now := s.cfg.Clock.Now()
+	if s.scanned || mtime <= 0 {
+		return now
+	}
+	return min(now, max(old+1, uint64(time.Unix(0, mtime).UnixMilli())<<stampBits))
+}
+
+// outcome is what became of a received record.
+type outcome string
+
+const (
+	written  outcome = "written"
+	same     outcome = "same"    // a later stamp for what is there already
+	stale    outcome = "stale"   // what is there is as late or later
+	noKey    outcome = "no_key"  // no accepted key, or another one
+	tooEarly outcome = "refused" // the stamp is ahead of any clock
+	failed   outcome = "failed"
+)
+
+// accept writes a record of another node into the master's cache.
+func (s *Store) accept(root *os.Root, r record) (outcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pub, ok := s.cfg.Keys.Accepted(r.id)
+	if !ok || fingerprint(pub) != r.key {
+		s.miss(r.id)
+		return noKey, nil
+	}
+	if err := s.cfg.Clock.Observe(r.stamp); err != nil {
+		return tooEarly, err
+	}
+	what, err := s.merge(root, r)
+	for again := 0; errors.Is(err, errChanged) && again < maxAgain; again++ {
+		what, err = s.merge(root, r)
+	}
+	if err != nil {
+		s.miss(r.id)
+	}
+	return what, err
+}
+
+// maxAgain is how often a record is tried again that met a write of the master.
+const maxAgain = 3
+
+// merge writes a record unless there are later data. What the master wrote meanwhile gets its own stamp before.
+func (s *Store) merge(root *os.Root, r record) (outcome, error) {
+	have, err := s.observe(root, r.id, false)
+	if err != nil {
+		return failed, err
+	}
+	if e, had := s.table[r.id]; had && r.stamp <= e.Stamp {
+		return stale, nil
+	}
+	return s.write(root, r, have)
+}
+
+// miss remembers to ask for a record again that could not be taken now. s.mu is held.
+func (s *Store) miss(id string) {
+	if len(s.missed) < maxMissed {
+		s.missed[id] = struct{}{}
+	}
+}
+
+// write puts a record in place of what is there. s.mu is held.
+func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
+	all, what := maps.Clone(have), same
+	if all == nil {
+		all = fileSet{}
+	}
+	files := s.layout.build(r.id, r.data, have)
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files))) { // grains last, as stock does: they make it data
+		content := files[name]
+		old, there := have[name]
+		if there && bytes.Equal(old, content) {
+			continue
+		}
+		if err := s.disk.put(root, name, content, old, stampTime(r.stamp)); err != nil {
+			if e, had := s.table[r.id]; had { // half of it is no news
+				e.Hash = all.hash()
+				s.set(r.id, e)
+			}
+			return failed, err
+		}
+		all[name], what = content, written
+	}
+	delete(s.seen, r.id) // the next scan reads: the master may have written right after
+	e := entry{Stamp: r.stamp, Key: r.key, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
+	if len(r.data.pillars) > 0 {
+		e.Env = r.data.pillars[0].env
+	}
+	s.set(r.id, e)
+	return what, nil
+}
+
+// purge removes a minion's data. s.mu is held.
+func (s *Store) purge(root *os.Root, id string) error {
+	if err := s.layout.purge(root, id); err != nil {
+		return err
+	}
+	s.forget(id)
+	s.metrics.purged.Inc()
+	s.log.Info("data of a minion removed with its key", "minion", id)
+	return nil
+}
+
+// purgeUnknown removes the data of minions whose keys are gone.
+func (s *Store) purgeUnknown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []string
+	for id := range s.table {
+		if !s.cfg.Keys.Known(id) {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	root, err := s.disk.root()
+	if err != nil {
+		s.fail("purge", "", err)
+		return
+	}
+	defer root.Close()
+	for _, id := range gone {
+		if s.cfg.Master.Preserve {
+			s.forget(id)
+			continue
+		}
+		if err := s.purge(root, id); err != nil {
+			s.fail("purge", id, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package datacache
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// record returns what is on disk of a minion, as a record for a peer; false when there is nothing to tell.
+func (s *Store) record(root *os.Root, id string) (record, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, err := s.observe(root, id, false)
+	if err != nil || files == nil {
+		return record{}, false, err
+	}
+	d, err := s.layout.parse(id, files)
+	if err != nil {
+		return record{}, false, err
+	}
+	e := s.table[id]
+	r := record{id: id, stamp: e.Stamp, key: e.Key, data: d}
+	if len(d.pillars) > 0 && d.pillars[0].env == "" && s.cfg.Master.Major < splitSince {
+		r.data.pillars[0].env = e.Env
+	}
+	if n := r.size(); n > maxRecord {
+		return record{}, false, fmt.Errorf("%d bytes of data: %w", n, errTooLarge)
+	}
+	return r, true, nil
+}
+
+// pushDigest tells a peer all our stamps, in as many bodies as it takes.
+func (s *Store) pushDigest(ctx context.Context, p *peer, answer bool) error {
+	s.mu.Lock()
+	all := make([]stamped, 0, len(s.table))
+	for id, e := range s.table {
+		all = append(all, stamped{id, e.Stamp})
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b stamped) int { return strings.Compare(a.id, b.id) })
+	for _, d := range splitDigest(all, maxDigest, answer) {
+		if err := s.push(ctx, p, encodeDigest(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitDigest cuts sorted stamps into digests of up to n that cover all ids without a gap. The last one asks for the
+// answer.
+func splitDigest(all []stamped, n int, answer bool) []digest {
+	var out []digest
+	from := ""
+	for len(all) > n {
+		to := all[n-1].id
+		out = append(out, digest{ranged: true, from: from, to: to, stamps: all[:n]})
+		all, from = all[n:], to
+	}
+	return append(out, digest{ranged: true, from: from, stamps: all, answer: answer})
+}
+
+// wantDigest says that data of some minions are lacking.
+func wantDigest(ids []string) digest {
+	var d digest
+	for _, id := range ids {
+		d.stamps = append(d.stamps, stamped{id: id})
+	}
+	return d
+}
+
+// newer lists the ids of which the table has later stamps than a peer's digest.
+func newer(table map[string]entry, d digest) []string {
+	var out []string
+	told := make(map[string]bool, len(d.stamps))
+	for _, st := range d.stamps {
+		told[st.id] = true
+		if e, ok := table[st.id]; ok && e.Stamp > st.stamp {
+			out = append(out, st.id)
+		}
+	}
+	if !d.ranged {
+		return out
+	}
+	for id := range table {
+		if id > d.from && (d.to == "" || id <= d.to) && !told[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// answer queues for a peer what its digest lacks.
+func (s *Store) answer(p *peer, d digest) {
+	s.mu.Lock()
+	p.send(newer(s.table, d)...)
+	s.mu.Unlock()
+	if d.answer {
+		p.tell(false)
+	}
+}
+
+// wantMissed asks all peers for records that could not be taken when they came, as far as they can be now.
+func (s *Store) wantMissed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for id := range s.missed {
+		if _, ok := s.cfg.Keys.Accepted(id); ok {
+			ids = append(ids, id)
+			delete(s.missed, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	for _, p := range s.peers {
+		p.wants.add(ids...)
+	}
+}

@@ -1,0 +1,281 @@
+package datacache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// Store carries data between the local master's cache and the other members. Create it with New.
+type Store struct {
+	cfg     Config
+	disk    disk
+	log     *slog.Logger
+	metrics *metrics
+	off     string
+
+	mu      sync.Mutex // guards what follows, and one minion's files while they are read or written
+	layout  layout
+	table   map[string]entry
+	seen    map[string]sight    // of files that are as the table says
+	missed  map[string]struct{} // ids refused because their key is not accepted here yet
+	peers   map[node.ID]*peer
+	changes int  // of the table, not yet saved
+	scanned bool // the first scan is done
+
+	touched *idSet
+	ready   chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+	bodies  chan struct{} // bounds requests in memory
+
+	run    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// maxMissed bounds the ids remembered because they came before their key.
+const maxMissed = 10_000
+
+// maxBodies is how many requests may be in memory at a time.
+const maxBodies = 4
+
+// New checks the configuration; it touches nothing.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Timing = cfg.Timing.withDefaults()
+	return &Store{
+		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
+		metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(), layout: newLayout(cfg.Master),
+		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{}, peers: map[node.ID]*peer{},
+		touched: newIDSet(maxPending), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+	}, nil
+}
+
+// Open reads the table and starts. It does not wait for the first scan.
+func (s *Store) Open(ctx context.Context) error {
+	if s.off != "" {
+		s.log.Warn("grains and pillars of minions are not replicated", "reason", s.off)
+		return nil
+	}
+	if reason := s.cfg.Master.pillarsOff(); reason != "" {
+		s.log.Info("pillars cached by other masters are not written", "reason", reason)
+	}
+	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
+		return fmt.Errorf("open minion data: %w", err)
+	}
+	table, err := loadTable(s.cfg.StateDir)
+	if err != nil {
+		s.log.Warn("minion data are known by the times of their files only", "err", err)
+	}
+	s.mu.Lock()
+	s.table = table
+	s.mu.Unlock()
+	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	changed := s.cfg.Changed(s.run)
+	s.wg.Go(func() { s.keepScanning(s.run) })
+	s.wg.Go(func() { s.follow(s.run, changed) })
+	s.wg.Go(func() { s.keepSaving(s.run) })
+	return nil
+}
+
+// Close stops, waits and saves the table.
+func (s *Store) Close() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.cancel()
+	s.wg.Wait()
+	return s.save()
+}
+
+// Touched says that the local master has just written data of a minion. It never blocks.
+func (s *Store) Touched(id string) {
+	if s.off == "" && validID(id) {
+		s.touched.add(id)
+	}
+}
+
+// Status is what an operator may want to know.
+type Status struct {
+	Off        string // why nothing is replicated; empty when it is
+	PillarsOff string // why pillars of others are not written
+	Minions    int    // whose data are known
+	Peers      []PeerStatus
+}
+
+// PeerStatus tells how far another member is behind.
+type PeerStatus struct {
+	ID      node.ID
+	Pending int    // minions whose data it has yet to get
+	Err     string // of the last push; empty when it went well
+}
+
+// Status returns the present state.
+func (s *Store) Status() Status {
+	st := Status{Off: s.off, PillarsOff: s.cfg.Master.pillarsOff()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Minions = len(s.table)
+	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
+		st.Peers = append(st.Peers, s.peers[id].status())
+	}
+	return st
+}
+
+// keepScanning looks at what Touched says, and from time to time at everything.
+func (s *Store) keepScanning(ctx context.Context) {
+	s.scan()
+	s.mu.Lock()
+	s.scanned = true
+	s.mu.Unlock()
+	close(s.ready)
+	tick := time.NewTicker(s.cfg.Timing.Scan)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.touched.wake:
+			ids, whole := s.touched.take(maxPending)
+			if !whole {
+				s.scan()
+				continue
+			}
+			s.lookAt(ids)
+		case <-tick.C:
+			s.scan()
+			s.wantMissed()
+		}
+	}
+}
+
+// scan looks at the data of all minions.
+func (s *Store) scan() {
+	began := time.Now()
+	root, err := s.disk.root()
+	if err != nil {
+		s.fail("scan", "", err)
+		return
+	}
+	defer root.Close()
+	s.mu.Lock()
+	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
+	known := maps.Clone(s.table)
+	s.mu.Unlock()
+	if err != nil {
+		s.fail("scan", "", err)
+		return
+	}
+	for _, id := range ids {
+		delete(known, id)
+		s.examine(root, id, true)
+	}
+	for id := range known { // whose files are gone
+		s.examine(root, id, true)
+	}
+	s.metrics.scan.Observe(time.Since(began).Seconds())
+}
+
+func (s *Store) lookAt(ids []string) {
+	root, err := s.disk.root()
+	if err != nil {
+		s.fail("look", "", err)
+		return
+	}
+	defer root.Close()
+	for _, id := range ids {
+		s.examine(root, id, false)
+	}
+}
+
+// examine looks at one minion and tells the others the news. With quick, files that look as before are not read.
+func (s *Store) examine(root *os.Root, id string, quick bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run.Err() != nil {
+		return
+	}
+	if _, err := s.observe(root, id, quick); err != nil {
+		s.fail("look", id, err)
+	}
+}
+
+// follow acts on changes of keys and members.
+func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
+	for {
+		s.setPeers(ctx)
+		s.purgeUnknown()
+		s.wantMissed()
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changed:
+			if !ok || !pause(ctx, s.cfg.Timing.Settle) {
+				return
+			}
+		}
+	}
+}
+
+// pause waits for d and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (s *Store) keepSaving(ctx context.Context) {
+	for pause(ctx, s.cfg.Timing.Save) {
+		if err := s.save(); err != nil {
+			s.fail("save", "", err)
+		}
+	}
+}
+
+// save stores the table if it has changed.
+func (s *Store) save() error {
+	s.mu.Lock()
+	n := s.changes
+	s.metrics.minions.Set(float64(len(s.table)))
+	if n == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	content, err := encodeTable(s.table)
+	s.mu.Unlock()
+	if err == nil {
+		err = saveTable(s.cfg.StateDir, content)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.changes -= n
+	s.mu.Unlock()
+	return nil
+}
+
+// fail counts and logs what could not be done.
+func (s *Store) fail(op, id string, err error) {
+	s.metrics.failures.WithLabelValues(op).Inc()
+	if !errors.Is(err, context.Canceled) {
+		s.log.Warn("minion data not handled", "op", op, "minion", id, "err", err)
+	}
+}

@@ -1,0 +1,355 @@
+package datacache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEveryMasterHasWhatOneWasTold(t *testing.T) {
+	w, a, b, c := three(t)
+	for i, n := range []*testNode{a, b, c, a} {
+		id := fmt.Sprint("web", i)
+		w.setKey(id, "key of "+id)
+		grains, pillar := texts("os", string(n.id)), texts("role", id)
+		n.stock(id, grains, pillar)
+		n.store.Touched(id)
+		w.everywhere(id, grains, pillar)
+	}
+	// The later one wins, wherever it was.
+	grains, pillar := texts("os", "new"), texts("role", "new")
+	c.stock("web0", grains, pillar)
+	c.store.Touched("web0")
+	w.everywhere("web0", grains, pillar)
+}
+
+func TestWithoutAHintTheScanFindsIt(t *testing.T) {
+	w, _, b, _ := three(t)
+	w.setKey("web1", "k")
+	b.stock("web1", texts("os", "x"), texts("a", "b"))
+	w.everywhere("web1", texts("os", "x"), texts("a", "b"))
+}
+
+func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
+	w, a, b, c := three(t)
+	for i := range 5 {
+		w.setKey(fmt.Sprint("m", i), "k")
+	}
+	a.stock("m0", texts("v", "1"), texts("p", "1"))
+	a.stock("m1", texts("v", "1"), texts("p", "1"))
+	w.everywhere("m0", texts("v", "1"), texts("p", "1"))
+	w.everywhere("m1", texts("v", "1"), texts("p", "1"))
+	c.close()
+	a.stock("m0", texts("v", "2"), texts("p", "2"))
+	b.stock("m2", texts("v", "3"), texts("p", "3"))
+	c.stock("m1", texts("v", "4"), texts("p", "4")) // its master ran on
+	w.poll("b has m0", func() bool { g, _ := b.has("m0"); return bytes.Equal(g, texts("v", "2")) })
+	c.open()
+	w.changed()
+	w.everywhere("m0", texts("v", "2"), texts("p", "2"))
+	w.everywhere("m1", texts("v", "4"), texts("p", "4"))
+	w.everywhere("m2", texts("v", "3"), texts("p", "3"))
+}
+
+func TestLostTableDoesNotMakeOldDataNew(t *testing.T) {
+	w, a, _, c := three(t)
+	w.setKey("web1", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+	c.close()
+	if err := os.Remove(filepath.Join(c.state, tableName)); err != nil {
+		t.Fatal(err)
+	}
+	a.stock("web1", texts("v", "2"), texts("p", "2"))
+	a.store.Touched("web1")
+	w.poll("news", func() bool { g, _ := w.nodes["b"].has("web1"); return bytes.Equal(g, texts("v", "2")) })
+	c.open()
+	w.changed()
+	w.everywhere("web1", texts("v", "2"), texts("p", "2"))
+}
+
+func TestDeletedKeyTakesTheDataAlong(t *testing.T) {
+	w, a, b, c := three(t)
+	w.setKey("web1", "k")
+	w.setKey("web2", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	a.stock("web2", texts("v", "1"), texts("p", "1"))
+	for _, id := range []string{"web1", "web2"} {
+		w.everywhere(id, texts("v", "1"), texts("p", "1"))
+	}
+	c.file("mine/web1.p", []byte{0x80})
+	b.file("minions/web1/mine.p", []byte{0x80})
+	w.mu.Lock()
+	w.other["web2"] = true // rejected: salt-key keeps the data
+	w.mu.Unlock()
+	w.setKey("web2", "")
+	w.setKey("web1", "")
+	w.everywhere("web1", nil, nil)
+	w.everywhere("web2", texts("v", "1"), texts("p", "1"))
+	for _, path := range []string{
+		filepath.Join(b.master.CacheDir, "minions/web1"), filepath.Join(c.master.CacheDir, "mine/web1.p"),
+		filepath.Join(c.master.CacheDir, "pillar/web1.p"),
+	} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestAnotherMinionOfThatNameDoesNotInherit(t *testing.T) {
+	w, a, b, c := three(t)
+	w.setKey("web1", "old")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+	c.close()
+	w.setKey("web1", "")
+	for _, n := range []*testNode{a, b} {
+		w.poll("purged", func() bool { g, _ := n.has("web1"); return g == nil })
+	}
+	w.setKey("web1", "new")
+	c.open()
+	w.changed()
+	w.everywhere("web1", nil, nil)
+}
+
+func TestPreservedData(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t)
+	t.Cleanup(w.close)
+	n := w.add("a", 3006, dir)
+	n.close()
+	n.master.Preserve = true
+	n.open()
+	w.setKey("web1", "k")
+	n.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.poll("seen", func() bool { return n.store.Status().Minions == 1 })
+	w.setKey("web1", "")
+	w.poll("forgotten", func() bool { return n.store.Status().Minions == 0 })
+	if g, _ := n.has("web1"); g == nil {
+		t.Error("the data are gone")
+	}
+}
+
+func TestDataThatComeBeforeTheKey(t *testing.T) {
+	w, a, _, c := three(t)
+	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{grains: texts("v", "1")}}
+	if err := a.Push(context.Background(), "c", encodeRecords([]record{r})); err != nil {
+		t.Fatal(err)
+	}
+	if g, _ := c.has("web1"); g != nil {
+		t.Fatal("data of a stranger were taken")
+	}
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.setKey("web1", "k")
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+}
+
+func TestRefused(t *testing.T) {
+	w, a, _, c := three(t)
+	w.setKey("web1", "k")
+	good := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{grains: texts("v", "1")}}
+	change := func(f func(*record)) []byte {
+		r := good
+		f(&r)
+		return encodeRecords([]record{r})
+	}
+	for name, body := range map[string][]byte{
+		"another key":   change(func(r *record) { r.key = fingerprint("x") }),
+		"far future":    change(func(r *record) { r.stamp = ^uint64(0) >> 1 }),
+		"no map":        change(func(r *record) { r.data.grains = []byte{0x90} }),
+		"half a map":    change(func(r *record) { r.data.grains = r.data.grains[:4] }),
+		"more":          append(change(func(*record) {}), 0),
+		"path":          change(func(r *record) { r.id = "../web1" }),
+		"hidden":        change(func(r *record) { r.id = ".web1" }),
+		"env with path": change(func(r *record) { r.data.pillars = []pillar{{"a/b", texts("a", "b")}} }),
+		"empty":         {},
+		"version":       {'s', 'c', 'm', 'd', 9, kindRecords, 0},
+	} {
+		_ = a.Push(context.Background(), "c", body)
+		if g, _ := c.has("web1"); g != nil {
+			t.Fatalf("%s: taken", name)
+		}
+	}
+	if err := a.Push(context.Background(), "c", encodeRecords([]record{good})); err != nil {
+		t.Fatal(err)
+	}
+	if g, _ := c.has("web1"); !bytes.Equal(g, good.data.grains) {
+		t.Fatal("the good one was refused")
+	}
+}
+
+func TestSymlinksAreNotFollowedOut(t *testing.T) {
+	w, a, b, _ := three(t)
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(b.master.CacheDir, "minions")); err != nil {
+		t.Fatal(err)
+	}
+	w.setKey("web1", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.poll("c has it", func() bool { g, _ := w.nodes["c"].has("web1"); return g != nil })
+	left, err := os.ReadDir(outside)
+	if err != nil || len(left) > 0 {
+		t.Errorf("written outside: %v, %v", left, err)
+	}
+}
+
+func TestReceivedDataAreNoNews(t *testing.T) {
+	w, a, b, c := three(t)
+	w.setKey("web1", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+	for _, n := range []*testNode{b, c} {
+		n.store.scan()
+		n.store.lookAt([]string{"web1"})
+		a.store.mu.Lock()
+		n.store.mu.Lock()
+		if got, want := n.store.table["web1"].Stamp, a.store.table["web1"].Stamp; got != want {
+			t.Errorf("%s has stamp %d, not %d", n.id, got, want)
+		}
+		n.store.mu.Unlock()
+		a.store.mu.Unlock()
+	}
+}
+
+func TestPillarenv(t *testing.T) {
+	w, a, _, c := three(t)
+	d := w.add("d", 3008, filepath.Dir(c.state)+"-d")
+	w.setKey("web1", "k")
+	c.file("pillar/web1:dev.p", texts("env", "dev"))
+	c.stock("web1", texts("v", "1"), texts("env", "none"))
+	w.poll("d has the pillar of dev", func() bool {
+		raw, _ := os.ReadFile(filepath.Join(d.master.CacheDir, "pillar/web1:dev.p"))
+		return bytes.Equal(raw, texts("env", "dev"))
+	})
+	w.everywhere("web1", texts("v", "1"), texts("env", "none"))
+	_ = a
+}
+
+func TestMasterThatServesFromItsPillarCache(t *testing.T) {
+	w, a, _, c := three(t)
+	c.close()
+	c.master.PillarCache = true
+	c.open()
+	w.changed()
+	if c.store.Status().PillarsOff == "" {
+		t.Error("no reason given")
+	}
+	w.setKey("web1", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.poll("c has the grains", func() bool { g, _ := c.has("web1"); return g != nil })
+	if _, p := c.has("web1"); p != nil {
+		t.Error("a pillar of another master would be served")
+	}
+}
+
+func TestOff(t *testing.T) {
+	for want, change := range map[string]func(*Master){
+		"minion_data_cache": func(m *Master) { m.DataCache = false },
+		"redis":             func(m *Master) { m.Driver = "redis" },
+	} {
+		w, a, _, c := three(t)
+		c.close()
+		change(&c.master)
+		c.open()
+		if got := c.store.Status().Off; !strings.Contains(got, want) {
+			t.Errorf("reason %q", got)
+		}
+		w.setKey("web1", "k")
+		a.stock("web1", texts("v", "1"), texts("p", "1"))
+		w.poll("sent", func() bool {
+			for _, p := range a.store.Status().Peers {
+				if p.Pending > 0 || p.Err != "" {
+					return false
+				}
+			}
+			return a.store.Status().Minions == 1
+		})
+		if g, _ := c.has("web1"); g != nil {
+			t.Error("it was written")
+		}
+	}
+}
+
+func TestFilesLookLikeStock(t *testing.T) {
+	w, a, b, c := three(t)
+	w.setKey("web1", "k")
+	a.stock("web1", texts("v", "1"), texts("p", "1"))
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+	for n, names := range map[*testNode][]string{b: {"minions/web1/data.p"}, c: {"grains/web1.p", "pillar/web1.p"}} {
+		for _, name := range names {
+			path := filepath.Join(n.master.CacheDir, name)
+			info, err := os.Stat(path)
+			if err != nil || info.Mode() != fileMode {
+				t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			}
+			names, err := os.ReadDir(filepath.Dir(path))
+			if err != nil || len(names) != 1 {
+				t.Errorf("beside %s: %v, %v", name, names, err)
+			}
+			if age := time.Since(info.ModTime()); age < 0 || age > time.Hour {
+				t.Errorf("%s: time %s", name, info.ModTime())
+			}
+		}
+	}
+}
+
+// A master that writes right when a record comes in does not lose what it wrote.
+func TestReplaceLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	d := disk{dir: dir, uid: -1, gid: -1}
+	is := func(name, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, not %q: %v", name, got, want, err)
+		}
+	}
+	at := time.Now()
+	if err := d.put(root, "x/a.p", []byte("1"), nil, at); err != nil {
+		t.Fatal(err)
+	}
+	is("x/a.p", "1")
+	if err := d.put(root, "x/a.p", []byte("2"), nil, at); !errors.Is(err, errChanged) {
+		t.Errorf("a new file: %v", err)
+	}
+	is("x/a.p", "1")
+	if err := d.put(root, "x/a.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
+		t.Errorf("another file: %v", err)
+	}
+	is("x/a.p", "1")
+	if err := d.put(root, "x/gone.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
+		t.Errorf("a removed file: %v", err)
+	}
+	if err := d.put(root, "x/a.p", []byte("4"), []byte("1"), at); err != nil {
+		t.Fatal(err)
+	}
+	is("x/a.p", "4")
+	if names, err := os.ReadDir(filepath.Join(dir, "x")); err != nil || len(names) != 1 {
+		t.Errorf("left over: %v, %v", names, err)
+	}
+}
+
+func TestQueueThatOverflows(t *testing.T) {
+	s := newIDSet(2)
+	s.add("a", "a", "b")
+	if ids, whole := s.take(9); len(ids) != 2 || !whole {
+		t.Errorf("%v, %t", ids, whole)
+	}
+	s.add("a", "b", "c")
+	if ids, whole := s.take(1); len(ids) != 1 || whole {
+		t.Errorf("%v, %t", ids, whole)
+	}
+	if ids, whole := s.take(9); len(ids) != 1 || !whole {
+		t.Errorf("%v, %t", ids, whole)
+	}
+}

@@ -1,0 +1,87 @@
+package datacache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	tableVersion = 1
+	tableName    = "minion-data.json"
+	maxPrint     = 64
+)
+
+// entry is what the table knows of a minion's data on disk.
+type entry struct {
+	Stamp uint64 `json:"s"`
+	Key   string `json:"k"`           // print of the key the data were gathered under
+	Hash  string `json:"h"`           // of the files
+	MTime int64  `json:"m"`           // of the newest file, in nanoseconds since 1970
+	Env   string `json:"e,omitempty"` // pillarenv of the pillar in a joined file, as far as known
+}
+
+type tableFile struct {
+	Version int              `json:"v"`
+	Minions map[string]entry `json:"minions"`
+}
+
+// fingerprint names a public key.
+func fingerprint(pub string) string {
+	sum := sha256.Sum256([]byte(pub))
+	return hex.EncodeToString(sum[:16])
+}
+
+// loadTable returns an empty table and an error when there is one that cannot be understood. Nothing is lost with it but
+// the order of what happened within a millisecond.
+func loadTable(dir string) (map[string]entry, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, tableName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]entry{}, nil
+	}
+	if err != nil {
+		return map[string]entry{}, fmt.Errorf("read table of minion data: %w", err)
+	}
+	var f tableFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return map[string]entry{}, fmt.Errorf("read table of minion data: %w", err)
+	}
+	if f.Version != tableVersion {
+		return map[string]entry{}, fmt.Errorf("table of minion data has version %d, not %d", f.Version, tableVersion)
+	}
+	if f.Minions == nil {
+		f.Minions = map[string]entry{}
+	}
+	return f.Minions, nil
+}
+
+// saveTable makes the table appear whole or not at all.
+func saveTable(dir string, content []byte) error {
+	f, err := os.CreateTemp(dir, tempPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("save table of minion data: %w", err)
+	}
+	defer os.Remove(f.Name()) // no-op after the rename
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, tableName))
+	}
+	if err != nil {
+		return fmt.Errorf("save table of minion data: %w", err)
+	}
+	return nil
+}
+
+func encodeTable(table map[string]entry) ([]byte, error) {
+	content, err := json.Marshal(tableFile{Version: tableVersion, Minions: table})
+	if err != nil {
+		return nil, fmt.Errorf("encode table of minion data: %w", err)
+	}
+	return append(content, '\n'), nil
+}
