@@ -36,7 +36,9 @@ func (s *Service) ask(ctx context.Context, f flight, r *Request) {
 
 // decide returns the reply to hand on, or nil when the minion is accepted and answered with the cluster's keys.
 func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
-	if err := s.cfg.Keys.Settled(ctx); err != nil {
+	if err := s.cfg.Keys.Settled(ctx); errors.Is(err, ErrNoQuorum) {
+		return s.undecided(r, err)
+	} else if err != nil {
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
@@ -95,11 +97,16 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 	case err == nil:
 		return nil, outcomeAccepted, nil
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNoQuorum):
-		// Not ours to decide now: the minion comes again in acceptance_wait_time and finds it decided.
-		s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", err)
-		reply, err = s.replier.pending(r.Auth)
-		return reply, outcomeUndecided, err
+		return s.undecided(r, err)
 	default:
 		return nil, "", fmt.Errorf("propose key: %w", err)
 	}
+}
+
+// undecided answers "pending" when it is not ours to decide now: the minion comes again in acceptance_wait_time and
+// finds it decided.
+func (s *Service) undecided(r *Request, reason error) (reply []byte, outcome string, err error) {
+	s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", reason)
+	reply, err = s.replier.pending(r.Auth)
+	return reply, outcomeUndecided, err
 }

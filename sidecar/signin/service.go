@@ -30,7 +30,7 @@ type Keys interface {
 	// it has, and ErrNoQuorum when that cannot be decided now.
 	Accept(ctx context.Context, id, pub string, st Standing) error
 	// Settled waits until the local master's key files are at least as new as consensus is now, so that what the
-	// master answers is not founded on a key that was deleted elsewhere.
+	// master answers is not founded on a key that was deleted elsewhere; ErrNoQuorum when that cannot be known.
 	Settled(ctx context.Context) error
 	// Session returns the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
@@ -135,8 +135,8 @@ func New(cfg Config) *Service {
 	}
 }
 
-// Open starts the workers; they end with Close, not with ctx. Twice as many sign-ins as may compute are taken up at a
-// time, plus those that wait for the master.
+// Open starts the workers; they end with Close, not with ctx. Sign-ins that wait for the master have goroutines of
+// their own.
 func (s *Service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for range s.cfg.Workers {

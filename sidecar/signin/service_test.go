@@ -203,6 +203,7 @@ func TestMasterDecidesTheRest(t *testing.T) {
 		{name: "no quorum stays pending", say: accept, propose: ErrNoQuorum, want: saltwire.AuthPending, proposed: 1},
 		{name: "our trouble is no answer", say: accept, propose: errors.New("disk"), dropped: true, proposed: 1},
 		{name: "a master that is down is no answer", err: errors.New("down"), dropped: true},
+		{name: "key files that wait for a quorum stay pending", say: accept, settled: ErrNoQuorum, want: saltwire.AuthPending},
 		{name: "key files behind consensus are no answer", say: accept, settled: errors.New("behind"), dropped: true},
 		{name: "nonsense is no answer", say: []byte{0xc1}, dropped: true},
 	} {
