@@ -7,5 +7,6 @@
 // ready and closes before it.
 //
 // A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer by itself); its
-// 4505 and 4506 are closed. A member opens them once it is caught up with consensus and its master's key files are.
+// 4505 and 4506 are closed. A member opens them once it is caught up with consensus and its master's key files are; or,
+// when it restarts and finds no majority, with what it knew (alone.go).
 package daemon

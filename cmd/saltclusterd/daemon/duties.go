@@ -145,6 +145,7 @@ const learnRetry = 2 * time.Second
 
 // keepLearning learns the local master's key whenever it may have changed, so that the first publication does not wait.
 func (s *service) keepLearning(ctx context.Context) {
+	said := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -155,10 +156,14 @@ func (s *service) keepLearning(ctx context.Context) {
 			err := s.intake.Learn(ctx)
 			s.m.gossip.UpdateMeta()
 			if err == nil {
+				said = ""
 				s.m.log.Info("signed in at the local master")
 				break
 			}
-			s.m.log.Warn("not signed in at the local master", "err", err)
+			if text := err.Error(); text != said { // it may need an operator, and is tried every two seconds
+				said = text
+				s.m.log.Warn("not signed in at the local master", "err", err)
+			}
 			if !wait(ctx, learnRetry) {
 				return
 			}

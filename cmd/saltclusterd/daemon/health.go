@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -78,8 +79,11 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 	if m == nil {
 		return fine
 	}
-	if !m.svc.serving.Load() {
-		return health.Result{Level: health.Fail, Reason: "4505 and 4506 are not open yet", Hint: "saltclusterctl status says what it waits for"}
+	if !m.ready() {
+		return health.Result{
+			Level: health.Fail, Reason: "4505 and 4506 are not open: " + m.svc.waitsFor(),
+			Hint: "the log says why when it takes longer than seconds",
+		}
 	}
 	return fine
 }
@@ -100,8 +104,9 @@ func (d *Daemon) checkMaster(ctx context.Context) health.Result {
 	return health.Result{Level: health.Warn, Reason: "the local salt-master does not serve; the others' do", Hint: problem}
 }
 
-// maxSkew is how far the cluster's clock may run ahead of this node's before it is worth a warning.
-const maxSkew = 2_000_000_000 // nanoseconds
+// maxSkew is how far the cluster's clock may run ahead of this node's before it is worth a warning. After a crash it runs
+// ahead by what package hlc had reserved, half a minute.
+const maxSkew = time.Minute
 
 func (d *Daemon) checkClock(context.Context) health.Result {
 	m := d.current()
@@ -110,7 +115,7 @@ func (d *Daemon) checkClock(context.Context) health.Result {
 	}
 	if skew := m.svc.clock.Skew(); skew > maxSkew {
 		return health.Result{
-			Level: health.Warn, Reason: fmt.Sprintf("this node's clock is %s behind the cluster's", skew.Round(maxSkew/20)),
+			Level: health.Warn, Reason: fmt.Sprintf("this node's clock is %s behind the cluster's", skew.Round(time.Second)),
 			Hint: "check time synchronisation (chrony, systemd-timesyncd)",
 		}
 	}

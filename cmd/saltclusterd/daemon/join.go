@@ -174,8 +174,8 @@ func (d *Daemon) progress() (step string, done bool) {
 	switch {
 	case !st.CaughtUp:
 		return "catching up with the cluster", false
-	case !m.svc.serving.Load():
-		return "bringing the key files up to date", false
+	case !m.ready():
+		return m.svc.waitsFor(), false
 	case !m.isVoter(st):
 		return "a learner, caught up: the leader makes it a voter", false
 	default:

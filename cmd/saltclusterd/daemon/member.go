@@ -144,10 +144,21 @@ const (
 
 // Serve opens the service when this node has caught up, and returns when ctx ends or a part has failed.
 func (m *member) Serve(ctx context.Context) error {
-	err := m.svc.Open(ctx)
-	if err != nil && ctx.Err() == nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		defer cancel() // opening must not go on either
+		ended <- m.watch(ctx)
+	}()
+	if err := m.svc.Open(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	return <-ended
+}
+
+// watch returns when ctx ends, or why a part has ended before.
+func (m *member) watch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -186,22 +197,6 @@ func (m *member) audit(cause string) state.Audit {
 	return state.Audit{By: m.d.id, At: time.Now().UnixMilli(), Cause: cause}
 }
 
-// awaitCaughtUp waits until this node knows what the cluster has decided.
-func (m *member) awaitCaughtUp(ctx context.Context) error {
-	m.log.Info("waiting for consensus", "node", m.d.id)
-	for !m.cons.CaughtUp() {
-		select {
-		case <-m.cons.Done():
-			return fmt.Errorf("consensus ended: %w", m.cons.Err())
-		default:
-		}
-		if !wait(ctx, catchUpPoll) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // awaitRev waits until this node's view is at rev or later.
 func (m *member) awaitRev(ctx context.Context, rev uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -214,11 +209,8 @@ func (m *member) awaitRev(ctx context.Context, rev uint64) error {
 	return nil
 }
 
-// catchUpPoll is how often it is looked at whether this node has caught up.
-const catchUpPoll = 50 * time.Millisecond
-
 // ready says whether this node serves minions.
-func (m *member) ready() bool { return m.svc.serving.Load() }
+func (m *member) ready() bool { return m.svc.opened.Load() }
 
 // alive says whether gossip thinks that a node is there.
 func (m *member) alive(id node.ID) bool { return id == m.d.id || m.gossip.Alive(id) }

@@ -49,7 +49,10 @@ type service struct {
 	reqs   *edge.ReqEdge
 
 	learn   chan struct{} // the local master may have a new key
-	serving atomic.Bool   // the edges are open
+	serving atomic.Bool   // peers may hand over requests and publications
+	opened  atomic.Bool   // so may minions: the edges are open
+	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
+	step    atomic.Value  // string: what Open waits for
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -135,7 +138,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
-	s.keys = &keyView{m: m, settled: s.dir.WaitSynced, synced: s.dir.Synced}
+	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced}
 	s.jobs = router.NewJobs(0)
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	pubSigner, err := s.pubSigner()
@@ -182,7 +185,8 @@ func (s *service) pubSigner() (signin.PubSigner, error) {
 // Open waits until this node has caught up, then opens everything, the edges last.
 func (s *service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.m.awaitCaughtUp(ctx); err != nil {
+	s.step.Store("catching up with the cluster")
+	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
 	s.wg.Go(func() { s.clock.KeepReserved(s.ctx, s.clockPath(), s.complain("clock floor not stored")) })
@@ -206,19 +210,32 @@ func (s *service) Open(ctx context.Context) error {
 		}
 		s.open = append(s.open, part.part)
 	}
+	s.open = append(s.open, closerFunc(s.cancel)) // before the subscription: its last message may wait for a sign-in
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
-	if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
+	s.step.Store("bringing the key files up to date")
+	if s.alone.Load() {
+		s.wg.Go(func() { s.findBack(s.ctx) })
+	} else if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
 		return fmt.Errorf("wait for key files: %w", err)
 	}
 	return s.openEdges(ctx)
 }
 
+// closerFunc makes the end of a context a part like others.
+type closerFunc func()
+
+func (f closerFunc) Close() error {
+	f()
+	return nil
+}
+
 // openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
 func (s *service) openEdges(ctx context.Context) error {
 	s.open = append(s.open, s.proxy)
-	s.serving.Store(true) // peers may hand over requests and publications from here on
+	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
+	s.step.Store("opening 4505 and 4506, which another process holds")
 	if err := retryListen(ctx, s.m.log, s.pub.Open); err != nil {
 		return err
 	}
@@ -227,13 +244,35 @@ func (s *service) openEdges(ctx context.Context) error {
 		return err
 	}
 	s.open = append(s.open, s.reqs)
+	s.wg.Go(s.watchEdges)
+	s.opened.Store(true)
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }
 
+// watchEdges ends the daemon when an edge has ended by itself: a node that minions cannot reach must not look healthy.
+func (s *service) watchEdges() {
+	select {
+	case <-s.ctx.Done():
+	case <-s.pub.Done():
+		s.m.fail(errors.New("the publish port ended"))
+	case <-s.reqs.Done():
+		s.m.fail(errors.New("the request port ended"))
+	}
+}
+
+// waitsFor says what still has to happen before minions are served; empty when they are.
+func (s *service) waitsFor() string {
+	if s.opened.Load() {
+		return ""
+	}
+	step, _ := s.step.Load().(string)
+	return step
+}
+
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
-	if s.serving.Load() {
+	if s.opened.Swap(false) {
 		s.m.d.checks.SetDraining(true)
 		s.pub.Drain(context.Background(), s.m.d.cfg.Edge.DrainTime)
 	}

@@ -57,7 +57,7 @@ func quorum(members []adminapi.Member, ok bool) adminapi.Quorum {
 // fillNode describes edges and upstream.
 func (s *service) fillNode(n *adminapi.Node) {
 	pub, req := s.pub.Stats(), s.reqs.Stats()
-	if s.serving.Load() {
+	if s.opened.Load() {
 		n.Edges = []adminapi.Edge{
 			{Name: "pub", Addresses: texts(s.pub.Addr()), Connections: pub.Subscribers, Cut: pub.Cut},
 			{Name: "req", Addresses: texts(s.reqs.Addr()), Connections: req.Conns, InFlight: req.InFlight},

@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/signin"
+)
+
+// cluster makes a cluster of three and accepts a minion's key.
+func cluster(t *testing.T, dirs ...string) []*testNode {
+	t.Helper()
+	var nodes []*testNode
+	for i, dir := range dirs {
+		n := startNode(t, string(rune('a'+i)), dir)
+		var err error
+		if i == 0 {
+			_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet)
+		} else {
+			_, err = n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func acceptKey(t *testing.T, n *testNode, id, pub string) {
+	t.Helper()
+	m := n.current()
+	results, err := m.cons.Propose(t.Context(), state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.audit("test")})
+	if err == nil {
+		err = results[0].Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func serves(n *testNode) func() error {
+	return func() error {
+		m := n.current()
+		if m == nil || !m.ready() {
+			return errors.New("not serving")
+		}
+		return nil
+	}
+}
+
+func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	_, pub, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	acceptKey(t, nodes[0], "m1", string(pub))
+	eventually(t, "the key", func() error {
+		if _, ok := nodes[1].current().svc.keys.Accepted("m1"); !ok {
+			return errors.New("not accepted")
+		}
+		return nil
+	})
+	for _, n := range nodes {
+		n.halt()
+	}
+	b := startNode(t, "b", dirs[1])
+	eventually(t, "the node alone", serves(b))
+	s := b.current().svc
+	if !s.alone.Load() || s.epochs.Current() == nil {
+		t.Errorf("alone %v, epoch %v", s.alone.Load(), s.epochs.Current())
+	}
+	if _, ok := s.keys.Accepted("m1"); !ok {
+		t.Error("an accepted minion is forgotten")
+	}
+	if s.keys.OnDisk("m1") != nil {
+		t.Error("its requests wait for a key directory that waits for the cluster")
+	}
+	if err := s.keys.Settled(t.Context()); !errors.Is(err, signin.ErrNoQuorum) {
+		t.Errorf("a new key: %v", err)
+	}
+	if r := b.checkConsensus(t.Context()); r.Level != health.Fail {
+		t.Errorf("health: %+v", r)
+	}
+
+	startNode(t, "a", dirs[0])
+	eventually(t, "the cluster is found again", func() error {
+		if s.alone.Load() || !b.current().cons.CaughtUp() {
+			return errors.New("still alone")
+		}
+		return s.keys.Settled(context.Background())
+	})
+}
+
+func TestARemovedNodeDoesNotServeAlone(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	nodes[1].halt()
+	m := nodes[0].current()
+	results, err := m.cons.Propose(t.Context(), state.MemberRemove{ID: "b", Audit: m.audit("test")})
+	if err == nil {
+		err = results[0].Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "b is off the roster", func() error {
+		if _, ok := m.roster.Lookup("b"); ok {
+			return errors.New("still on it")
+		}
+		return nil
+	})
+	nodes[2].halt() // one answers, and turns b away; the other is down
+	b := startNode(t, "b", dirs[1])
+	eventually(t, "b runs", func() error {
+		if b.current() == nil {
+			return errors.New("no member yet")
+		}
+		return nil
+	})
+	if b.current().mayServeAlone(t.Context()) {
+		t.Error("a removed node would serve")
+	}
+}
+
+func TestStopWhileAPortIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, "a", dir)
+	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := regexp.MustCompile(`(?m)^publish_port: (\d+)$`).FindSubmatch(conf)[1]
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%s", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "waiting for the port", func() error {
+		if m := n.current(); m == nil || !m.svc.serving.Load() {
+			return errors.New("not that far")
+		}
+		return nil
+	})
+	if r := n.checkEdges(t.Context()); r.Level != health.Fail {
+		t.Errorf("health while the port is taken: %+v", r)
+	}
+	n.stop()
+	if err := <-n.done; err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	n.done = nil
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "serving when the port is free", serves(startNode(t, "a", dir)))
+}
