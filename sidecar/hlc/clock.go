@@ -30,13 +30,15 @@ func (ts Timestamp) Time() time.Time { return time.UnixMilli(int64(ts >> counter
 type Clock struct {
 	wall func() time.Time
 
+	floor Timestamp
+
 	mu   sync.Mutex
 	last Timestamp
 }
 
 // New returns a clock that starts above floor, the ceiling a previous run reserved (0: none).
 func New(wall func() time.Time, floor Timestamp) *Clock {
-	return &Clock{wall: wall, last: floor}
+	return &Clock{wall: wall, floor: floor, last: floor}
 }
 
 // Now returns a timestamp above every one returned or observed before.

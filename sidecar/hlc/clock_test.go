@@ -1,6 +1,7 @@
 package hlc
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -64,5 +65,60 @@ func TestRestartStaysAboveReservedCeiling(t *testing.T) {
 	restarted := New(func() time.Time { return wall.Add(-time.Hour) }, floor)
 	if now := restarted.Now(); now <= last {
 		t.Fatalf("after a restart with the clock set back: %d, not above %d", now, last)
+	}
+}
+
+func TestCrashesDoNotPushTheClockAhead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clock")
+	wall := time.UnixMilli(1_700_000_000_000)
+	var last Timestamp
+	for range 100 {
+		floor, err := ReadFloor(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := New(func() time.Time { return wall }, floor)
+		for range 2 {
+			if err := c.Reserve(path); err != nil {
+				t.Fatal(err)
+			}
+			if now := c.Now(); now <= last {
+				t.Fatalf("%d after %d", now, last)
+			} else {
+				last = now
+			}
+		}
+		wall = wall.Add(time.Second)
+		if ahead := last.Time().Sub(wall); ahead > reserveAhead {
+			t.Fatalf("%s ahead", ahead)
+		}
+	}
+}
+
+func TestAnIdleClockReservesToo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clock")
+	wall := time.UnixMilli(1_700_000_000_000)
+	c := New(func() time.Time { return wall }, 0)
+	c.Now()
+	wall = wall.Add(time.Hour) // nothing is published
+	if err := c.Reserve(path); err != nil {
+		t.Fatal(err)
+	}
+	last := c.Now()
+	floor, err := ReadFloor(path)
+	if err != nil || floor < last {
+		t.Fatalf("floor %d, handed out %d: %v", floor, last, err)
+	}
+}
+
+func TestACleanStopGivesTheReserveBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clock")
+	c := New(time.Now, 0)
+	last := c.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.KeepReserved(ctx, path, func(err error) { t.Error(err) })
+	if floor, err := ReadFloor(path); err != nil || floor != last {
+		t.Fatalf("floor %d, want %d: %v", floor, last, err)
 	}
 }

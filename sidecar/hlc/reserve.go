@@ -17,7 +17,11 @@ const (
 	reserveAhead = 30 * time.Second
 	// reserveEvery is how often the ceiling is moved; it must stay well below reserveAhead.
 	reserveEvery = 10 * time.Second
+	// reserveStep is what a run that still counts up from its floor reserves: six million timestamps.
+	reserveStep = 100 * time.Millisecond
 )
+
+func span(d time.Duration) Timestamp { return Timestamp(uint64(d.Milliseconds()) << counterBits) }
 
 // ReadFloor returns the ceiling stored in path, 0 when there is no such file.
 func ReadFloor(path string) (Timestamp, error) {
@@ -37,8 +41,19 @@ func ReadFloor(path string) (Timestamp, error) {
 
 // Reserve writes a ceiling above the clock's current timestamp to path, so that a restart on a machine whose clock was
 // set back still starts above every serial handed out.
-func (c *Clock) Reserve(path string) error {
-	ceiling := c.Last() + Timestamp(uint64(reserveAhead.Milliseconds())<<counterBits)
+func (c *Clock) Reserve(path string) error { return store(path, c.ceiling()) }
+
+// ceiling is above all that is handed out until the next Reserve, by a clock that was idle, too. A daemon that is
+// restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
+func (c *Clock) ceiling() Timestamp {
+	last, ahead := c.Last(), span(reserveAhead)
+	if c.floor != 0 && last <= c.floor+span(reserveStep) {
+		ahead = span(reserveStep)
+	}
+	return max(last+ahead, At(c.wall())+span(reserveAhead))
+}
+
+func store(path string, ceiling Timestamp) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".clock-*")
 	if err != nil {
 		return fmt.Errorf("reserve clock: %w", err)
@@ -55,7 +70,8 @@ func (c *Clock) Reserve(path string) error {
 	return nil
 }
 
-// KeepReserved calls Reserve every few seconds until ctx ends. report gets each failure.
+// KeepReserved calls Reserve every few seconds until ctx ends, and then gives back what was not used: nothing may be
+// handed out any more. report gets each failure.
 func (c *Clock) KeepReserved(ctx context.Context, path string, report func(error)) {
 	tick := time.NewTicker(reserveEvery)
 	defer tick.Stop()
@@ -65,6 +81,9 @@ func (c *Clock) KeepReserved(ctx context.Context, path string, report func(error
 		}
 		select {
 		case <-ctx.Done():
+			if err := store(path, c.Last()); err != nil {
+				report(err)
+			}
 			return
 		case <-tick.C:
 		}
