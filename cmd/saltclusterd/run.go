@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/daemon"
@@ -81,10 +82,11 @@ func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
 	}
 	opts := &slog.HandlerOptions{Level: levels[cfg.Level]}
+	var h slog.Handler = slog.NewTextHandler(w, opts)
 	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		h = slog.NewJSONHandler(w, opts)
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(limitLog(h, time.Now))
 }
 
 func buildVersion() string {
