@@ -88,6 +88,7 @@ func (h *Hub) Open(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.in.since = time.Now()
 	return nil
 }
 
@@ -103,7 +104,7 @@ func (h *Hub) Close() error {
 	return nil
 }
 
-// Handler takes the record streams of peers, at Path on the peer port.
+// Handler takes the record streams of peers, at Path on the peer port. It may be called when the hub is open.
 func (h *Hub) Handler() http.Handler { return h.in }
 
 // SetPeers makes links to exactly these nodes.

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
@@ -26,6 +28,7 @@ type inbox struct {
 	clock *hlc.Clock
 	sink  sink
 	log   *slog.Logger
+	since time.Time // when this node began to take records
 
 	mu      sync.Mutex
 	origins map[node.ID]*origin
@@ -40,7 +43,8 @@ type origin struct {
 }
 
 // begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
-// node never heard the origin before, for then the minions here have not missed anything of its past.
+// node never heard the origin before, for then the minions here have missed what came since this node serves, and nothing
+// of the past.
 func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
 	i.mu.Lock()
 	o := i.origins[id]
@@ -90,14 +94,15 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
 	defer stop()
 	o, seq := i.begin(id, run, cancel)
+	w.Header().Set(headerAge, strconv.FormatInt(time.Since(i.since).Microseconds(), 10))
 	w.WriteHeader(http.StatusOK)
 	err := i.take(ctx, id, run, o, seq, bufio.NewReaderSize(r.Body, 64<<10), w)
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+	if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		i.log.Debug("publication stream ended", "node", id, "err", err)
 	}
 }
 
-// take reads records and acknowledges them whenever no more are waiting.
+// take reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
 func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, r *bufio.Reader, w http.ResponseWriter) error {
 	flush := http.NewResponseController(w)
 	ack := func() error {
@@ -111,12 +116,13 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 	if err := ack(); err != nil { // tells the peer where to go on
 		return err
 	}
-	for {
+	for refused := false; ; {
 		h, payload, err := readRecord(r)
 		if err != nil {
 			return err
 		}
-		if err := i.clock.Observe(h.clock); err != nil {
+		if err := i.clock.Observe(h.clock); err != nil && !refused {
+			refused = true // once per stream: each heartbeat carries it
 			i.log.Warn("peer clock refused", "node", id, "err", err)
 		}
 		if h.seq != 0 {
@@ -134,7 +140,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 
 var errReplaced = errors.New("stream replaced by a newer one")
 
-// unknownPosition is acknowledged by a node that never heard the origin: go on with what comes next.
+// unknownPosition is acknowledged by a node that never heard the origin: go on with what came since the node serves.
 const unknownPosition = ^uint64(0)
 
 // deliver hands a record on unless it was taken before, and returns the position reached.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
+	"strconv"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -20,6 +22,8 @@ const (
 	Path = "/v1/publications"
 	// headerRun names the run of the origin's daemon, within which sequence numbers mean something.
 	headerRun = "Scd-Run"
+	// headerAge tells the origin for how many microseconds the receiver has been taking records.
+	headerAge = "Scd-Age"
 
 	heartbeatEvery = 250 * time.Millisecond
 	// silentAfter is how long a link may go without an acknowledgement of its heartbeats before it is made anew.
@@ -68,7 +72,10 @@ func (l *link) keep(ctx context.Context) {
 func (l *link) once(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	began := l.out.last()
+	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
+	defer alive.Stop()
+	asked := time.Now()
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { asked = time.Now() }}
 	body, feed := io.Pipe()
 	defer body.Close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(l.peer)+Path, body)
@@ -76,9 +83,9 @@ func (l *link) once(parent context.Context) error {
 		return err
 	}
 	req.Header.Set(headerRun, l.run)
-	resp, err := l.client.Do(req)
+	resp, err := l.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		return err
+		return cause(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -87,13 +94,11 @@ func (l *link) once(parent context.Context) error {
 	acks := bufio.NewReaderSize(resp.Body, 512)
 	acked, err := readAck(acks)
 	if err != nil {
-		return fmt.Errorf("read position: %w", err)
+		return fmt.Errorf("read position: %w", cause(ctx, err))
 	}
 	if acked == unknownPosition {
-		acked = began
+		acked = l.out.before(asked.Add(-age(resp.Header)))
 	}
-	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
-	defer alive.Stop()
 	done := make(chan struct{})
 	go func() { // ends when the response body is closed
 		defer close(done)
@@ -111,6 +116,15 @@ func (l *link) once(parent context.Context) error {
 	resp.Body.Close()
 	<-done
 	return err
+}
+
+// age is for how long the peer has been taking records: what is older is not news to its minions.
+func age(h http.Header) time.Duration {
+	us, err := strconv.ParseInt(h.Get(headerAge), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
 // feed writes records after seq, and heartbeats, until ctx ends.

@@ -50,7 +50,7 @@ func newPeerSide(t *testing.T) *peerSide {
 	p := &peerSide{}
 	p.in = &inbox{
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
-		log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{},
+		log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
 	}
 	p.srv = httptest.NewUnstartedServer(p.in)
 	p.srv.EnableHTTP2 = true
@@ -127,21 +127,37 @@ func connected(p *peerSide) func() error {
 }
 
 func TestLinkDeliversInOrderOnce(t *testing.T) {
-	p := newPeerSide(t)
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	add(t, out, "before")
+	out.recs[0].at = time.Now().Add(-10 * time.Second)
+	p := newPeerSide(t)
 	keepLink(t, p, out, "run1")
 	eventually(t, connected(p))
 	add(t, out, "one")
 	out.add(kindSignIn, 0, appendSignIn(nil, "web1", 4))
 	add(t, out, "two")
-	// What was published before the peer ever heard us is not news to its minions.
+	// What was published before the peer served is not news to its minions.
 	eventually(t, wantReceived(p, "a:one", "web1/4", "a:two"))
 	for i := range 3 {
 		p.srv.CloseClientConnections()
 		add(t, out, fmt.Sprint("after ", i))
 	}
 	eventually(t, wantReceived(p, "a:one", "web1/4", "a:two", "a:after 0", "a:after 1", "a:after 2"))
+}
+
+func TestNothingIsLostBeforeTheFirstRecord(t *testing.T) {
+	p := newPeerSide(t)
+	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	add(t, out, "before the link") // the peer's minions are there already
+	keepLink(t, p, out, "run1")
+	eventually(t, wantReceived(p, "a:before the link"))
+
+	p, out = newPeerSide(t), newOutbox(1000, 1<<20, time.Minute, time.Now)
+	keepLink(t, p, out, "run1")
+	eventually(t, connected(p))
+	p.srv.CloseClientConnections() // before any record came
+	add(t, out, "while the link was down")
+	eventually(t, wantReceived(p, "a:while the link was down"))
 }
 
 func TestRestartedOriginStartsAnew(t *testing.T) {

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"sort"
 	"sync"
 	"time"
 
@@ -79,9 +80,10 @@ func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, 
 	return append(buf[:0], o.recs[from:min(len(o.recs), from+cap(buf))]...), missed, o.added
 }
 
-// last returns the sequence number of the newest record, 0 when there was none.
-func (o *outbox) last() uint64 {
+// before returns the sequence number of the newest record that is older than t, 0 when there was none.
+func (o *outbox) before(t time.Time) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.next - 1
+	younger := len(o.recs) - sort.Search(len(o.recs), func(i int) bool { return !o.recs[i].at.Before(t) })
+	return o.next - 1 - uint64(younger)
 }
