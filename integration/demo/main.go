@@ -48,7 +48,10 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil && !errors.Is(err, context.Canceled) {
+		switch {
+		case ctx.Err() != nil && err != nil:
+			err = errors.New("interrupted")
+		case err != nil:
 			fmt.Fprintln(os.Stderr, l.Tails(25))
 		}
 		say("taking everything down")
