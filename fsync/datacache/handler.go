@@ -18,7 +18,6 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not a member", http.StatusForbidden)
 		return
 	case s.off != "": // what they have is of no use here
-		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	select {
@@ -40,9 +39,7 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.take(from, m); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
 	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // errNotYet says that this node does not know the sender as a member yet.
