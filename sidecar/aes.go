@@ -151,6 +151,9 @@ func (p *Proxy) refusedByMaster(c *call) {
 func (p *Proxy) answer(c *call, route string, reply []byte) {
 	p.metrics.seconds.WithLabelValues(route).Observe(time.Since(c.at).Seconds())
 	c.reply(reply)
+	if route == "local" && p.cfg.Done != nil {
+		p.cfg.Done(c.peek.ID, c.peek.Cmd)
+	}
 }
 
 // relay sends a call to another node and waits for its answer.

@@ -30,6 +30,8 @@ type Config struct {
 	Epochs   Epochs
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
+	// Done, if not nil, is called after the local master has answered a call of a minion; it must not block.
+	Done func(id, cmd string)
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration
 	MaxSessions    int // minions whose session is kept ready; 0: 50,000

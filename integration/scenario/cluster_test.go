@@ -30,6 +30,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"everyone hears everything once", testPublishedOnce},
 		{"events fire on one master", testEventsOnce},
+		{"minion data", testMinionData},
 		{"keys", testKeys},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},

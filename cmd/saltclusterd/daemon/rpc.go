@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"saltclusterd/consensus"
+	"saltclusterd/fsync/datacache"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
@@ -46,6 +47,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux := http.NewServeMux()
 	mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
 	mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
+	mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
 	mux.HandleFunc("GET "+pathStats, m.handleStats)
 	s.h.Store(mux)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar"
@@ -31,6 +32,7 @@ type service struct {
 	m     *member
 	keys  *keyView
 	dir   *keydir.Dir
+	data  *datacache.Store
 	clock *hlc.Clock
 
 	req      *upstream.ReqClient
@@ -139,6 +141,10 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced}
+	var err error
+	if s.data, err = s.newMinionData(); err != nil {
+		return err
+	}
 	s.jobs = router.NewJobs(0)
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	pubSigner, err := s.pubSigner()
@@ -163,7 +169,7 @@ func (s *service) buildProxy() error {
 	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, MasterAES: s.intake.MasterAES,
+		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, MasterAES: s.intake.MasterAES, Done: s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
@@ -203,6 +209,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"event bus", s.bus.Open, s.bus},
 		{"sign-in", s.signin.Open, s.signin},
 		{"fan-out", s.hub.Open, s.hub},
+		{"minion data", s.data.Open, s.data},
 		{"publications of the master", s.sub.Open, s.sub},
 	} {
 		if err := part.open(ctx); err != nil {

@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+
+	"saltclusterd/fsync/datacache"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/hlc"
+)
+
+// newMinionData makes what gives every master the grains and pillars that one has cached.
+func (s *service) newMinionData() (*datacache.Store, error) {
+	d := s.m.d
+	owner, err := d.master.Owner()
+	if err != nil {
+		return nil, err
+	}
+	return datacache.New(datacache.Config{
+		Master: datacache.Master{
+			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
+			DataCache: d.master.Bool("minion_data_cache"), Driver: d.master.Text("cache"),
+			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
+			Preserve: d.master.Bool("preserve_minion_cache"),
+		},
+		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
+		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m}, From: peer.FromContext,
+		Clock: datacache.Clock{
+			Now:     func() uint64 { return uint64(s.clock.Now()) },
+			Observe: func(stamp uint64) error { return s.clock.Observe(hlc.Timestamp(stamp)) },
+		},
+		Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// carriedOut hears of every call that the local master has answered (sidecar.Config.Done).
+func (s *service) carriedOut(id, cmd string) {
+	if cmd == "_pillar" {
+		s.data.Touched(id)
+	}
+}
+
+// otherMasters lists the other members that have a master.
+func (m *member) otherMasters() []node.ID {
+	var out []node.ID
+	for _, mem := range m.cons.View().Members() {
+		if mem.ID != m.d.id && !mem.Witness {
+			out = append(out, mem.ID)
+		}
+	}
+	return out
+}
+
+// Known implements datacache.Keys. Until this node has caught up every minion counts as known: what it knows less than
+// the cluster must not remove anything.
+func (k *keyView) Known(id string) bool {
+	v := k.m.cons.View()
+	if !v.Initialized() || !k.m.cons.CaughtUp() {
+		return true
+	}
+	if _, ok := v.Key(id); ok {
+		return true
+	}
+	_, denied := v.Denied(id)
+	return denied
+}
+
+// dataPeers implements datacache.Peers.
+type dataPeers struct{ m *member }
+
+// maxDataAnswer bounds what a peer answers to minion data, which is nothing.
+const maxDataAnswer = 1 << 10
+
+func (p dataPeers) Push(ctx context.Context, to node.ID, body []byte) error {
+	_, err := p.m.call(ctx, http.MethodPost, to, datacache.Path, body, maxDataAnswer)
+	return err
+}
