@@ -94,14 +94,18 @@ func (c *SubClient) run() {
 	for c.ctx.Err() == nil {
 		z, err := c.subscribe()
 		if err == nil {
-			pause = c.cfg.BackoffMin
+			began := time.Now()
 			err = c.receive(z)
 			if c.ctx.Err() == nil {
 				c.cfg.Logger.Warn("subscription to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 			}
-			continue
+			if time.Since(began) > c.cfg.BackoffMax { // else something lets us in to throw us out
+				pause = c.cfg.BackoffMin
+				continue
+			}
+		} else {
+			c.cfg.Logger.Debug("no subscription to the salt-master", "remote", c.cfg.Addr, "err", err)
 		}
-		c.cfg.Logger.Debug("no subscription to the salt-master", "remote", c.cfg.Addr, "err", err)
 		select {
 		case <-c.ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause/2+1)):

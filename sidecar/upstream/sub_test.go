@@ -9,11 +9,16 @@ import (
 )
 
 func TestSubReceivesInOrderAndReconnects(t *testing.T) {
+	all := make(chan struct{}) // of the first connection has come: what is closed before that may be thrown away
 	publish := func(c *fakeConn, _ []byte) {
 		for i := range 100 {
 			_ = c.WriteMessage([]byte(fmt.Sprintf("%d-%d", c.n, i)))
 		}
 		if c.n == 1 {
+			select {
+			case <-all:
+			case <-time.After(10 * time.Second):
+			}
 			c.Close()
 		}
 	}
@@ -21,8 +26,13 @@ func TestSubReceivesInOrderAndReconnects(t *testing.T) {
 	got := make(chan string, 300)
 	var connects, losses atomic.Int32
 	c := NewSubClient(SubConfig{
-		Addr:         f.addr(),
-		OnMessage:    func(parts [][]byte) { got <- string(parts[0]) },
+		Addr: f.addr(),
+		OnMessage: func(parts [][]byte) {
+			got <- string(parts[0])
+			if string(parts[0]) == "1-99" {
+				close(all)
+			}
+		},
 		OnConnect:    func() { connects.Add(1) },
 		OnDisconnect: func(error) { losses.Add(1) },
 	})
