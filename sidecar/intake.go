@@ -49,8 +49,9 @@ type Intake struct {
 const (
 	// recentBodies is how many publications are remembered to tell further copies (one per topic) from new ones.
 	recentBodies = 16
-	// signInTimeout bounds one sign-in at the local master.
-	signInTimeout = 5 * time.Second
+	// signInTimeout bounds one sign-in at the local master. A master that starts takes the request at once and answers when
+	// its workers are there; giving up earlier would only ask again behind the first.
+	signInTimeout = 20 * time.Second
 	// signInEvery bounds how often a key that does not fit is asked for again.
 	signInEvery = 200 * time.Millisecond
 )

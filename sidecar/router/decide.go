@@ -166,10 +166,10 @@ func (v View) toAll(id string, since int) Decision {
 	self, ok := v.node(v.Self)
 	others := without(slices.Clone(all), v.Self)
 	switch {
-	case ok && self.Usable() && self.Major < since && len(others) == 0:
-		return Decision{Kind: Answer, Reply: emptyMap}
-	case ok && self.Usable():
+	case ok && self.Usable() && self.Major >= since:
 		return Decision{Kind: ToAll, Others: others}
+	case !slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Major >= since }):
+		return Decision{Kind: Answer, Reply: emptyMap} // what an older master answers, without a complaint in its log
 	}
 	d := v.toRanked(slices.DeleteFunc(v.ranked(id), func(n node.ID) bool { return !slices.Contains(all, n) }))
 	if d.Kind == ToNode {

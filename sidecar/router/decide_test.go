@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 		{"mine, one gone, one without master", peek{Cmd: "_mine", ID: "web"}, view(gone(1), masterDown(2)), "all +m3"},
 		{"mine, own master down", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0)), "node m3 &m2"},
 		{"mine, no master", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0), masterDown(1), masterDown(2)), "refuse"},
-		{"resources", peek{Cmd: "_register_resources", ID: "web"}, view(), "all +m3"},
+		{"resources", peek{Cmd: "_register_resources", ID: "web"}, view(), "node m3"},
 		{"resources, no 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3007)), "answer 80"},
 		{"resources, all 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3008)), "all +m2 +m3"},
 

@@ -92,7 +92,9 @@ func joinError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, peer.ErrUnreachable), errors.Is(err, peer.ErrNotReady), errors.Is(err, peer.ErrSlowDown):
+	case errors.Is(err, peer.ErrSlowDown):
+		return adminapi.Errorf(adminapi.CodeUnreachable, "an earlier attempt failed; wait some seconds and try again", "%v", err)
+	case errors.Is(err, peer.ErrUnreachable), errors.Is(err, peer.ErrNotReady):
 		return adminapi.Errorf(adminapi.CodeUnreachable, "check the address and that saltclusterd runs there", "%v", err)
 	default:
 		return adminapi.Errorf(adminapi.CodeRefused, "nothing was changed on this node", "%v", err)
