@@ -53,10 +53,3 @@ func (t *sessionTable) get(id, pub string) (*session, error) {
 	t.m[id] = s
 	return s, nil
 }
-
-// reset forgets all sessions: the seed has changed.
-func (t *sessionTable) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.m)
-}

@@ -42,9 +42,6 @@ func NewClient(path string) *Client {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Socket returns the path the client was made with.
-func (c *Client) Socket() string { return c.socket }
-
 // Version asks who answers.
 func (c *Client) Version(ctx context.Context) (Version, error) {
 	return get[Version](ctx, c, "/version", nil)

@@ -75,7 +75,8 @@ func (d *door) accept(ctx context.Context, ln net.Listener) error {
 			return nil
 		}
 		var ne net.Error
-		if !errors.As(err, &ne) || !ne.Temporary() { //nolint:staticcheck // the only name net has for EMFILE and its kind
+		//lint:ignore SA1019 the only name net has for EMFILE and its kind
+		if !errors.As(err, &ne) || !ne.Temporary() {
 			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
 		}
 		d.log.Warn("accept failed, trying again", "addr", ln.Addr().String(), "err", err, "dur", pause)
