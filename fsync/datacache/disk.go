@@ -48,6 +48,18 @@ func look(root *os.Root, names []string) (s sight) {
 	return s
 }
 
+// sightOf is what look will find when all files of a minion have just been written; else nothing that it ever finds.
+func sightOf(all, written fileSet, at time.Time) sight {
+	if len(all) != len(written) {
+		return sight{count: -1}
+	}
+	s := sight{mtime: at.UnixNano(), count: len(all)}
+	for _, content := range all {
+		s.size += int64(len(content))
+	}
+	return s
+}
+
 // read reads those of a minion's files that are there.
 func read(root *os.Root, names []string) (fileSet, error) {
 	out := fileSet{}

@@ -163,7 +163,7 @@ func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 		}
 		all[name], what = content, written
 	}
-	delete(s.seen, r.id) // the next scan reads: the master may have written right after
+	s.seen[r.id] = sightOf(all, files, stampTime(r.stamp)) // and not what is seen now: the master may write right after
 	e := entry{Stamp: r.stamp, Key: r.key, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	if len(r.data.pillars) > 0 {
 		e.Env = r.data.pillars[0].env

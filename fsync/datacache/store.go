@@ -156,6 +156,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 			s.lookAt(ids)
 		case <-tick.C:
 			s.scan()
+			s.purgeUnknown()
 			s.wantMissed()
 		}
 	}

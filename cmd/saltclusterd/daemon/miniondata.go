@@ -53,18 +53,18 @@ func (m *member) otherMasters() []node.ID {
 	return out
 }
 
-// Known implements datacache.Keys. Until this node has caught up every minion counts as known: what it knows less than
-// the cluster must not remove anything.
+// Known implements datacache.Keys. A minion without a key counts as known while this node has not caught up, unless the
+// key was deleted: what it knows less than the cluster must not remove anything.
 func (k *keyView) Known(id string) bool {
 	v := k.m.cons.View()
-	if !v.Initialized() || !k.m.cons.CaughtUp() {
-		return true
-	}
 	if _, ok := v.Key(id); ok {
 		return true
 	}
-	_, denied := v.Denied(id)
-	return denied
+	if _, denied := v.Denied(id); denied {
+		return true
+	}
+	_, deleted := v.Tombstone(id)
+	return !deleted && (!v.Initialized() || !k.m.cons.CaughtUp())
 }
 
 // dataPeers implements datacache.Peers.
