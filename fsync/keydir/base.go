@@ -33,12 +33,13 @@ type base struct {
 	Stamp  string // content of the marker beside the directories
 	Prev   string // its content before the last change
 	Stale  staleness
+	Dirs   map[string]string // the directories by name, as dirID tells them apart; none in files of older versions
 	Keys   map[string]based
 	Denied map[string]based
 }
 
 func newBase(s staleness) *base {
-	return &base{Stale: s, Keys: map[string]based{}, Denied: map[string]based{}}
+	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{}}
 }
 
 func (b *base) of(s subject) (based, bool) {

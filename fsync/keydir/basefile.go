@@ -24,6 +24,7 @@ type baseFile struct {
 	Stamp   string               `json:"stamp"`
 	Prev    string               `json:"prev,omitempty"`
 	Stale   staleness            `json:"stale,omitempty"`
+	Dirs    map[string]string    `json:"dirs,omitempty"`
 	Keys    map[string]basedFile `json:"keys"`
 	Denied  map[string]basedFile `json:"denied,omitempty"`
 }
@@ -54,7 +55,10 @@ func loadBase(dir string) (*base, error) {
 	}
 	b := &base{
 		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,
-		Keys: fromFile(f.Keys), Denied: fromFile(f.Denied),
+		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied),
+	}
+	if b.Dirs == nil {
+		b.Dirs = map[string]string{}
 	}
 	return b, nil
 }
@@ -62,7 +66,7 @@ func loadBase(dir string) (*base, error) {
 func saveBase(dir string, b *base) error {
 	content, err := json.Marshal(baseFile{
 		Version: baseVersion, UUID: b.UUID, Seen: b.Seen, Stamp: b.Stamp, Prev: b.Prev, Stale: b.Stale,
-		Keys: toFile(b.Keys), Denied: toFile(b.Denied),
+		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied),
 	})
 	if err != nil {
 		return fmt.Errorf("encode base: %w", err)

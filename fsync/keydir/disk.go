@@ -22,7 +22,7 @@ const racy = 100 * time.Millisecond
 type disk struct {
 	root  string
 	files [places]map[string]file
-	dirs  [places]uint64 // inodes of the directories at the last scan
+	dirs  [places]dirID // at the last scan
 	odd   *oddNames
 }
 
@@ -68,7 +68,7 @@ func (d *disk) scanDir(p place) error {
 	if err != nil {
 		return err
 	}
-	d.dirs[p] = inode(d.dir(p))
+	d.dirs[p] = idOf(d.dir(p))
 	names, err := f.Readdirnames(-1)
 	err = errors.Join(err, f.Close())
 	if err != nil {
@@ -92,23 +92,11 @@ func (d *disk) scanDir(p place) error {
 // moved says whether a directory is not the one that was scanned. Then a file that is missing has not been deleted.
 func (d *disk) moved() bool {
 	for p := range places {
-		if ino := inode(d.dir(p)); ino == 0 || ino != d.dirs[p] {
+		if id := idOf(d.dir(p)); id == (dirID{}) || id != d.dirs[p] {
 			return true
 		}
 	}
 	return false
-}
-
-// inode returns 0 when there is nothing.
-func inode(path string) uint64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Ino
-	}
-	return 0
 }
 
 // relevant says whether a directory entry may be a key. Files that begin with a dot belong to masters or to us.

@@ -28,7 +28,8 @@
 // within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken
 // for empty ones; the package's own writes are no edits; a file appears whole or not at all.
 //
-// Limits: when single files come back from a backup while the marker stays, they are told from new ones by their
+// Limits: files that are removed one by one are deletions, even when they are all there are: `salt-key -D` does just
+// that. When single files come back from a backup while the marker stays, they are told from new ones by their
 // modification times and the tombstones of consensus. A tombstone that was pruned, or a copy with a new time, looks like
 // an operator who puts a key there.
 package keydir

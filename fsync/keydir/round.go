@@ -92,6 +92,7 @@ func (l *loop) scan() error {
 	if err := l.checkMarker(); err != nil {
 		return err
 	}
+	l.checkDirs()
 	if err := l.makeDirs(root); err != nil {
 		return err
 	}
@@ -109,6 +110,8 @@ func (l *loop) scan() error {
 	if err := l.checkMarker(); err != nil { // again: the directories may have been replaced while we looked
 		return err
 	}
+	l.checkDirs()
+	l.knowDirs()
 	l.scanned = time.Now()
 	l.scanTook = l.scanned.Sub(began)
 	l.scanDue = false

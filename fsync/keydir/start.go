@@ -66,14 +66,11 @@ func (l *loop) checkMarker() error {
 	return nil
 }
 
-// makeDirs makes directories that are missing, unless the base knows keys in them: then they are not missing but lost.
+// makeDirs makes directories that are missing.
 func (l *loop) makeDirs(root fs.FileInfo) error {
 	for p := range places {
 		if _, err := os.Lstat(l.disk.dir(p)); !os.IsNotExist(err) {
 			continue
-		}
-		if l.m.base.Stale == fresh && l.basedIn(p) {
-			return fmt.Errorf("directory %s is gone", p)
 		}
 		if err := os.Mkdir(l.disk.dir(p), root.Mode().Perm()|0o700); err != nil {
 			return fmt.Errorf("make directory %s: %w", p, err)

@@ -10,7 +10,7 @@ import (
 // watcher hears of changes in the directories. What it says is a hint: it tells where to look, not what is there.
 type watcher struct {
 	w       *fsnotify.Watcher
-	watched [places]uint64 // inode of the directory under watch
+	watched [places]dirID
 }
 
 // newWatcher returns an error when the kernel gives no more watchers.
@@ -35,8 +35,8 @@ func (w *watcher) ensure(d *disk) error {
 	}
 	var errs []error
 	for p := range places {
-		ino := inode(d.dir(p))
-		if ino != 0 && ino == w.watched[p] {
+		id := idOf(d.dir(p))
+		if id != (dirID{}) && id == w.watched[p] {
 			continue
 		}
 		_ = w.w.Remove(d.dir(p)) // of the directory that was there before
@@ -44,7 +44,7 @@ func (w *watcher) ensure(d *disk) error {
 			errs = append(errs, fmt.Errorf("watch %s: %w", p, err))
 			continue
 		}
-		w.watched[p] = ino
+		w.watched[p] = id
 	}
 	return errors.Join(errs...)
 }
