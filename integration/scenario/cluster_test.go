@@ -31,6 +31,7 @@ func TestCluster(t *testing.T) {
 		{"everyone hears everything once", testPublishedOnce},
 		{"events fire on one master", testEventsOnce},
 		{"minion data", testMinionData},
+		{"minion data goes with the key", testMinionDataPurge},
 		{"keys", testKeys},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},

@@ -5,7 +5,10 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -43,6 +46,51 @@ func testMinionData(t *testing.T, c *lab.Cluster) {
 			mustTarget(t, n, []string{m.ID}, "-G", "lab_data:"+value)
 		}
 	}
+}
+
+// The data of a minion go on every master when its key is deleted on one.
+func testMinionDataPurge(t *testing.T, c *lab.Cluster) {
+	ctx, id := t.Context(), "passer-by"
+	m, err := c.Minions[0].Host().NewMinion(lab.Versions[0], id, c.LB.Host().Addr)
+	labtest.Must(t, err)
+	labtest.Must(t, m.Start(ctx))
+	defer func() { _ = m.Kill() }()
+	keyIs(t, c, id, "minions_pre", time.Minute)
+	key := func(n *lab.Node, option, state string) {
+		res, err := n.Master.Run(ctx, "salt-key", "-y", option, id)
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		keyIs(t, c, id, state, 10*time.Second)
+	}
+	key(c.Nodes[0], "-a", "minions")
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "data of "+id+" on "+n.Name, func(context.Context) error {
+			if len(cacheFiles(n, id)) == 0 {
+				return errors.New("none")
+			}
+			return nil
+		}))
+	}
+	labtest.Must(t, m.Stop(ctx)) // it would sign in again
+	key(c.Nodes[len(c.Nodes)-1], "-d", "")
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, dataWithin, "no data of "+id+" on "+n.Name, func(context.Context) error {
+			if left := cacheFiles(n, id); len(left) > 0 {
+				return fmt.Errorf("left: %v", left)
+			}
+			return nil
+		}))
+	}
+}
+
+// cacheFiles lists what a master has cached of a minion, in the layouts of all versions.
+func cacheFiles(n *lab.Node, id string) (there []string) {
+	for _, name := range []string{"minions/" + id + "/data.p", "grains/" + id + ".p", "pillar/" + id + ".p"} {
+		if _, err := os.Stat(filepath.Join(n.Master.CacheDir(), name)); err == nil {
+			there = append(there, name)
+		}
+	}
+	return there
 }
 
 // mustTarget waits until a master takes exactly the ids for what a target means.
