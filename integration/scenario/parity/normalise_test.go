@@ -63,7 +63,7 @@ func TestVariationsAreSteps(t *testing.T) {
 	names := map[string]bool{}
 	short := 0
 	for _, s := range Script() {
-		if names[s.Name] = true; !s.More && !s.Grains {
+		if names[s.Name] = true; !s.More {
 			short++
 		}
 	}

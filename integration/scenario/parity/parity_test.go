@@ -12,10 +12,6 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// grainsReplicated: every master knows the grains of all minions, so that targets by grain are the same everywhere. Until
-// then those steps are left out.
-const grainsReplicated = false
-
 // wanted picks steps by name.
 var wanted = regexp.MustCompile(os.Getenv("SALTCLUSTER_PARITY_STEPS"))
 
@@ -23,7 +19,7 @@ var wanted = regexp.MustCompile(os.Getenv("SALTCLUSTER_PARITY_STEPS"))
 func script() []Step {
 	full := os.Getenv("SALTCLUSTER_PARITY") == "full"
 	return slices.DeleteFunc(Script(), func(s Step) bool {
-		return s.Grains && !grainsReplicated || s.More && !full || !wanted.MatchString(s.Name)
+		return s.More && !full || !wanted.MatchString(s.Name)
 	})
 }
 

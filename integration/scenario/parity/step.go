@@ -25,7 +25,6 @@ type Step struct {
 	Code    bool             // only the exit code and whether something was printed are compared
 	Lines   bool             // the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
 	Drop    []*regexp.Regexp // lines that match are no part of the comparison
-	Grains  bool             // needs the grains of all minions on every master, which are replicated by a later part of the product
 	More    bool             // left out of the short script
 	Before  func(ctx context.Context, s *Subject) error
 	After   func(ctx context.Context, s *Subject) error

@@ -112,7 +112,7 @@ func keySteps() []Step {
 
 func targetSteps() []Step {
 	ping := func(name string, args ...string) Step { return salt("ping "+name, append(args, "test.ping")...) }
-	steps := []Step{
+	return []Step{
 		ping("all", "*"), ping("glob", "min0[67]-*"), ping("one", min07),
 		ping("list", "-L", min06+","+min08), ping("regular expression", "-E", "min0(6|8)-1"),
 		ping("compound", "-C", "min06-* or L@"+min08), ping("compound with not", "-C", "* and not E@min06.*"),
@@ -122,16 +122,10 @@ func targetSteps() []Step {
 		text("ping as people see it", "salt", "*", "test.ping"),
 		text("ping as text", "salt", "--out=txt", "*", "test.ping"),
 		text("ping as yaml, static", "salt", "--static", "--out=yaml", "*", "test.ping"),
-	}
-	for _, s := range []Step{
 		ping("grain", "-G", "lab_version:3006"), ping("grain, all", "-G", "kernel:Linux"),
 		ping("grain by expression", "-P", "lab_version:300[78]"), ping("compound with grain", "-C", "G@lab_version:3007 or "+min08),
 		ping("pillar", "-I", "demo:for:"+min07), ping("subnet", "-S", "127.0.0.0/8"),
-	} {
-		s.Grains = true
-		steps = append(steps, s)
 	}
-	return steps
 }
 
 func functionSteps() []Step {
