@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"saltclusterd/integration/lab"
 )
@@ -26,20 +27,27 @@ func (b *bench) edge(ctx context.Context) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build edgebench: %w\n%s", err, out)
 	}
-	b.say("ports against libzmq")
-	cmd := exec.CommandContext(ctx, path, b.edgeFlags(ctx, path)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, b.out, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("edgebench: %w", err)
+	for _, r := range b.sizes.edge {
+		r.what = slices.DeleteFunc(slices.Clone(r.what), func(w string) bool { return !b.wants(w) })
+		if len(r.what) == 0 {
+			continue
+		}
+		b.say("%s against libzmq", strings.Join(r.what, ", "))
+		cmd := exec.CommandContext(ctx, path, r.known(ctx, path)...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = root, b.out, os.Stderr
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // a killed one would leave its children behind
+		cmd.WaitDelay = 10 * time.Second
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("edgebench: %w", err)
+		}
 	}
 	return nil
 }
 
-// edgeFlags are those of ours that edgebench has.
-func (b *bench) edgeFlags(ctx context.Context, path string) []string {
+// known are those of the run's flags that edgebench has.
+func (r edgeRun) known(ctx context.Context, path string) []string {
 	help, _ := exec.CommandContext(ctx, path, "-h").CombinedOutput()
-	wanted := slices.DeleteFunc(slices.Clone(b.what), func(w string) bool { return !slices.Contains(sections[:3], w) })
-	all := append([]string{"-what", strings.Join(wanted, ",")}, b.sizes.edge...)
+	all := append([]string{"-what", strings.Join(r.what, ",")}, r.flags...)
 	var known []string
 	for i := 0; i+1 < len(all); i += 2 {
 		if strings.Contains(string(help), "  "+all[i]+" ") {

@@ -53,15 +53,16 @@ func (b *bench) forwardReal(ctx context.Context, duels []*duel) error {
 			return err
 		}
 		rows = append(rows, []string{
-			duel.version, t.daemon.show("%.0f"), fmt.Sprintf("≤ %.0f", forwardCPUGoal), atMost(t.daemon, forwardCPUGoal),
+			duel.version, t.daemon.show("%.0f"),
 			d.master.show("%.2f"), t.master.show("%.2f"), t.master.over(d.master).show("%.2f"),
 			d.p50.show("%.1f"), t.p50.show("%.1f"), d.p99.show("%.1f"), t.p99.show("%.1f"),
 		})
 	}
 	b.out.table("Forwarded requests, stock masters", fmt.Sprintf(
-		"`%s` at %d requests/s for %s per side and round, asked directly and through saltclusterd; each reply opened.",
+		"`%s` at %d requests/s for %s per side and round, asked directly and through saltclusterd; each reply opened. "+
+			"The target for CPU per request is judged at the higher rate below.",
 		cheapCommand, b.realRate, b.forwardFor),
-		[]string{"Salt", "saltclusterd CPU µs/request", "target", "", "master CPU ms/request, direct", "through", "ratio",
+		[]string{"Salt", "saltclusterd CPU µs/request", "master CPU ms/request, direct", "through", "ratio",
 			"p50 ms direct", "through", "p99 ms direct", "through"}, rows)
 	return nil
 }

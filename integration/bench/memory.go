@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -112,6 +113,9 @@ type audience struct {
 	gone chan error
 }
 
+// joiners is how many join at a time.
+const joiners = 4
+
 // grow brings the audience to count.
 func (s *audience) grow(ctx context.Context, count int) error {
 	if s.gone == nil {
@@ -119,9 +123,15 @@ func (s *audience) grow(ctx context.Context, count int) error {
 	}
 	fresh := make([]*zmtp.Client, count-len(s.all))
 	var g errgroup.Group
-	g.SetLimit(8)
-	for i := range fresh {
-		g.Go(func() (err error) { fresh[i], err = s.join(ctx); return err })
+	for first := range joiners {
+		g.Go(func() error {
+			return s.from.Do(func() (err error) { // enters the host once, not once for each
+				for i := first; i < len(fresh) && err == nil; i += joiners {
+					fresh[i], err = s.join(ctx)
+				}
+				return err
+			})
+		})
 	}
 	err := g.Wait()
 	for _, z := range fresh {
@@ -132,8 +142,9 @@ func (s *audience) grow(ctx context.Context, count int) error {
 	return err
 }
 
+// join connects one subscriber; it is called on the host.
 func (s *audience) join(ctx context.Context) (*zmtp.Client, error) {
-	c, err := s.from.Dial(ctx, "tcp", s.addr)
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -145,18 +156,21 @@ func (s *audience) join(ctx context.Context) (*zmtp.Client, error) {
 		_ = z.Close()
 		return nil, err
 	}
-	go func() {
-		for {
-			if _, err := z.ReadMessage(); err != nil {
-				select {
-				case s.gone <- err:
-				default:
-				}
-				return
-			}
-		}
-	}()
+	go s.listen(z)
 	return z, nil
+}
+
+// listen reads until the connection ends; heartbeats are answered by that.
+func (s *audience) listen(z *zmtp.Client) {
+	for {
+		if _, err := z.ReadMessage(); err != nil {
+			select {
+			case s.gone <- err:
+			default: // the first one counts
+			}
+			return
+		}
+	}
 }
 
 // lost returns why a subscriber was cut, nil when all are there.

@@ -11,26 +11,34 @@ type sizes struct {
 	fleet   int // accepted keys beside those, of minions that do not play
 	signIns int // per side and round
 
-	realRate, fullRate int           // requests per second towards a real master and towards the stand-in
+	realRate, fullRate int           // requests per second towards a stock master and towards the stand-in
 	forwardFor         time.Duration // per side and round
 
 	subscribers  []int // idle ones, in growing order
 	memoryRounds int
 	settle       time.Duration // before memory is looked at: longer than a heartbeat
-	edge         []string      // flags of edgebench
+	edge         []edgeRun
 }
+
+// edgeRun is one call of edgebench.
+type edgeRun struct{ what, flags []string }
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 20 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 5 * time.Second,
-		subscribers: []int{5000, 9000}, memoryRounds: 3, settle: 12 * time.Second,
-		edge: []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1.5", "-burst", "65536"},
+		rounds: 5, limit: 20 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
+		subscribers: []int{5000, 9000}, memoryRounds: 3, settle: 11 * time.Second,
+		edge: []edgeRun{
+			{[]string{"echo", "fanout"}, []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1", "-burst", "65536"}},
+			{[]string{"stalled"}, []string{"-n", "5", "-clients", "1000", "-burst", "65536"}}, // 5,000 would take minutes more
+		},
 	}
 	if o.quick {
 		s = sizes{
 			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second,
-			edge: []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"},
+			edge: []edgeRun{
+				{sections[:3], []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"}},
+			},
 		}
 	}
 	if o.rounds > 0 {
