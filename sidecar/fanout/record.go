@@ -24,7 +24,9 @@ const (
 	// maxPayload bounds a record: a publication is a master's own message, and a megabyte is already rare.
 	maxPayload = 64 << 20
 	maxTopics  = 65535
-	flagTopic  = 1 // the publication is a further copy for its topics only
+	// maxMinionID bounds an id in a sign-in notice, for it is remembered while a rotation's window is open.
+	maxMinionID = 255
+	flagTopic   = 1 // the publication is a further copy for its topics only
 )
 
 var (
@@ -137,7 +139,7 @@ func appendSignIn(dst []byte, id string, epoch uint64) []byte {
 }
 
 func parseSignIn(b []byte) (id string, epoch uint64, err error) {
-	if len(b) < 9 {
+	if len(b) < 9 || len(b) > 8+maxMinionID {
 		return "", 0, errMalformed
 	}
 	return string(b[8:]), binary.BigEndian.Uint64(b), nil
