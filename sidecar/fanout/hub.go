@@ -37,16 +37,18 @@ type Publisher interface {
 
 // Config is what a hub needs. All fields but Registerer and Algorithm are required.
 type Config struct {
-	Self       node.ID
-	Edge       Publisher
-	Epochs     Epochs
-	Signer     Signer
-	Algorithm  string // publish_signing_algorithm; empty when the master does not sign publications
-	Clock      *hlc.Clock
-	HTTP       *http.Client                          // the peer port's client
-	From       func(context.Context) (node.ID, bool) // which peer a request came from
-	JobSeen    func(jid string, origin node.ID)      // called before the publication leaves, so that no return is faster
-	SignedIn   func(id string, epoch uint64)         // a peer answered a sign-in inside a rotation's window
+	Self      node.ID
+	Edge      Publisher
+	Epochs    Epochs
+	Signer    Signer
+	Algorithm string // publish_signing_algorithm; empty when the master does not sign publications
+	Clock     *hlc.Clock
+	HTTP      *http.Client                          // the peer port's client
+	From      func(context.Context) (node.ID, bool) // which peer a request came from
+	JobSeen   func(jid string, origin node.ID)      // called before the publication leaves, so that no return is faster
+	// Hold waits, not for long, while the epoch in force is one that somebody holds whose key was taken away.
+	Hold       func()
+	SignedIn   func(id string, epoch uint64) // a peer answered a sign-in inside a rotation's window
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -194,6 +196,7 @@ func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
 
 // deliver seals p and hands it to this node's 4505.
 func (h *Hub) deliver(p Publication) error {
+	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
 	h.sealMu.Lock()
 	defer h.sealMu.Unlock()
 	began := time.Now()

@@ -33,6 +33,7 @@ type hubFixture struct {
 	key    *saltcrypt.MasterKey
 	epochs *epochs.Manager
 	edge   *captured
+	held   int
 	jobs   map[string]node.ID
 }
 
@@ -46,7 +47,7 @@ func newHubFixture(t *testing.T) *hubFixture {
 	f.Hub = New(Config{
 		Self: "a", Edge: f.edge, Epochs: f.epochs, Signer: key, Algorithm: saltcrypt.PKCS1v15SHA1,
 		Clock: hlc.New(time.Now, 0), From: func(context.Context) (node.ID, bool) { return "b", true },
-		JobSeen: func(jid string, origin node.ID) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given,
+		JobSeen: func(jid string, origin node.ID) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given, Hold: func() { f.held++ },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return f
@@ -117,8 +118,8 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 		}
 		last = peek.Serial
 	}
-	if len(f.edge.pubs) != 3 {
-		t.Fatalf("%d publications", len(f.edge.pubs))
+	if len(f.edge.pubs) != 3 || f.held != 3 {
+		t.Fatalf("%d publications, %d held until the epoch was right", len(f.edge.pubs), f.held)
 	}
 	if f.jobs["20261121000000000001"] != "a" || f.jobs["20261121000000000002"] != "b" {
 		t.Errorf("publishers: %v", f.jobs)

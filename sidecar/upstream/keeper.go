@@ -17,11 +17,17 @@ func (c *ReqClient) keep() {
 	tick := time.NewTicker(max(c.cfg.IdleTimeout/4, 10*time.Millisecond))
 	defer tick.Stop()
 	pause := c.cfg.BackoffMin
+	var met time.Time // the last good connect
 	for {
 		if c.claim() {
 			if c.connect() == nil {
-				pause = c.cfg.BackoffMin
-				continue
+				lasted := time.Since(met)
+				met = time.Now()
+				if lasted > c.cfg.BackoffMax {
+					pause = c.cfg.BackoffMin
+					continue
+				}
+				// What lets us in and throws us out at once is no master; it is not called again without a pause.
 			}
 			if !c.sleep(pause/2 + rand.N(pause/2+1)) {
 				return

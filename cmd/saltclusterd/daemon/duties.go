@@ -94,6 +94,34 @@ func (s *service) begin(v state.View) error {
 	return nil
 }
 
+const (
+	// rotationPatience is how long a publication waits for a rotation that is due. Without a quorum none comes, and the
+	// masters' work must go on.
+	rotationPatience = time.Second
+	rotationPoll     = 5 * time.Millisecond
+)
+
+// awaitRotation holds a publication back while the AES key in force is one that a removed minion knows.
+func (s *service) awaitRotation() {
+	v := s.m.cons.View()
+	if s.rotated(v) || s.gaveUp.Load() == v.RevokedRev() {
+		return
+	}
+	for end := time.Now().Add(rotationPatience); time.Now().Before(end); {
+		if !wait(s.ctx, rotationPoll) || s.rotated(s.m.cons.View()) {
+			return
+		}
+	}
+	s.gaveUp.Store(v.RevokedRev()) // the next ones do not wait for this removal again
+	s.m.log.Warn("published before the cluster AES key was rotated", "err", "no rotation in time")
+}
+
+// rotated says whether nobody whose key was taken away knows the key in force here.
+func (s *service) rotated(v state.View) bool {
+	cur := s.epochs.Current()
+	return !v.RotationDue() && cur != nil && cur.Number >= v.Epochs().Current.N
+}
+
 // rotateWindow is how long this node's subscribers take to move to a new epoch: as long as their sign-ins need, and no
 // longer than the operator allows.
 func (s *service) rotateWindow(reason string) time.Duration {

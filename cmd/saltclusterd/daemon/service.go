@@ -50,6 +50,8 @@ type service struct {
 	pub    *edge.PubEdge
 	reqs   *edge.ReqEdge
 
+	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
+
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications
 	opened  atomic.Bool   // so may minions: the edges are open
@@ -157,7 +159,7 @@ func (s *service) buildProxy() error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: m.key, Algorithm: s.publishAlgorithm(), Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Logger: d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
