@@ -26,8 +26,9 @@ const (
 	catchUpBlind = 100 * time.Millisecond
 	// catchUpEvery keeps strangers from making us ask the leader all the time.
 	catchUpEvery = 20 * time.Millisecond
-	// maxCatchingUp bounds the requests that wait for news; one more is decided by what is known.
-	maxCatchingUp = 1024
+	// maxCatchingUp bounds the requests that wait for news. One more is refused, or, a sign-in, dropped: deciding it by what
+	// is known would let in, under a flood, whose key was removed a moment ago.
+	maxCatchingUp = 8192
 	// onDiskTimeout bounds how long a request waits for a key file.
 	onDiskTimeout = 3 * time.Second
 )
@@ -89,7 +90,8 @@ func (c *catchUp) run(ctx context.Context) {
 // signIn hands a sign-in on when this node has caught up with the cluster, or cannot.
 func (p *Proxy) signIn(r *signin.Request) {
 	if !p.catchUp.add(p.ctx, &p.wg, func() { p.cfg.SignIn.Serve(r) }) {
-		p.cfg.SignIn.Serve(r)
+		p.metrics.lost.WithLabelValues("signin").Inc()
+		r.Drop() // the minion tries again
 	}
 }
 

@@ -13,13 +13,18 @@ import (
 	"saltclusterd/gossip/node"
 )
 
+const markerPrefix = ".saltclusterd-keys."
+
+// MarkerPattern matches the marker files in a pki_dir: one for each node that mirrors, or mirrored, keys there.
+const MarkerPattern = markerPrefix + "*"
+
 // marker is a file beside the directories whose content changes with every save of the base. When it does not say what
 // the base says, the directories are not those the base describes: restored from a backup, mounted from elsewhere, made
 // anew. Each node has its own, for on a shared file system several nodes mirror the same directories.
 type marker struct{ path string }
 
 func newMarker(pki string, id node.ID) marker {
-	return marker{filepath.Join(pki, ".saltclusterd-keys."+string(id))}
+	return marker{filepath.Join(pki, markerPrefix+string(id))}
 }
 
 func newStamp() string { return rand.Text() }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
@@ -28,6 +29,9 @@ func clusterKeyFiles(dir string) (private, public string) {
 
 // bootstrap makes a cluster out of this node: the local master's key becomes its identity.
 func (d *Daemon) bootstrap(say func(step, message string)) error {
+	if err := d.hasBelonged(); err != nil {
+		return err
+	}
 	private, public, err := localmaster.ReadIdentity(d.master)
 	if errors.Is(err, fs.ErrNotExist) {
 		say("identity", "the salt-master has no master.pem yet: one is made")
@@ -66,6 +70,18 @@ func (d *Daemon) bootstrap(say func(step, message string)) error {
 	say("cluster", "the cluster "+m.UUID+" is born")
 	d.settled()
 	return nil
+}
+
+// hasBelonged refuses to give birth where a cluster lives, or lived: a node that lost its state_dir must join again, or
+// there would be two clusters of one name and identity behind the same load balancer.
+func (d *Daemon) hasBelonged() error {
+	markers, err := filepath.Glob(filepath.Join(d.master.PkiDir, keydir.MarkerPattern))
+	if err != nil || len(markers) == 0 {
+		return err
+	}
+	return adminapi.Errorf(adminapi.CodeRefused,
+		"join one of its members; if that cluster is gone for good, remove "+markers[0]+" and bootstrap again",
+		"the keys in %s belong to a cluster already, but state_dir does not know it", d.master.PkiDir)
 }
 
 // welcome is what a member gives a joiner: everything a node needs before consensus can tell it the rest.

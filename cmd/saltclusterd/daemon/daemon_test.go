@@ -291,6 +291,30 @@ func startNodeWith(t *testing.T, id, dir string, settings []string) *testNode {
 	return startNode(t, id, dir)
 }
 
+func TestNodeThatLostItsStateFoundsNoSecondCluster(t *testing.T) {
+	dir := t.TempDir()
+	a := startNode(t, "a", dir)
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the key directory's marker", func() error {
+		markers, err := filepath.Glob(filepath.Join(a.master.PkiDir, ".saltclusterd-keys.*"))
+		if err == nil && len(markers) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	a.halt()
+	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	a = startNode(t, "a", dir)
+	_, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet)
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join") {
+		t.Fatalf("bootstrap: %v", err)
+	}
+}
+
 func TestStateOfAnotherNodeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
