@@ -29,8 +29,9 @@ func newReport(o options) *report {
 	if o.quick {
 		kind = "quick run, not for comparison"
 	}
-	r.printf("%s, %s, %d CPUs (%s), Linux %s, %s; figures are minimum/median/maximum over the rounds.\n",
-		time.Now().UTC().Format("2006-01-02"), kind, runtime.NumCPU(), cpuModel(), kernel(), runtime.Version())
+	r.printf("%s, %s, %d CPUs (%s), Linux %s, %s, load average %s before; figures are "+
+		"minimum/median/maximum over the rounds.\n",
+		time.Now().UTC().Format("2006-01-02"), kind, runtime.NumCPU(), cpuModel(), kernel(), runtime.Version(), loadAverage())
 	return r
 }
 
@@ -67,6 +68,13 @@ func (r *report) write() error {
 		return fmt.Errorf("write tables: %w", err)
 	}
 	return nil
+}
+
+// loadAverage of the last minute: a busy machine makes latencies and rates meaningless.
+func loadAverage() string {
+	raw, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(raw), " ")
+	return first
 }
 
 func cpuModel() string {
