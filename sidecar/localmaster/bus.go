@@ -28,6 +28,9 @@ var (
 
 // BusOptions configures a Bus. Zero values take the defaults named.
 type BusOptions struct {
+	// FireOnly leaves the bus unread: every reader costs the master CPU for each event. Not for 3006, whose framing is
+	// told by what it publishes.
+	FireOnly    bool
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
@@ -102,7 +105,9 @@ func busEndpoint(cfg *Config, socket, portOption string) endpoint {
 func (b *Bus) Open(ctx context.Context) error {
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.receiving, b.deaf = context.WithCancel(b.ctx)
-	b.wg.Go(b.receive)
+	if !b.o.FireOnly {
+		b.wg.Go(b.receive)
+	}
 	b.wg.Go(b.send)
 	return nil
 }

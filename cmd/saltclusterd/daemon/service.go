@@ -90,7 +90,9 @@ func (s *service) buildMaster() error {
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
-	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{Logger: d.log, Registerer: d.reg})
+	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
+		FireOnly: d.master.Version.Major >= 3007, Logger: d.log, Registerer: d.reg,
+	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
 		KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
 	})
