@@ -73,6 +73,9 @@ func observe(t *testing.T, s *Subject) []Observation {
 
 func compare(t *testing.T, bare, cluster []Observation) {
 	for i := range bare {
+		if err := bare[i].Failed; err != nil {
+			t.Errorf("%s: against the bare master: %v", bare[i].Step, err)
+		}
 		if d := Diff(bare[i], cluster[i]); d != "" {
 			t.Errorf("%s:\n%s", bare[i].Step, d)
 		}

@@ -21,7 +21,7 @@ type Step struct {
 
 	Keep    string // keep the first match of Find in standard output under this name
 	Find    *regexp.Regexp
-	Until   string           // repeat until standard output has this text (results that take a moment), at most a minute
+	Until   string           // repeat on every master until standard output has this text (what belongs to no job is kept by one of them, after a moment)
 	Code    bool             // only the exit code and whether something was printed are compared
 	Lines   bool             // the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
 	Drop    []*regexp.Regexp // lines that match are no part of the comparison
@@ -114,6 +114,9 @@ func (s *Subject) run(ctx context.Context, st Step) (res lab.Result, err error) 
 		}
 		argv[i] = a
 	}
+	if st.Until != "" {
+		return s.find(ctx, st.Until, argv)
+	}
 	tools := &s.Master.Salt
 	if st.On != "" {
 		m, err := s.Minion(st.On)
@@ -122,21 +125,7 @@ func (s *Subject) run(ctx context.Context, st Step) (res lab.Result, err error) 
 		}
 		tools = &m.Salt
 	}
-	attempt := func(ctx context.Context) error {
-		if res, err = tools.Run(ctx, argv[0], argv[1:]...); err != nil {
-			return err
-		}
-		if !strings.Contains(res.Stdout, st.Until) {
-			return fmt.Errorf("no %q in: %s", st.Until, res.Output())
-		}
-		return nil
-	}
-	if st.Until == "" {
-		err = attempt(ctx)
-	} else if werr := lab.Eventually(ctx, time.Minute, st.Name, attempt); werr != nil && err == nil && res.Argv == nil {
-		err = werr // what was seen last is compared otherwise: the other side may never have it, too
-	}
-	if err != nil {
+	if res, err = tools.Run(ctx, argv[0], argv[1:]...); err != nil {
 		return res, err
 	}
 	if st.Keep != "" {
@@ -162,4 +151,20 @@ func Diff(bare, cluster Observation) string {
 	line("stdout", bare.Stdout, cluster.Stdout)
 	line("stderr", bare.Stderr, cluster.Stderr)
 	return b.String()
+}
+
+// find runs a command on one master after the other, again and again, until one prints the text.
+func (s *Subject) find(ctx context.Context, text string, argv []string) (res lab.Result, err error) {
+	err = lab.Eventually(ctx, time.Minute, text, func(ctx context.Context) error {
+		for _, m := range s.Masters {
+			if res, err = m.Run(ctx, argv[0], argv[1:]...); err != nil {
+				return err
+			}
+			if strings.Contains(res.Stdout, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("on none of %d masters", len(s.Masters))
+	})
+	return res, err
 }
