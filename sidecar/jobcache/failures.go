@@ -24,7 +24,7 @@ func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
 	if !ok || !reports(fun) {
 		return false, nil
 	}
-	ret, ok := d.get("return")
+	ret, _ := d.get("return")
 	if list, is := parseList(ret); is {
 		for _, e := range list {
 			if _, ok := text(e); !ok {

@@ -140,7 +140,7 @@ func text(raw []byte) (string, bool) {
 	return string(v), err == nil
 }
 
-var rawFalse, rawTrue, rawNil = []byte{0xc2}, []byte{0xc3}, []byte{0xc0}
+var rawFalse, rawNil = []byte{0xc2}, []byte{0xc0}
 
 func isMap(raw []byte) bool { return msgp.NextType(raw) == msgp.MapType }
 

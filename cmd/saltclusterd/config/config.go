@@ -57,7 +57,6 @@ type Cluster struct {
 	Interface          string // address the peer port binds
 	PoolPort           int
 	Advertise          string // IP address, maybe with :port, that peers dial; empty: see PeerAdvertise
-	BootstrapExpect    int    // 0: only saltclusterctl bootstrap gives birth
 	IsolatedFilesystem bool
 }
 

@@ -132,7 +132,6 @@ func TestMistakes(t *testing.T) {
 		{"advertise a wildcard", "cluster_advertise: 0.0.0.0", "is not an address that other hosts can reach"},
 		{"advertise a port", "cluster_advertise: 'x:y'", "is not an IP address, with or without :port"},
 		{"empty peer", "cluster_peers: ['']", "has an empty entry"},
-		{"expect", "cluster_bootstrap_expect: 3", "there is nobody to expect"},
 		{"fingerprint", "cluster_pub_fingerprint: abc", "is not a SHA-256 fingerprint"},
 		{"command", "allow_clear_commands: {publsh: [10.0.0.0/8]}", `"publsh" is not an admin command (did you mean publish?)`},
 		{"network", "allow_clear_commands: {publish: [ten]}", `"ten" is not a network`},

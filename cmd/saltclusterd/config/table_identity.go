@@ -71,12 +71,6 @@ func clusterOptions() []Option {
 			Example: "10.0.0.11", check: advertised,
 		},
 		{
-			Name: "cluster_bootstrap_expect", Section: section, field: func(c *Config) any { return &c.Cluster.BootstrapExpect },
-			Doc: "Give birth to the cluster without saltclusterctl bootstrap, once this many nodes of cluster_peers see each " +
-				"other and none belongs to a cluster. 0: never.",
-			check: intBetween(0, 9),
-		},
-		{
 			Name: "cluster_isolated_filesystem", Section: section, field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
 			Doc: "True: every master has its own disk and saltclusterd replicates the roots and caches. False: the nodes share them.",
 		},

@@ -98,9 +98,6 @@ func (c *Config) validateAddresses(say func(option, msg, hint string)) {
 		}
 		ports[p.port] = p.option
 	}
-	if c.Cluster.BootstrapExpect > 1 && len(c.Cluster.Peers) == 0 {
-		say("cluster_bootstrap_expect", "is set, but cluster_peers is empty: there is nobody to expect", "list the other nodes in cluster_peers")
-	}
 }
 
 // finding places a message where the option was set.
