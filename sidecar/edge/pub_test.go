@@ -175,6 +175,7 @@ func TestPubCancel(t *testing.T) {
 	other := subscribe(t, e, "")
 	e.Publish(pub("two"))
 	next(t, other, "two")
+	eventually(t, "counted", func() bool { return e.Stats().Delivered >= 2 })
 	if d := e.Stats().Delivered; d != 2 {
 		t.Fatalf("%d deliveries", d)
 	}
