@@ -1,0 +1,125 @@
+package history
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// runKey is one run of one job at one minion.
+type runKey struct{ jid, minion string }
+
+// acked: what a minion saw acknowledged is in the cache of the node that published, once, whole. Which node that is follows from
+// the publication; when its command died before it told us the jid, any one node will do.
+func (j *judge) acked() {
+	where := map[runKey][]Cached{}
+	for _, c := range j.Cache {
+		k := runKey{c.Jid, c.Minion}
+		where[k] = append(where[k], c)
+	}
+	for _, r := range j.Returns {
+		if r.Acked.IsZero() {
+			continue
+		}
+		v := Violation{Number: r.Number, Minion: r.Minion}
+		node, known := j.publisher[r.Jid]
+		copies := where[runKey{r.Jid, r.Minion}]
+		if known {
+			copies = slices.DeleteFunc(slices.Clone(copies), func(c Cached) bool { return c.Node != node })
+		} else {
+			node = "any node"
+		}
+		switch {
+		case len(copies) == 0:
+			j.blame(v, RuleAcked, "return of %s about number %d (jid %s), acknowledged at %s, is not in the job cache of %s",
+				r.Minion, r.Number, r.Jid, j.clock(r.Acked), node)
+		case known && len(copies) > 1:
+			j.blame(v, RuleAcked, "return of %s about number %d (jid %s) is %d times in the job cache of %s",
+				r.Minion, r.Number, r.Jid, len(copies), node)
+		case copies[0].Error != "":
+			j.blame(v, RuleAcked, "return of %s about number %d (jid %s) cannot be read from the job cache of %s: %s",
+				r.Minion, r.Number, r.Jid, node, copies[0].Error)
+		case copies[0].Number != r.Number:
+			j.blame(v, RuleAcked, "return of %s about number %d (jid %s) is %d in the job cache of %s",
+				r.Minion, r.Number, r.Jid, copies[0].Number, node)
+		}
+	}
+}
+
+func (j *judge) atMostOnce() {
+	times := map[runKey][]Run{}
+	for _, r := range j.Runs {
+		k := runKey{r.Jid, r.Minion}
+		times[k] = append(times[k], r)
+	}
+	for _, r := range j.Runs {
+		k := runKey{r.Jid, r.Minion}
+		if all := times[k]; len(all) > 1 {
+			delete(times, k)
+			j.blame(Violation{Number: r.Number, Minion: r.Minion}, RuleAtMostOnce, "%s ran number %d (jid %s) %d times, at %s",
+				r.Minion, r.Number, r.Jid, len(all), j.clocks(all))
+		}
+	}
+}
+
+// delivered: a publication that its master confirmed reaches every minion that was connected before, during and after it, on
+// a node that was whole for as long.
+func (j *judge) delivered() {
+	ran := map[runKey]bool{}
+	for _, r := range j.Runs {
+		ran[runKey{r.Jid, r.Minion}] = true
+	}
+	for _, p := range j.Publications {
+		if p.Outcome != OK || p.Jid == "" {
+			continue
+		}
+		for _, id := range sorted(j.present) {
+			if node, owed := j.owed(p, id); owed && !ran[runKey{p.Jid, id}] {
+				j.blame(Violation{Number: p.Number, Minion: id}, RuleDelivered,
+					"%s, connected to %s, did not run number %d (jid %s), published by %s at %s, and nothing was broken between them",
+					id, anyNode(node), p.Number, p.Jid, p.Node, j.clock(p.Start))
+			}
+		}
+	}
+}
+
+func (j *judge) owed(p Publication, minion string) (node string, owed bool) {
+	from, to := p.Start.Add(-j.o.Slack), p.End.Add(j.o.Slack)
+	for _, at := range j.present[minion] {
+		if !at.From.After(from) && !at.To.Before(to) && !j.touched(from, to, p.Node, at.Node) {
+			return at.Node, true
+		}
+	}
+	return "", false
+}
+
+// answered: the acknowledgement comes when both the node that the minion asked and the one that published were whole.
+func (j *judge) answered() {
+	for _, r := range j.Returns {
+		node, known := j.publisher[r.Jid]
+		if !r.Acked.IsZero() || !known || j.touched(r.At.Add(-j.o.Slack), r.At.Add(j.o.Answer), r.Node, node) {
+			continue
+		}
+		j.blame(Violation{Number: r.Number, Minion: r.Minion}, RuleAnswered,
+			"return of %s about number %d (jid %s), sent %d times to %s since %s, was not acknowledged, and nothing was broken",
+			r.Minion, r.Number, r.Jid, r.Tries, r.Node, j.clock(r.At))
+	}
+}
+
+func anyNode(node string) string {
+	if node == "" {
+		return "the load balancer"
+	}
+	return node
+}
+
+// clock writes a time as seconds since the history began.
+func (j *judge) clock(t time.Time) string { return since(j.Start, t) }
+
+func (j *judge) clocks(all []Run) string {
+	var b []string
+	for _, r := range all {
+		b = append(b, j.clock(r.At))
+	}
+	return strings.Join(b, ", ")
+}
