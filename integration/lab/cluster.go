@@ -21,6 +21,8 @@ const (
 type ClusterSpec struct {
 	Masters []string // Salt versions; hosts m1, m2, …
 	Minions []string // Salt versions; ids min06-1, min06-2, min07-1, …
+	Disk    int      // MiB of a disk of its own for each master's host; 0: none
+	Seams   SeamKind // of each saltclusterd
 
 	MasterSettings, MinionSettings, DaemonSettings Settings
 }
@@ -76,12 +78,19 @@ func (l *Lab) newNode(ctx context.Context, name, version string, s ClusterSpec) 
 	if err != nil {
 		return nil, err
 	}
+	if s.Disk > 0 {
+		if err := h.UseDisk(ctx, s.Disk); err != nil {
+			return nil, err
+		}
+	}
 	n := &Node{Host: h}
 	if n.Master, err = h.NewMaster(version, h.Local, s.MasterSettings); err != nil {
 		return nil, err
 	}
-	n.Daemon, err = n.Master.NewDaemon(s.DaemonSettings)
-	return n, err
+	if n.Daemon, err = n.Master.NewDaemon(s.DaemonSettings); err != nil || s.Seams == 0 {
+		return n, err
+	}
+	return n, n.Daemon.GiveSeams(s.Seams)
 }
 
 // newMinions lays out minions on the host min, named after their versions.

@@ -122,6 +122,9 @@ func (l *delayLine) carry(from, to int) {
 				continue // nothing came for a second, or the device is being removed
 			}
 			by := *l.latency.Load()
+			if by.Loss > 0 && rand.Float64() < by.Loss {
+				continue
+			}
 			if by.Jitter > 0 {
 				by.Each += rand.N(by.Jitter)
 			}

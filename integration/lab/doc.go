@@ -16,6 +16,9 @@
 // program's end of a pipe closes. Namespaces left behind by a killed program are removed by the next New. Logs of all
 // processes are files under Dir()/log. Waiting is done by Eventually, which names the last state it saw when time is up.
 //
+// Faults: Partition, Cut, Isolate, Delay (with loss) and Heal for the network; Kill, Pause and Signal for a Process, SetSeams
+// for what it is told about the time and its fsync; PowerOff, FillDisk and BreakDisk for a Host with a disk of its own.
+//
 // In: a directory of Salt virtualenvs (made by "make setup") and one with our binaries ("make build"). The package uses ip(8)
 // and, for Delay where the kernel has it, tc(8).
 package lab

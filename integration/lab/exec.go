@@ -33,7 +33,7 @@ func (h *Host) Exec(ctx context.Context, env []string, argv ...string) (Result, 
 	res := Result{Argv: argv}
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
-	run, err := h.launch(argv, env, nil, &stdout, &stderr)
+	run, err := h.launch(order{Argv: argv, Env: env}, nil, &stdout, &stderr)
 	if err != nil {
 		return res, fmt.Errorf("run %s on %s: %w", argv[0], h.Name, err)
 	}

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Latency is what Delay adds to every packet that leaves or reaches a host.
+// Latency is what Delay does to every packet that leaves or reaches a host.
 type Latency struct {
 	Each   time.Duration // one way
 	Jitter time.Duration // up to that much more, at random
+	Loss   float64       // the share of packets that never arrive, 0 to 1, each way
 }
 
 // Partition cuts all traffic between the hosts of a and those of b, in both directions and without a word to either side,
@@ -48,7 +49,7 @@ func (l *Lab) Isolate(ctx context.Context, h *Host) error {
 	return l.Partition(ctx, []*Host{h}, rest)
 }
 
-// Delay slows down everything that leaves or reaches the host, until Heal.
+// Delay slows down everything that leaves or reaches the host, and loses part of it, until Heal.
 func (l *Lab) Delay(ctx context.Context, h *Host, by Latency) error {
 	if err := l.net.delay(ctx, h, by); err != nil {
 		return fmt.Errorf("delay %s: %w", h.Name, err)

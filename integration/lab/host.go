@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // Host is a machine of the lab.
@@ -16,7 +17,12 @@ type Host struct {
 	Local string // its loopback address, where a stock master behind saltclusterd listens
 	lab   *Lab
 	dir   string
+	etc   string // its hosts and resolv.conf; outside dir, which may be a disk that comes and goes
 	ns    string // network namespace; empty: the machine's own
+	disk  *disk  // nil: dir is a directory like any other
+
+	mu   sync.Mutex
+	runs map[*running]struct{} // everything that runs here
 }
 
 // Dir is the host's root directory: masters keep etc/, var/ and srv/ below it.
@@ -67,11 +73,11 @@ func (l *Lab) writeHosts() error {
 			fmt.Fprintf(&b, "%s %s\n", h.Addr, h.Name)
 		}
 		// Written in place: running processes have this very inode mounted.
-		if err := os.WriteFile(filepath.Join(self.dir, "hosts"), []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(self.etc, "hosts"), []byte(b.String()), 0o644); err != nil {
 			return fmt.Errorf("write hosts of %s: %w", self.Name, err)
 		}
 		resolv := "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
-		if err := os.WriteFile(filepath.Join(self.dir, "resolv.conf"), []byte(resolv), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(self.etc, "resolv.conf"), []byte(resolv), 0o644); err != nil {
 			return fmt.Errorf("write resolv.conf of %s: %w", self.Name, err)
 		}
 	}

@@ -37,6 +37,7 @@ type Lab struct {
 	hosts []*Host
 	procs []*Process
 	gone  bool
+	disks bool // the directory is a mount of its own, see shareDisks
 }
 
 // network is what differs between namespaces and loopback addresses.
@@ -130,10 +131,12 @@ func (l *Lab) Host(ctx context.Context, name string) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make host %s: %w", name, err)
 	}
-	h.lab = l
-	h.dir = filepath.Join(l.dir, name)
-	if err := os.MkdirAll(h.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make host %s: %w", name, err)
+	h.lab, h.runs = l, map[*running]struct{}{}
+	h.dir, h.etc = filepath.Join(l.dir, name), filepath.Join(l.dir, "net", name)
+	for _, dir := range []string{h.dir, h.etc} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make host %s: %w", name, err)
+		}
 	}
 	l.hosts = append(l.hosts, h)
 	return h, l.writeHosts()
@@ -169,6 +172,10 @@ func (l *Lab) Close() error {
 			errs = append(errs, err)
 		}
 	}
+	for _, h := range l.Hosts() {
+		errs = append(errs, h.closeDisk())
+	}
+	errs = append(errs, l.unshareDisks())
 	if l.net != nil {
 		errs = append(errs, l.net.close(context.Background()))
 	}

@@ -179,6 +179,21 @@ func TestDelay(t *testing.T) {
 }
 
 // echo connects from one host to another and gets 100 kB back.
+func TestLoss(t *testing.T) {
+	l := newLab(t, false)
+	labtest.NeedNetwork(t, l)
+	a, b := host(t, l, "m1"), host(t, l, "m2")
+	labtest.Must(t, echo(t, a, b))
+	labtest.Must(t, l.Delay(t.Context(), b, lab.Latency{Loss: 1}))
+	if echo(t, a, b) == nil {
+		t.Error("an answer came through")
+	}
+	labtest.Must(t, l.Delay(t.Context(), b, lab.Latency{Loss: 0.3}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "an answer", func(context.Context) error { return echo(t, a, b) }))
+	labtest.Must(t, l.Heal(t.Context()))
+	labtest.Must(t, echo(t, a, b))
+}
+
 func echo(t *testing.T, from, to *lab.Host) error {
 	t.Helper()
 	ln, err := to.Listen(t.Context(), "tcp", to.Addr+":0")

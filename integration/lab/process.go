@@ -39,6 +39,9 @@ type Process struct {
 	mu     sync.Mutex
 	run    *running
 	starts int
+
+	seams     SeamKind
+	seamsFile string
 }
 
 // running is one life of a process.
@@ -84,7 +87,8 @@ func (p *Process) Start(_ context.Context) error {
 	if p.starts > 1 {
 		fmt.Fprintf(log, "---- start %d\n", p.starts)
 	}
-	run, err := p.host.launch(p.Argv, p.Env, p.Stdin, log, log)
+	o := order{Argv: p.Argv, Env: p.Env, Seams: p.seams, SeamFile: p.seamsFile}
+	run, err := p.host.launch(o, p.Stdin, log, log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p, err)
 	}
@@ -92,13 +96,14 @@ func (p *Process) Start(_ context.Context) error {
 	return nil
 }
 
-// launch starts argv below a supervisor on the host.
-func (h *Host) launch(argv, env []string, stdin *os.File, stdout, stderr io.Writer) (*running, error) {
+// launch starts a command below a supervisor on the host.
+func (h *Host) launch(o order, stdin *os.File, stdout, stderr io.Writer) (*running, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(order{Argv: argv, Env: mergeEnv(h.environ(), env...), Dir: h.dir, NS: h.ns, Hostname: h.Name, Etc: h.dir})
+	o.Env, o.Dir, o.NS, o.Hostname, o.Etc = mergeEnv(h.environ(), o.Env...), h.dir, h.ns, h.Name, h.etc
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,15 @@ func (h *Host) launch(argv, env []string, stdin *os.File, stdout, stderr io.Writ
 	r := &running{cmd: cmd, life: lifeW, done: make(chan struct{})}
 	line, _ := bufio.NewReader(statusR).ReadString('\n')
 	r.main, _ = strconv.Atoi(strings.TrimSpace(line)) // 0: it could not be started, the log says why
-	go r.wait()
+	h.mu.Lock()
+	h.runs[r] = struct{}{}
+	h.mu.Unlock()
+	go func() {
+		r.wait()
+		h.mu.Lock()
+		delete(h.runs, r)
+		h.mu.Unlock()
+	}()
 	return r, nil
 }
 

@@ -72,6 +72,7 @@ func removeLab(ctx context.Context, id string, lock *os.File) {
 	dir := make([]byte, 4096)
 	n, _ := lock.ReadAt(dir, 0)
 	if d := string(dir[:n]); strings.HasSuffix(d, "scl"+id) {
+		unmountBelow(d)
 		os.RemoveAll(d)
 	}
 }

@@ -24,6 +24,8 @@ type order struct {
 	NS       string // network namespace, empty: none
 	Hostname string
 	Etc      string // directory whose hosts and resolv.conf are seen in /etc; only with NS
+	Seams    SeamKind
+	SeamFile string
 }
 
 // Files a supervisor inherits beyond the standard three.
@@ -65,7 +67,7 @@ func supervise(text string) (int, error) {
 	if err := os.Chdir(o.Dir); err != nil {
 		return 0, err
 	}
-	pid, err := syscall.ForkExec(o.Argv[0], o.Argv, &syscall.ProcAttr{Env: o.Env, Files: []uintptr{0, 1, 2}})
+	pid, err := o.start()
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", o.Argv[0], err)
 	}
@@ -79,6 +81,22 @@ func supervise(text string) (int, error) {
 	}()
 	code := reap(pid)
 	return code, killTree(os.Getpid(), 10*time.Second)
+}
+
+// start starts the command, below its seams if it has any.
+func (o *order) start() (pid int, err error) {
+	files := []uintptr{0, 1, 2}
+	if o.Seams != 0 {
+		l, err := newLiar(o.Seams, o.SeamFile)
+		if err != nil {
+			return 0, err
+		}
+		go l.run()
+	}
+	if o.Seams&SeamClock != 0 {
+		return startWithoutVDSO(o.Argv, o.Env, files)
+	}
+	return syscall.ForkExec(o.Argv[0], o.Argv, &syscall.ProcAttr{Env: o.Env, Files: files})
 }
 
 func (o *order) enter() error {
