@@ -30,6 +30,9 @@ func (e *PubEdge) pulse() time.Duration {
 // checkBeats pings who is due and cuts who is silent, stalled, or behind
 // while nothing is published.
 func (h *shard) checkBeats(now int64) {
+	if h.edge.frost.on() {
+		return
+	}
 	h.mu.Lock()
 	h.copyMembers()
 	h.mu.Unlock()
@@ -56,6 +59,9 @@ func (h *shard) checkBeats(now int64) {
 func (h *shard) checkOutput(s *sub, now int64, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.frozen {
+		return
+	}
 	if s.blocked && now-s.progress > int64(h.edge.cfg.HeartbeatTimeout) {
 		s.cut(ReasonStalled)
 		return

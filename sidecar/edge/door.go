@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 )
@@ -14,6 +15,8 @@ import (
 // door listens and lets connections in, as many as allowed.
 type door struct {
 	addrs      []string
+	listen     func(ctx context.Context, network, addr string) (net.Listener, error) // nil: anew
+	frost      *frost
 	maxConns   int
 	maxPerAddr int // 0: no limit
 	log        *slog.Logger
@@ -30,10 +33,17 @@ type door struct {
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 3}
 
 func (d *door) open(ctx context.Context) error {
-	d.perAddr = make(map[netip.Addr]int)
-	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+	d.mu.Lock()
+	if d.perAddr == nil {
+		d.perAddr = make(map[netip.Addr]int)
+	}
+	d.mu.Unlock()
+	listen := d.listen
+	if listen == nil {
+		listen = (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen
+	}
 	for _, a := range d.addrs {
-		ln, err := lc.Listen(ctx, "tcp", a)
+		ln, err := listen(ctx, "tcp", a)
 		if err != nil {
 			d.shut()
 			d.lns = nil // so that open can be tried again
@@ -74,6 +84,12 @@ func (d *door) accept(ctx context.Context, ln net.Listener) error {
 		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 			return nil
 		}
+		if d.frost.on() && errors.Is(err, os.ErrDeadlineExceeded) {
+			if d.frost.park() != nil {
+				return nil
+			}
+			continue
+		}
 		var ne net.Error
 		//lint:ignore SA1019 the only name net has for EMFILE and its kind
 		if !errors.As(err, &ne) || !ne.Temporary() {
@@ -99,6 +115,9 @@ func (d *door) enter(c *net.TCPConn) {
 		return
 	}
 	d.met.accepted.Inc()
+	if d.listen != nil {
+		_ = c.SetKeepAliveConfig(keepAlive)
+	}
 	d.admit(c, remote)
 }
 
@@ -114,6 +133,29 @@ func (d *door) take(a netip.Addr) Reason {
 	d.inside++
 	d.perAddr[a]++
 	return reasonNone
+}
+
+// stop makes acceptors park; start lets them go on after a thaw.
+func (d *door) stop()  { d.setDeadline(longAgo) }
+func (d *door) start() { d.setDeadline(time.Time{}) }
+
+func (d *door) setDeadline(t time.Time) {
+	for _, ln := range d.lns {
+		if l, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
+			_ = l.SetDeadline(t)
+		}
+	}
+}
+
+// readmit counts a connection that was let in by another process.
+func (d *door) readmit(a netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.perAddr == nil {
+		d.perAddr = make(map[netip.Addr]int)
+	}
+	d.inside++
+	d.perAddr[a]++
 }
 
 // leave gives a connection's place back.

@@ -22,8 +22,15 @@ func (g *gate) try() bool {
 	return true
 }
 
-// wait takes a place as soon as there is one; false when done closes first.
-func (g *gate) wait(done <-chan struct{}) bool {
+// force takes a place even when there is none.
+func (g *gate) force() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.taken++
+}
+
+// wait takes a place as soon as there is one; false when done or stop closes first.
+func (g *gate) wait(done, stop <-chan struct{}) bool {
 	g.mu.Lock()
 	if g.taken < g.limit && len(g.waiting) == 0 {
 		g.taken++
@@ -37,9 +44,10 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	case <-turn:
 		return true
 	case <-done:
-		g.give(turn)
-		return false
+	case <-stop:
 	}
+	g.give(turn)
+	return false
 }
 
 // give withdraws a waiter, and passes its place on if it just got one.

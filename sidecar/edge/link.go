@@ -2,7 +2,6 @@ package edge
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"saltclusterd/sidecar/zmtp"
 )
@@ -28,30 +29,35 @@ var longAgo = time.Unix(1, 0)
 // link is one connection as both edges know it: a descriptor, a decoder and
 // the way to end it. Its owner is the goroutine that runs follow.
 type link struct {
-	tcp    *net.TCPConn
-	raw    syscall.RawConn
-	fd     int // valid while mu is held and closed is false
+	sock   atomic.Pointer[socket] // nil: taken over, not known to the poller yet
+	enroll sync.Once              // makes sock of a connection taken over
+	frost  *frost                 // its edge's
+	fd     int                    // valid while mu is held and closed is false
 	remote netip.AddrPort
 	dec    zmtp.Decoder
 	met    bool          // READY was exchanged; the reader's
+	round  uint32        // frosts begun when it last set its deadline; the reader's
 	heard  atomic.Int64  // clock at the last bytes read
 	cause  atomic.Uint32 // the Reason it was cut for, 0 while it lives
 	done   chan struct{} // closed when cut
 
 	mu     sync.Mutex // output: held for non-blocking work only
 	closed bool       // guarded by mu
+	frozen bool       // output stands still for a handover; guarded by mu
+	handed bool       // another process has the descriptor, too; guarded by mu
 }
 
-func (l *link) init(tcp *net.TCPConn, remote netip.AddrPort, limits *zmtp.Limits) error {
-	raw, err := tcp.SyscallConn()
+func (l *link) init(tcp *net.TCPConn, remote netip.AddrPort, limits *zmtp.Limits, f *frost) error {
+	s, err := newSocket(tcp)
 	if err != nil {
-		return fmt.Errorf("raw connection: %w", err)
+		return err
 	}
-	l.tcp, l.raw, l.remote = tcp, raw, remote
+	l.sock.Store(s)
+	l.remote, l.frost = remote, f
 	l.dec = zmtp.NewDecoder(limits)
 	l.done = make(chan struct{})
 	l.heard.Store(clock())
-	return raw.Control(func(fd uintptr) { l.fd = int(fd) })
+	return s.raw.Control(func(fd uintptr) { l.fd = int(fd) })
 }
 
 // cut ends the connection soon; the first reason counts. It may be called
@@ -61,7 +67,9 @@ func (l *link) cut(r Reason) {
 		return
 	}
 	close(l.done)
-	_ = l.tcp.SetDeadline(longAgo) // wakes whoever waits on the descriptor
+	if s := l.sock.Load(); s != nil {
+		_ = s.SetDeadline(longAgo) // wakes whoever waits on the descriptor
+	}
 }
 
 // reason is what the connection was cut for, reasonNone while it lives.
@@ -70,21 +78,24 @@ func (l *link) reason() Reason { return Reason(l.cause.Load()) }
 // close releases the descriptor. What a misbehaving peer has not read is
 // thrown away, lest the kernel go on keeping it.
 func (l *link) close() {
+	sock := l.socket()
 	l.mu.Lock()
+	if !l.handed && !l.reason().ours() {
+		_ = unix.SetsockoptLinger(l.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	}
 	l.closed = true
 	l.mu.Unlock()
-	if !l.reason().ours() {
-		_ = l.tcp.SetLinger(0)
-	}
-	_ = l.tcp.Close()
+	_ = sock.Close()
 }
 
-// setReadDeadline is tcp.SetReadDeadline, except that it never takes back
-// the deadline by which cut ends a connection.
+// setReadDeadline sets the socket's, except that it never takes back the
+// deadline by which cut ends a connection, or a frost stops its reader.
 func (l *link) setReadDeadline(t time.Time) {
-	_ = l.tcp.SetReadDeadline(t)
-	if l.reason() != reasonNone {
-		_ = l.tcp.SetReadDeadline(longAgo)
+	s := l.socket()
+	l.round = l.frost.round.Load()
+	_ = s.SetReadDeadline(t)
+	if l.reason() != reasonNone || l.frost.on() {
+		_ = s.SetReadDeadline(longAgo)
 	}
 }
 
@@ -98,7 +109,7 @@ func (l *link) setReadDeadline(t time.Time) {
 // short read; endReached is for that.
 func (l *link) follow(hear func([]byte) error) error {
 	var failure error
-	err := l.raw.Read(func(fd uintptr) bool {
+	err := l.socket().raw.Read(func(fd uintptr) bool {
 		var again bool
 		again, failure = l.readOnce(int(fd), hear)
 		return !again
@@ -132,7 +143,7 @@ func (l *link) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 		if err := hear(room[:n]); err != nil {
 			return false, err
 		}
-		if n < readRoom {
+		if n < readRoom || l.frost.on() {
 			return true, nil
 		}
 	}
@@ -143,7 +154,7 @@ func (l *link) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 func (l *link) endReached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.frozen {
 		return false
 	}
 	var b [1]byte

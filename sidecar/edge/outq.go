@@ -157,3 +157,12 @@ func (q *outq) open() *seg {
 	}
 	return nil
 }
+
+// all lists everything that can be written now.
+func (q *outq) all() [][]byte {
+	for room := make([][]byte, 0, maxIOV); ; room = make([][]byte, 0, 4*cap(room)) {
+		if iov := q.gather(room); len(iov) < cap(iov) {
+			return iov
+		}
+	}
+}

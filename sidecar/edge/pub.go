@@ -20,6 +20,7 @@ type PubEdge struct {
 	met   *metrics
 	cry   complaints
 	door  door
+	frost *frost
 	hello []byte
 	ping  *chunk
 
@@ -40,6 +41,7 @@ type PubEdge struct {
 	cond       sync.Cond // a shard has walked, or the edge is closed
 	opened     bool      // workers are running
 	closed     bool
+	frozen     bool  // Publish waits
 	cur, prev  *feed // prev: while a rotation is under way
 	seq        uint64
 	pos        int64 // bytes published, all generations' bodies taken as cur's
@@ -51,6 +53,7 @@ type PubEdge struct {
 
 	connMu   sync.Mutex
 	conns    map[*sub]struct{}
+	taken    []*sub // taken over, not served yet
 	draining bool
 
 	shut   sync.Once
@@ -73,10 +76,11 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		ping:       encodedPing(cfg),
 		lastRecord: &record{},
 		conns:      make(map[*sub]struct{}),
+		frost:      newFrost(),
 	}
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)
-	e.door = door{addrs: cfg.Addrs, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
+	e.door = door{addrs: cfg.Addrs, listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
 		log: cfg.Logger, met: met, admit: e.admit}
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
@@ -108,6 +112,7 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	e.mu.Lock()
 	e.opened = true
 	e.mu.Unlock()
+	e.serveTaken()
 	return nil
 }
 
@@ -135,6 +140,9 @@ func (e *PubEdge) shutDown() error {
 	e.cond.Broadcast()
 	e.mu.Unlock()
 	e.cancel(ErrClosed)
+	if e.frost.state.Load() == freezing {
+		e.Thaw()
+	}
 	e.finishRotation()
 	for _, s := range e.retire() {
 		s.cut(ReasonClosed)
@@ -161,7 +169,7 @@ func (e *PubEdge) retire() []*sub {
 // admit starts a connection.
 func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
 	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)]}
-	if err := s.init(tcp, remote, &e.cfg.Limits); err != nil {
+	if err := s.init(tcp, remote, &e.cfg.Limits, e.frost); err != nil {
 		_ = tcp.Close()
 		e.door.leave(remote.Addr())
 		return
@@ -175,7 +183,7 @@ func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
 	}
 	e.conns[s] = struct{}{}
 	e.wg.Add(1)
-	go s.serve()
+	go s.serve(false)
 }
 
 func (e *PubEdge) forget(s *sub) {
@@ -183,6 +191,7 @@ func (e *PubEdge) forget(s *sub) {
 	delete(e.conns, s)
 	e.connMu.Unlock()
 	e.door.leave(s.remote.Addr())
+	e.frost.stir()
 }
 
 // count notes what was written to subscribers.

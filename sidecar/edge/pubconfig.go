@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"runtime"
 	"time"
 
@@ -26,6 +28,8 @@ type Publication struct {
 type PubConfig struct {
 	Addrs  []string // host:port to listen on
 	Limits zmtp.Limits
+	// Listen gives the listeners; nil: they are made.
+	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
 	MaxConns         int // 65536
 	MaxConnsPerAddr  int // 0: none. Behind a load balancer all peers share its address.

@@ -11,7 +11,7 @@ var toBroadcast = []string{broadcast}
 // Close it does nothing: there is nobody to deliver to.
 func (e *PubEdge) Publish(p Publication) {
 	e.mu.Lock()
-	for e.opened && !e.closed && e.congested() {
+	for e.opened && !e.closed && (e.frozen || e.congested()) {
 		e.waiting++
 		e.cond.Wait()
 		e.waiting--

@@ -24,6 +24,7 @@ type ReqEdge struct {
 	met   *metrics
 	cry   complaints
 	door  door
+	frost *frost
 	slots gate         // requests in flight
 	mem   atomic.Int64 // bytes of incomplete and unanswered requests
 	hello []byte
@@ -34,12 +35,19 @@ type ReqEdge struct {
 
 	mu       sync.Mutex
 	conns    map[*reqConn]struct{}
+	taken    []*reqConn // taken over, not served yet
 	draining bool
 	writers  atomic.Int64   // connections with output waiting
 	wg       sync.WaitGroup // goroutines of connections
 	drained  chan struct{}  // closed when readers need wait for no answer any more
 	shut     sync.Once
 	failed   error // what Close returns
+
+	heldMu  sync.Mutex
+	held    []heldAnswer            // given while frozen, in order
+	pass    func(Answer)            // after Hand: answers go there
+	owed    atomic.Int64            // requests written down without their answers
+	foreign map[foreignKey]*Request // taken over without their answers
 }
 
 // ReqStats is what a ReqEdge is doing.
@@ -66,8 +74,10 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		hello:   zmtp.AppendReady(zmtp.AppendGreeting(nil), "ROUTER", ""),
 		conns:   make(map[*reqConn]struct{}),
 		drained: make(chan struct{}),
+		frost:   newFrost(),
+		foreign: make(map[foreignKey]*Request),
 	}
-	e.door = door{addrs: cfg.Addrs, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
+	e.door = door{addrs: cfg.Addrs, listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
 		log: cfg.Logger, met: met, admit: e.admit}
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
@@ -87,6 +97,7 @@ func (e *ReqEdge) Open(ctx context.Context) error {
 		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
 	}
 	e.g.Go(e.sweep)
+	e.serveTaken()
 	return nil
 }
 
@@ -115,10 +126,15 @@ func (e *ReqEdge) Close() error {
 
 func (e *ReqEdge) shutDown() error {
 	e.door.shut()
-	for _, c := range e.retire() {
-		_ = c.tcp.SetReadDeadline(longAgo)
+	if e.frost.state.Load() == freezing {
+		e.Thaw()
 	}
-	e.awaitAnswers()
+	for _, c := range e.retire() {
+		_ = c.socket().SetReadDeadline(longAgo)
+	}
+	if !e.frost.on() { // else they are another process's
+		e.awaitAnswers()
+	}
 	close(e.drained)
 	e.cancel(ErrClosed)
 	for _, c := range e.retire() {
@@ -160,7 +176,7 @@ func (e *ReqEdge) awaitAnswers() {
 // admit starts a connection.
 func (e *ReqEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
 	c := &reqConn{edge: e, slots: gate{limit: e.cfg.MaxInFlightPerConn}}
-	if err := c.init(tcp, remote, &e.cfg.Limits); err != nil {
+	if err := c.init(tcp, remote, &e.cfg.Limits, e.frost); err != nil {
 		_ = tcp.Close()
 		e.door.leave(remote.Addr())
 		return
@@ -174,7 +190,7 @@ func (e *ReqEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
 	}
 	e.conns[c] = struct{}{}
 	e.wg.Add(1)
-	go c.serve()
+	go c.serve(false)
 }
 
 func (e *ReqEdge) forget(c *reqConn) {
@@ -182,6 +198,7 @@ func (e *ReqEdge) forget(c *reqConn) {
 	delete(e.conns, c)
 	e.mu.Unlock()
 	e.door.leave(c.remote.Addr())
+	e.frost.stir()
 }
 
 // sweep looks for connections that nothing else wakes: messages begun and not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,8 @@ type ReqHandler interface {
 type ReqConfig struct {
 	Addrs  []string // host:port to listen on
 	Limits zmtp.Limits
+	// Listen gives the listeners; nil: they are made.
+	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
 	MaxInFlightPerConn int   // requests without an answer; more are left unread. 32
 	MaxInFlight        int   // the same over all connections. 65536

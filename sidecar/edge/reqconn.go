@@ -29,6 +29,8 @@ type reqConn struct {
 	edge  *ReqEdge
 	slots gate // requests in flight of this connection
 
+	number uint64 // in a State; mu
+
 	// The reader's own.
 	envelope []byte   // of the message being read
 	inBody   bool     // the envelope is complete
@@ -42,16 +44,25 @@ type reqConn struct {
 	// Output, guarded by link.mu.
 	out      [][]byte // encoded, not yet taken by the socket
 	outBytes int
+	asked    []*Request // dispatched and not answered
 }
 
-func (c *reqConn) serve() {
+func (c *reqConn) serve(greeted bool) {
 	defer c.edge.wg.Done()
 	defer c.edge.forget(c)
-	c.setReadDeadline(time.Now().Add(c.edge.cfg.HandshakeTimeout))
-	err := c.greet(c.edge.hello)
+	c.setReadDeadline(c.readDeadline(c.edge.cfg.HandshakeTimeout))
+	var err error
+	if !greeted {
+		err = c.greet(c.edge.hello)
+	}
 	for err == nil {
-		if err = c.follow(c.hear); errors.Is(err, errPaused) {
+		if c.waiting != nil {
 			err = c.resume()
+		} else if err = c.follow(c.hear); errors.Is(err, errPaused) {
+			err = nil
+		}
+		if c.frosted(err) {
+			err = c.park(c.edge.cfg.HandshakeTimeout)
 		}
 	}
 	if c.reason() == reasonNone && errors.Is(err, os.ErrDeadlineExceeded) && c.met {
@@ -61,6 +72,10 @@ func (c *reqConn) serve() {
 	}
 	r := c.ended(err)
 	c.cut(r)
+	if c.frost.park() != nil {
+		c.abandon()
+		return
+	}
 	c.hold(0)
 	if c.waiting != nil {
 		c.edge.mem.Add(-c.waiting.size)
@@ -195,6 +210,9 @@ func (c *reqConn) request(ev zmtp.Event) error {
 }
 
 func (c *reqConn) dispatch(r *Request) {
+	c.mu.Lock()
+	c.asked = append(c.asked, r)
+	c.mu.Unlock()
 	c.edge.met.requests.Inc()
 	c.edge.cfg.Handler.ServeReq(c.edge.ctx, r)
 }
@@ -204,12 +222,13 @@ func (c *reqConn) dispatch(r *Request) {
 // peer to wait.
 func (c *reqConn) resume() error {
 	for c.waiting != nil {
-		if !c.slots.wait(c.done) {
-			return errCut
+		stop := c.frost.begun()
+		if !c.slots.wait(c.done, stop) {
+			return c.interrupted()
 		}
-		if !c.edge.slots.wait(c.done) {
+		if !c.edge.slots.wait(c.done, stop) {
 			c.slots.release()
-			return errCut
+			return c.interrupted()
 		}
 		r, rest := c.waiting, c.rest
 		c.waiting, c.rest = nil, nil
@@ -219,6 +238,14 @@ func (c *reqConn) resume() error {
 		}
 	}
 	return nil
+}
+
+// interrupted is why a wait for a place ended without one.
+func (c *reqConn) interrupted() error {
+	if c.reason() != reasonNone {
+		return errCut
+	}
+	return errFrozen
 }
 
 // release ends a request that took a place.

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -15,37 +16,72 @@ const smallReply = 16 << 10
 
 var replyRooms = sync.Pool{New: func() any { b := make([]byte, 0, smallReply+maxEnvelope+zmtp.MaxFrameHeader); return &b }}
 
-// reply sends envelope and body as one message.
-func (c *reqConn) reply(envelope, body []byte) {
-	if c.reason() != reasonNone {
-		return
+// reply sends the answer to r as one message. false: the connection stands
+// still, and the edge keeps the answer.
+func (c *reqConn) reply(r *Request, body []byte) bool {
+	if body == nil {
+		body = []byte{} // nil means a drop
 	}
 	if len(body) > smallReply {
-		head := append(make([]byte, 0, len(envelope)+zmtp.MaxFrameHeader), envelope...)
-		c.send(zmtp.AppendFrameHeader(head, len(body), false), body)
-		return
+		head := append(make([]byte, 0, len(r.envelope)+zmtp.MaxFrameHeader), r.envelope...)
+		head = zmtp.AppendFrameHeader(head, len(body), false)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.settle(r, body) {
+			return false
+		}
+		c.sendLocked(head, body)
+		return true
 	}
 	room := replyRooms.Get().(*[]byte)
 	defer replyRooms.Put(room)
-	b := zmtp.AppendFrame(append((*room)[:0], envelope...), body, false)
+	b := zmtp.AppendFrame(append((*room)[:0], r.envelope...), body, false)
 	*room = b
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
+	if !c.settle(r, body) {
+		return false
+	}
+	if c.closed || c.reason() != reasonNone {
+		return true
 	}
 	if len(c.out) > 0 {
 		c.queue(append([]byte(nil), b...))
 	} else if n := c.tryWrite(b); n < len(b) {
 		c.queue(append([]byte(nil), b[n:]...))
 	}
+	return true
+}
+
+// drop ends a request without an answer; false as with reply.
+func (c *reqConn) drop(r *Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settle(r, nil)
+}
+
+// settle takes a request off the list of those not answered, unless the
+// connection stands still. Wants mu.
+func (c *reqConn) settle(r *Request, body []byte) bool {
+	if i := slices.Index(c.asked, r); i >= 0 && !c.frozen {
+		c.asked = slices.Delete(c.asked, i, i+1)
+	}
+	if c.frozen {
+		c.edge.hold(r, body)
+	}
+	return !c.frozen
 }
 
 // send sends buffers, which the connection keeps if the socket is full.
 func (c *reqConn) send(bufs ...[]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	c.sendLocked(bufs...)
+}
+
+// sendLocked is send for who has mu.
+func (c *reqConn) sendLocked(bufs ...[]byte) {
+	if c.closed || c.reason() != reasonNone {
 		return
 	}
 	if len(c.out) == 0 {
@@ -81,9 +117,13 @@ func (c *reqConn) queue(bufs ...[]byte) {
 		c.cut(ReasonOutput)
 		return
 	}
-	if c.out = append(c.out, bufs...); !first {
-		return
+	if c.out = append(c.out, bufs...); first {
+		c.block()
 	}
+}
+
+// block has the output written when the socket has room. Wants mu.
+func (c *reqConn) block() {
 	c.edge.writers.Add(1)
 	c.edge.wg.Add(1) // the reader has not ended: closed is false
 	go c.drainOutput()
@@ -92,15 +132,18 @@ func (c *reqConn) queue(bufs ...[]byte) {
 // drainOutput writes while the socket is full, and ends with the queue.
 func (c *reqConn) drainOutput() {
 	defer c.edge.wg.Done()
+	defer c.frost.stir()
 	defer c.edge.writers.Add(-1)
+	c.mu.Lock()
 	c.extendOutput()
+	c.mu.Unlock()
 	var failure error
-	err := c.raw.Write(func(uintptr) bool {
+	err := c.socket().raw.Write(func(uintptr) bool {
 		var done bool
 		done, failure = c.writeSome()
 		return done
 	})
-	if err != nil || failure != nil {
+	if failure != nil || err != nil && !c.standsStill() {
 		r := ReasonGone
 		if os.IsTimeout(err) {
 			r = ReasonOutput
@@ -109,17 +152,22 @@ func (c *reqConn) drainOutput() {
 	}
 }
 
-// extendOutput gives the peer another OutputTimeout to read something.
+// extendOutput gives the peer another OutputTimeout to read something. Wants
+// mu.
 func (c *reqConn) extendOutput() {
-	_ = c.tcp.SetWriteDeadline(time.Now().Add(c.edge.cfg.OutputTimeout))
-	if c.reason() != reasonNone {
-		_ = c.tcp.SetWriteDeadline(longAgo)
+	s := c.socket()
+	_ = s.SetWriteDeadline(time.Now().Add(c.edge.cfg.OutputTimeout))
+	if c.reason() != reasonNone || c.frozen {
+		_ = s.SetWriteDeadline(longAgo)
 	}
 }
 
 func (c *reqConn) writeSome() (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.frozen {
+		return true, nil // the output stays: thawing starts another writer
+	}
 	for len(c.out) > 0 {
 		n, err := writeNow(c.fd, c.out)
 		c.outBytes -= n

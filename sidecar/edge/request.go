@@ -16,6 +16,7 @@ type Request struct {
 	envelope []byte // encoded, delimiter included
 	size     int64  // what it weighs against MaxMemory
 	over     atomic.Bool
+	number   uint64 // among its connection's in a State; mu
 }
 
 // Reply answers. It never blocks: what the socket does not take at once is
@@ -23,17 +24,15 @@ type Request struct {
 // must not be changed afterwards. Only the first Reply or Drop counts; when
 // the peer has gone nothing happens.
 func (r *Request) Reply(body []byte) {
-	if !r.over.CompareAndSwap(false, true) {
-		return
+	if r.over.CompareAndSwap(false, true) && r.conn.reply(r, body) {
+		r.conn.release(r.size)
+		r.conn.edge.met.replies.Inc()
 	}
-	r.conn.reply(r.envelope, body)
-	r.conn.release(r.size)
-	r.conn.edge.met.replies.Inc()
 }
 
 // Drop says that no answer will come.
 func (r *Request) Drop() {
-	if r.over.CompareAndSwap(false, true) {
+	if r.over.CompareAndSwap(false, true) && r.conn.drop(r) {
 		r.conn.release(r.size)
 	}
 }

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"syscall"
-	"time"
 
 	"saltclusterd/sidecar/zmtp"
 )
@@ -28,16 +27,25 @@ type sub struct {
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
 }
 
-func (s *sub) serve() {
+func (s *sub) serve(greeted bool) {
 	defer s.edge.wg.Done()
 	defer s.edge.forget(s)
-	s.setReadDeadline(time.Now().Add(s.edge.cfg.HandshakeTimeout))
-	err := s.greet(s.edge.hello)
-	if err == nil {
-		err = s.follow(s.hear)
+	s.setReadDeadline(s.readDeadline(s.edge.cfg.HandshakeTimeout))
+	var err error
+	if !greeted {
+		err = s.greet(s.edge.hello)
+	}
+	for err == nil {
+		if err = s.follow(s.hear); s.frosted(err) {
+			err = s.park(s.edge.cfg.HandshakeTimeout)
+		}
 	}
 	r := s.ended(err)
 	s.cut(r)
+	if s.frost.park() != nil {
+		s.abandon()
+		return
+	}
 	s.shard.remove(s)
 	s.close()
 	s.edge.met.ended(r)
@@ -97,7 +105,7 @@ func (s *sub) pong(context []byte) {
 	answer := fixed(zmtp.AppendPong(nil, context))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.ponging {
+	if s.closed || s.frozen || s.ponging {
 		return
 	}
 	s.ponging = s.blocked
@@ -114,17 +122,22 @@ func (s *sub) insert(c *chunk) {
 
 // flush writes what there is, without waiting. Wants mu.
 func (s *sub) flush() {
-	if s.closed || s.blocked {
+	if s.closed || s.frozen || s.blocked {
 		return
 	}
 	if done, err := s.write(); err != nil {
 		s.cut(ReasonGone)
 	} else if !done {
-		s.blocked, s.progress = true, clock()
-		s.edge.blocked.Add(1)
-		s.edge.wg.Add(1) // the reader has not ended: closed is false
-		go s.waitForRoom()
+		s.block()
 	}
+}
+
+// block has the rest written when the socket has room. Wants mu.
+func (s *sub) block() {
+	s.blocked, s.progress = true, clock()
+	s.edge.blocked.Add(1)
+	s.edge.wg.Add(1) // the reader has not ended: closed is false
+	go s.waitForRoom()
 }
 
 // write gives the socket all it takes. done: nothing is left. Wants mu.
@@ -170,11 +183,15 @@ func (s *sub) took(n int) {
 // has caught up or was cut.
 func (s *sub) waitForRoom() {
 	defer s.edge.wg.Done()
+	defer s.frost.stir()
 	defer s.edge.blocked.Add(-1)
 	var failure error
-	err := s.raw.Write(func(uintptr) bool {
+	err := s.socket().raw.Write(func(uintptr) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.frozen {
+			return true // blocked stays: thawing starts another writer
+		}
 		var done bool
 		done, failure = s.write()
 		if done || failure != nil {
@@ -183,7 +200,7 @@ func (s *sub) waitForRoom() {
 		}
 		return false
 	})
-	if err != nil || failure != nil {
+	if failure != nil || err != nil && !s.standsStill() {
 		s.cut(ReasonGone)
 	}
 }

@@ -35,6 +35,15 @@ func (t *topics) drop(topic string) bool {
 	return false
 }
 
+// count sets how often a topic is subscribed to.
+func (t topics) count(topic string, n int) {
+	for i := range t {
+		if t[i].topic == topic {
+			t[i].n = max(n, 1)
+		}
+	}
+}
+
 // any is some topic: Salt's broadcast if it is among them.
 func (t topics) any() (topic string, ok bool) {
 	for _, c := range t {

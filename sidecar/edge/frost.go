@@ -1,0 +1,194 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrNotFrozen says that something is done to a standing edge which only a
+// frozen one allows, or the other way round.
+var ErrNotFrozen = errors.New("edge: not in the right state for a handover")
+
+// errHanded ends a reader whose connection another process has taken over.
+var errHanded = errors.New("connection was handed over")
+
+// frost makes the connections of an edge stand still, so that they can be
+// written down. Readers stop between two reads and park; then output stops.
+// Either all of it thaws, or all of it was handed over.
+type frost struct {
+	state atomic.Uint32 // flowing, freezing or gone
+	round atomic.Uint32 // how many there were
+	moved chan struct{} // holds one: a reader has parked, or a writer or reader has ended
+
+	mu     sync.Mutex
+	parked int
+	start  chan struct{} // closed when it begins
+	end    chan struct{} // closed when it is over
+}
+
+const (
+	flowing uint32 = iota
+	freezing
+	gone
+)
+
+func newFrost() *frost {
+	return &frost{moved: make(chan struct{}, 1), start: make(chan struct{}), end: make(chan struct{})}
+}
+
+// on tells whether readers must stop.
+func (f *frost) on() bool { return f.state.Load() != flowing }
+
+// begun is closed when the next frost begins.
+func (f *frost) begun() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.start
+}
+
+func (f *frost) begin() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.state.CompareAndSwap(flowing, freezing) {
+		return ErrNotFrozen
+	}
+	f.round.Add(1)
+	close(f.start)
+	return nil
+}
+
+// finish lets everybody who has parked go on, or end when it was handed over.
+func (f *frost) finish(handed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	end := f.end
+	if handed {
+		f.state.Store(gone)
+	} else {
+		f.start, f.end = make(chan struct{}), make(chan struct{})
+		f.state.Store(flowing)
+	}
+	close(end)
+}
+
+// stir makes await look again.
+func (f *frost) stir() {
+	select {
+	case f.moved <- struct{}{}:
+	default:
+	}
+}
+
+// park waits for the end of the frost, if there is one, and returns errHanded
+// when everything was handed over. Also who is about to close a descriptor
+// parks: its number must stay what it is until the descriptors are sent.
+func (f *frost) park() error {
+	f.mu.Lock()
+	end, standing := f.end, f.state.Load() == freezing
+	if standing {
+		f.parked++
+	}
+	f.mu.Unlock()
+	if standing {
+		f.stir()
+		<-end
+		f.mu.Lock()
+		f.parked--
+		f.mu.Unlock()
+	}
+	if f.state.Load() == gone {
+		return errHanded
+	}
+	return nil
+}
+
+// await waits until ok; it is asked again whenever something has moved.
+func (f *frost) await(ctx context.Context, what string, ok func() bool) error {
+	for !ok() {
+		select {
+		case <-f.moved:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s to stand still: %w", what, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// standing is the number of parked readers.
+func (f *frost) standing() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.parked
+}
+
+// frosted tells whether err, which ended a reader's turn, is the doing of a
+// frost, which may be over already.
+func (l *link) frosted(err error) bool {
+	switch {
+	case l.reason() != reasonNone:
+		return false
+	case errors.Is(err, errFrozen):
+		return true
+	}
+	return errors.Is(err, os.ErrDeadlineExceeded) && (l.frost.on() || l.frost.round.Load() != l.round)
+}
+
+// errFrozen leaves a wait for a place when a frost begins.
+var errFrozen = errors.New("edge is frozen")
+
+// park stands still until the frost is over, and goes on with the deadline
+// that a connection in its state has.
+func (l *link) park(handshake time.Duration) error {
+	if err := l.frost.park(); err != nil {
+		return err
+	}
+	l.setReadDeadline(l.readDeadline(handshake))
+	return nil
+}
+
+// readDeadline is by when a connection must have said something.
+func (l *link) readDeadline(handshake time.Duration) time.Time {
+	if l.met {
+		return time.Time{}
+	}
+	return time.Now().Add(handshake)
+}
+
+// freeze stops output. The writer of a full socket, which busy tells of, ends.
+func (l *link) freeze(busy bool) {
+	l.frozen = true
+	if busy {
+		_ = l.socket().SetWriteDeadline(longAgo)
+	}
+}
+
+// thaw lets output go on; the caller starts a writer if one is needed.
+func (l *link) thaw() {
+	l.frozen, l.handed = false, false
+	if l.reason() == reasonNone {
+		_ = l.socket().SetWriteDeadline(time.Time{})
+		if l.reason() != reasonNone {
+			_ = l.socket().SetDeadline(longAgo)
+		}
+	}
+}
+
+// standsStill tells whether a writer was ended by the frost.
+func (l *link) standsStill() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frozen
+}
+
+// abandon closes our descriptor of a connection that lives on elsewhere.
+func (l *link) abandon() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.socket().Close()
+}

@@ -1,0 +1,229 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"saltclusterd/sidecar/handover"
+)
+
+// Freeze stops accepting and reading, at whatever byte each connection is;
+// publishing goes on. It fails, and leaves everything as it was, when a
+// rotation is under way or ctx ends before all stand still.
+func (e *PubEdge) Freeze(ctx context.Context) error {
+	if e.rotates() {
+		return fmt.Errorf("a rotation is under way: %w", ErrNotFrozen)
+	}
+	if err := e.frost.begin(); err != nil {
+		return err
+	}
+	e.door.stop()
+	for _, s := range e.all() {
+		_ = s.socket().SetReadDeadline(longAgo)
+	}
+	err := e.frost.await(ctx, "subscribers", func() bool { return e.frost.standing() >= e.Conns()+len(e.door.lns) })
+	if err != nil {
+		e.Thaw()
+	}
+	return err
+}
+
+// Export stops output, too, and writes the connections down. Whatever calls
+// Publish from now on waits.
+func (e *PubEdge) Export(ctx context.Context) (State, error) {
+	if e.frost.state.Load() != freezing {
+		return State{}, ErrNotFrozen
+	}
+	e.mu.Lock()
+	e.frozen = true
+	e.mu.Unlock()
+	for _, h := range e.shards {
+		h.mu.Lock()
+		h.match()
+		h.mu.Unlock()
+	}
+	all := e.all()
+	for _, s := range all {
+		s.mu.Lock()
+		s.flush()
+		s.freeze(s.blocked)
+		s.mu.Unlock()
+	}
+	err := e.frost.await(ctx, "slow subscribers", func() bool { return e.blocked.Load() == 0 })
+	if err != nil {
+		return State{}, err
+	}
+	now, budget := clock(), int(min(e.cfg.QueueBytes, math.MaxInt32))
+	body := &handover.Encoder{}
+	var st State
+	for _, s := range all {
+		if s.encode(body, now, &budget) {
+			st.Descriptors = append(st.Descriptors, s.fd)
+		}
+	}
+	head := beginRecord(pubSide, len(st.Descriptors))
+	st.Record = append(head.Record(), body.Record()...)
+	return st, nil
+}
+
+// encode writes a subscriber down, with what it has yet to get as flat bytes.
+// false: it is about to end, or has more waiting than all together may.
+func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reason() != reasonNone {
+		return false
+	}
+	pending := s.q.all()
+	size := 0
+	for _, b := range pending {
+		size += len(b)
+	}
+	if size > *budget {
+		s.cut(ReasonSlow)
+		return false
+	}
+	*budget -= size
+	s.handed = true
+	s.link.encode(e, now)
+	e.Int(len(s.topics))
+	for _, t := range s.topics {
+		e.String(t.topic)
+		e.Int(t.n)
+	}
+	e.Bool(s.beat.asked != 0)
+	e.Int(s.queued)
+	e.Chain(pending)
+	return true
+}
+
+// Thaw lets everything go on as if nothing had happened.
+func (e *PubEdge) Thaw() {
+	e.door.start()
+	for _, s := range e.all() {
+		s.mu.Lock()
+		stood := s.frozen
+		s.thaw()
+		if stood && s.blocked && !s.closed {
+			s.block()
+		}
+		s.mu.Unlock()
+	}
+	e.mu.Lock()
+	e.frozen = false
+	e.cond.Broadcast()
+	e.mu.Unlock()
+	e.frost.finish(false)
+	for _, h := range e.shards {
+		h.stir()
+	}
+}
+
+// Hand closes our descriptors: another process has taken all over. The edge
+// is at its end; Close is still due.
+func (e *PubEdge) Hand() { e.frost.finish(true) }
+
+// Import takes over what another process wrote down. It is called before
+// Open and touches no descriptor; Open serves them.
+func (e *PubEdge) Import(st State) error {
+	d, n, err := openRecord(pubSide, st)
+	if err != nil {
+		return fmt.Errorf("pub edge: %w", err)
+	}
+	now := clock()
+	for i := range n {
+		s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)]}
+		if err := s.decode(d, st.Descriptors[i], now); err != nil {
+			return fmt.Errorf("pub edge: connection %d of %d: %w", i, n, err)
+		}
+		e.door.readmit(s.remote.Addr())
+		e.conns[s] = struct{}{}
+		e.taken = append(e.taken, s)
+	}
+	if err := d.End(); err != nil {
+		return fmt.Errorf("pub edge: %w", err)
+	}
+	return nil
+}
+
+func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
+	if err := s.link.decode(d, fd, now, &s.edge.cfg.Limits, s.edge.frost); err != nil {
+		return err
+	}
+	topics := make([]topicCount, d.Count())
+	for i := range topics {
+		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}
+	}
+	asked, queued, pending := d.Bool(), d.Int(math.MaxInt32), d.Bytes()
+	if len(topics) > 0 && !s.met {
+		d.Fail("subscription before READY")
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if len(pending) > 0 { // it begins, perhaps, within a message: nothing may come before it
+		flat := whole(fixed(append([]byte(nil), pending...)))
+		flat.cont = true
+		s.q.segs = append(s.q.segs, flat)
+	}
+	if !s.met {
+		return nil
+	}
+	s.join()
+	if asked {
+		s.beat.asked = now
+	}
+	for _, t := range topics {
+		s.shard.subscribe(s, t.topic)
+		s.topics.count(t.topic, t.n)
+	}
+	s.queued, s.queuedLen = queued, int64(len(pending))
+	return nil
+}
+
+// serveTaken writes what was left over and starts the readers, one after the
+// other: publications go out meanwhile.
+func (e *PubEdge) serveTaken() {
+	taken := e.taken
+	e.taken = nil
+	if len(taken) == 0 {
+		return
+	}
+	e.wg.Add(len(taken) + 1)
+	go func() {
+		defer e.wg.Done()
+		for _, s := range taken {
+			s.socket()
+			s.mu.Lock()
+			s.flush()
+			s.mu.Unlock()
+			go s.serve(true)
+		}
+	}()
+}
+
+// all lists the connections.
+func (e *PubEdge) all() []*sub {
+	e.connMu.Lock()
+	defer e.connMu.Unlock()
+	all := make([]*sub, 0, len(e.conns))
+	for s := range e.conns {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Conns is the number of connections served.
+func (e *PubEdge) Conns() int {
+	e.connMu.Lock()
+	defer e.connMu.Unlock()
+	return len(e.conns)
+}
+
+// rotates tells whether subscribers are on two generations.
+func (e *PubEdge) rotates() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.prev != nil
+}
