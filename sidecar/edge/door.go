@@ -23,8 +23,11 @@ type door struct {
 	met        *metrics
 	admit      func(*net.TCPConn, netip.AddrPort) // must not block
 
-	lns     []net.Listener
+	turning sync.Mutex // held while it is opened again or shut for good
+
 	mu      sync.Mutex
+	lns     []net.Listener
+	isShut  bool
 	inside  int
 	perAddr map[netip.Addr]int
 }
@@ -32,38 +35,67 @@ type door struct {
 // keepAlive is what a stock master sets on its sockets.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 3}
 
+// open listens, for the first time or after shut: then on the same ports.
 func (d *door) open(ctx context.Context) error {
-	d.mu.Lock()
-	if d.perAddr == nil {
-		d.perAddr = make(map[netip.Addr]int)
-	}
-	d.mu.Unlock()
 	listen := d.listen
 	if listen == nil {
 		listen = (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen
 	}
-	for _, a := range d.addrs {
+	var lns []net.Listener
+	for i, a := range d.addrs {
 		ln, err := listen(ctx, "tcp", a)
 		if err != nil {
-			d.shut()
-			d.lns = nil // so that open can be tried again
+			closeAll(lns)
 			return fmt.Errorf("listen on %s: %w", a, err)
 		}
-		d.lns = append(d.lns, ln)
+		lns = append(lns, ln)
+		if _, port, _ := net.SplitHostPort(a); port == "0" {
+			d.addrs[i] = ln.Addr().String()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lns, d.isShut = lns, false
+	if d.perAddr == nil {
+		d.perAddr = make(map[netip.Addr]int)
 	}
 	return nil
 }
 
 // shut stops listening; accept returns.
 func (d *door) shut() {
-	for _, ln := range d.lns {
+	d.mu.Lock()
+	d.isShut = true
+	d.mu.Unlock()
+	closeAll(d.listeners())
+}
+
+// acceptors is how many listeners are being served.
+func (d *door) acceptors() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isShut {
+		return 0
+	}
+	return len(d.lns)
+}
+
+func closeAll(lns []net.Listener) {
+	for _, ln := range lns {
 		_ = ln.Close()
 	}
 }
 
+func (d *door) listeners() []net.Listener {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lns
+}
+
 func (d *door) listening() []net.Addr {
-	out := make([]net.Addr, 0, len(d.lns))
-	for _, ln := range d.lns {
+	lns := d.listeners()
+	out := make([]net.Addr, 0, len(lns))
+	for _, ln := range lns {
 		out = append(out, ln.Addr())
 	}
 	return out
@@ -140,7 +172,7 @@ func (d *door) stop()  { d.setDeadline(longAgo) }
 func (d *door) start() { d.setDeadline(time.Time{}) }
 
 func (d *door) setDeadline(t time.Time) {
-	for _, ln := range d.lns {
+	for _, ln := range d.listeners() {
 		if l, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
 			_ = l.SetDeadline(t)
 		}

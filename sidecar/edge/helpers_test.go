@@ -152,3 +152,6 @@ func metricValue(c prometheus.Metric) float64 {
 	}
 	return m.GetCounter().GetValue()
 }
+
+// dialAddr connects where an edge listens, or listened.
+func dialAddr(e addressed) (net.Conn, error) { return net.Dial("tcp", e.Addr()[0].String()) }

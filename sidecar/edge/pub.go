@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -80,7 +81,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	}
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)
-	e.door = door{addrs: cfg.Addrs, listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
+	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
 		log: cfg.Logger, met: met, admit: e.admit}
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
@@ -106,9 +107,7 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	for _, h := range e.shards {
 		e.g.Go(h.work)
 	}
-	for _, ln := range e.door.lns {
-		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
-	}
+	e.accept()
 	e.mu.Lock()
 	e.opened = true
 	e.mu.Unlock()
@@ -134,12 +133,14 @@ func (e *PubEdge) Close() error {
 }
 
 func (e *PubEdge) shutDown() error {
+	e.door.turning.Lock()
 	e.door.shut()
+	e.cancel(ErrClosed)
+	e.door.turning.Unlock()
 	e.mu.Lock()
 	e.closed = true
 	e.cond.Broadcast()
 	e.mu.Unlock()
-	e.cancel(ErrClosed)
 	if e.frost.state.Load() == freezing {
 		e.Thaw()
 	}

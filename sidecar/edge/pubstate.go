@@ -22,7 +22,7 @@ func (e *PubEdge) Freeze(ctx context.Context) error {
 	for _, s := range e.all() {
 		_ = s.socket().SetReadDeadline(longAgo)
 	}
-	err := e.frost.await(ctx, "subscribers", func() bool { return e.frost.standing() >= e.Conns()+len(e.door.lns) })
+	err := e.frost.await(ctx, "subscribers", func() bool { return e.frost.standing() >= e.Conns()+e.door.acceptors() })
 	if err != nil {
 		e.Thaw()
 	}

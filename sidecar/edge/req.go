@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type ReqEdge struct {
 	writers  atomic.Int64   // connections with output waiting
 	wg       sync.WaitGroup // goroutines of connections
 	drained  chan struct{}  // closed when readers need wait for no answer any more
+	closing  bool           // Close has begun; guarded by door.turning
 	shut     sync.Once
 	failed   error // what Close returns
 
@@ -77,7 +79,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		frost:   newFrost(),
 		foreign: make(map[foreignKey]*Request),
 	}
-	e.door = door{addrs: cfg.Addrs, listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
+	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
 		log: cfg.Logger, met: met, admit: e.admit}
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
@@ -93,9 +95,7 @@ func (e *ReqEdge) Open(ctx context.Context) error {
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.g, e.ctx = errgroup.WithContext(run)
-	for _, ln := range e.door.lns {
-		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
-	}
+	e.accept()
 	e.g.Go(e.sweep)
 	e.serveTaken()
 	return nil
@@ -125,7 +125,10 @@ func (e *ReqEdge) Close() error {
 }
 
 func (e *ReqEdge) shutDown() error {
+	e.door.turning.Lock()
 	e.door.shut()
+	e.closing = true
+	e.door.turning.Unlock()
 	if e.frost.state.Load() == freezing {
 		e.Thaw()
 	}

@@ -39,6 +39,7 @@ type reqConn struct {
 	rest     []byte   // input behind it
 
 	midway atomic.Int64 // clock when the incomplete message began, 0: none
+	paused atomic.Bool  // waiting is set
 	looked bool         // the sweeper's: checked for a missed end since heard
 
 	// Output, guarded by link.mu.
@@ -197,16 +198,22 @@ func (c *reqConn) request(ev zmtp.Event) error {
 		return &cutError{ReasonMemory, "no memory left for unanswered requests"}
 	}
 	if !c.slots.try() {
-		c.waiting = r
+		c.await(r)
 		return errPaused
 	}
 	if !c.edge.slots.try() {
 		c.slots.release()
-		c.waiting = r
+		c.await(r)
 		return errPaused
 	}
 	c.dispatch(r)
 	return nil
+}
+
+// await keeps a request for which there is no place yet.
+func (c *reqConn) await(r *Request) {
+	c.waiting = r
+	c.paused.Store(true)
 }
 
 func (c *reqConn) dispatch(r *Request) {
@@ -233,6 +240,7 @@ func (c *reqConn) resume() error {
 		r, rest := c.waiting, c.rest
 		c.waiting, c.rest = nil, nil
 		c.dispatch(r)
+		c.paused.Store(false)
 		if err := c.hear(rest); err != nil && !errors.Is(err, errPaused) {
 			return err
 		}

@@ -20,7 +20,7 @@ func (e *ReqEdge) Freeze(ctx context.Context) error {
 	for _, c := range e.all() {
 		_ = c.socket().SetReadDeadline(longAgo)
 	}
-	err := e.frost.await(ctx, "requests", func() bool { return e.frost.standing() >= e.conncount()+len(e.door.lns) })
+	err := e.frost.await(ctx, "requests", func() bool { return e.frost.standing() >= e.conncount()+e.door.acceptors() })
 	if err != nil {
 		e.Thaw()
 	}

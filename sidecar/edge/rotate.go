@@ -128,22 +128,3 @@ func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struc
 		}
 	}
 }
-
-// Drain stops listening and closes the subscribers there are in steps, spread
-// evenly over the given time, so that they arrive elsewhere in steps too.
-// When ctx ends it stops; Close ends the rest. An edge that was never opened
-// has nobody to let go.
-func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
-	if e.cancel == nil {
-		return
-	}
-	e.door.shut()
-	all := e.retire()
-	spread(ctx, len(all), over, e.ctx.Done(), func(i int) {
-		s := all[i]
-		s.mu.Lock()
-		s.flush()
-		s.mu.Unlock()
-		s.cut(ReasonDrained)
-	})
-}

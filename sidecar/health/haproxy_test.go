@@ -25,6 +25,10 @@ defaults
 backend pub
     option httpchk GET /pub
     server m1 127.0.0.1:%[2]s check inter 50ms fall 1 rise 1
+backend keep
+    option httpchk GET /req
+    http-check disable-on-404
+    server m1 127.0.0.1:%[2]s check inter 50ms fall 1 rise 1 on-marked-down shutdown-sessions
 backend agent
     server m1 127.0.0.1:%[2]s agent-check agent-port %[3]s agent-inter 50ms
 `
@@ -40,23 +44,23 @@ func TestHAProxyUnderstands(t *testing.T) {
 	url, agent := serve(t, c)
 	socket := startHAProxy(t, bin, url[strings.LastIndex(url, ":")+1:], agent[strings.LastIndex(agent, ":")+1:])
 	steps := []struct {
-		name       string
-		drain      bool
-		pub, agent string
+		name             string
+		drain            bool
+		pub, keep, agent string
 	}{
-		{"serving", false, "UP", "no check"},
-		{"draining", true, "DOWN", "DRAIN"},
-		{"serving again", false, "UP", "no check"},
+		{"serving", false, "UP", "UP", "no check"},
+		{"draining", true, "DOWN", "NOLB", "DRAIN"}, // NOLB: no new connections, those there are live on
+		{"serving again", false, "UP", "UP", "no check"},
 	}
 	for _, s := range steps {
 		c.SetDraining(s.drain)
 		var last map[string]string
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			if last = serverStates(socket); last["pub"] == s.pub && strings.HasPrefix(last["agent"], s.agent) {
+			if last = serverStates(socket); last["pub"] == s.pub && last["keep"] == s.keep && strings.HasPrefix(last["agent"], s.agent) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: HAProxy sees %v, want %s and %s", s.name, last, s.pub, s.agent)
+				t.Fatalf("%s: HAProxy sees %v, want %s, %s and %s", s.name, last, s.pub, s.keep, s.agent)
 			}
 		}
 	}

@@ -31,7 +31,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// answer gives 200 or 503. OPTIONS is what HAProxy's "option httpchk" sends
+// answer gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are being let
+// go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us. OPTIONS is what HAProxy's "option httpchk" sends
 // when no method is written.
 func (s *Server) answer(scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +45,10 @@ func (s *Server) answer(scope Scope) http.HandlerFunc {
 		report := s.cfg.Checker.Report(scope)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		if !report.OK {
+		switch {
+		case scope&ScopeReady == 0 && report.OnlyDraining():
+			w.WriteHeader(http.StatusNotFound)
+		case !report.OK:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		if s.trusted(r) {

@@ -31,6 +31,12 @@ func (r Report) Bad() []Finding {
 	return out
 }
 
+// draining is the name of the finding that SetDraining makes.
+const draining = "draining"
+
+// OnlyDraining reports that nothing fails but that minions are being let go.
+func (r Report) OnlyDraining() bool { return r.Draining && r.failing() == draining }
+
 // failing returns the names of failing checks.
 func (r Report) failing() string {
 	var names []string
@@ -49,7 +55,7 @@ func (c *Checker) Report(scope Scope) Report {
 	r := Report{OK: true, Draining: c.draining.Load() && scope&^ScopeLive != 0}
 	if r.Draining {
 		r.Findings = append(r.Findings, Finding{
-			Check:  "draining",
+			Check:  draining,
 			Result: Result{Level: Fail, Reason: "this node lets its minions go", Hint: "saltclusterd is stopping, or was told to drain"},
 		})
 	}
@@ -59,7 +65,7 @@ func (c *Checker) Report(scope Scope) Report {
 		}
 	}
 	for _, f := range r.Findings {
-		starting := f.Since.IsZero() && f.Check != "draining"
+		starting := f.Since.IsZero() && f.Check != draining
 		if f.Level == Fail && !(starting && scope == ScopeLive) { // do not restart what is only starting
 			r.OK = false
 		}

@@ -162,6 +162,30 @@ func TestAgentCheck(t *testing.T) {
 	}
 }
 
+func TestDrainingIsNotBroken(t *testing.T) {
+	good := settled(t, func(c *Checker) { c.Register("quorum", ScopeServe, always(OK, "")) })
+	bad := settled(t, broken)
+	for _, tt := range []struct {
+		name          string
+		checker       *Checker
+		drain         bool
+		pub, req      int
+		rdy, liv      int
+	}{
+		{"serving", good, false, 200, 200, 200, 200},
+		{"draining", good, true, 404, 404, 503, 200},
+		{"draining and no quorum", bad, true, 404, 503, 503, 200},
+	} {
+		tt.checker.SetDraining(tt.drain)
+		url, _ := serve(t, tt.checker)
+		for path, want := range map[string]int{"/pub": tt.pub, "/req": tt.req, "/readyz": tt.rdy, "/livez": tt.liv} {
+			if status, body := ask(t, "GET", url+path); status != want {
+				t.Errorf("%s: %s is %d (%s), want %d", tt.name, path, status, body, want)
+			}
+		}
+	}
+}
+
 func TestConnectionsAreBoundedPerAddress(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	url, _ := serve(t, settled(t, broken), func(s *ServerConfig) {

@@ -1,0 +1,133 @@
+package edge
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+func TestPubDrainAndResume(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	for range 3 {
+		c := subscribe(t, e, "")
+		e.Drain(t.Context(), 0)
+		if _, err := c.ReadMessage(); err == nil {
+			t.Fatal("still open")
+		}
+		refused(t, e)
+		if err := e.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Resume(t.Context()); err != nil { // nothing to do
+			t.Fatal(err)
+		}
+	}
+	c := subscribe(t, e, "")
+	e.Publish(pub("after"))
+	next(t, c, "after")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Resume(t.Context()); err == nil {
+		t.Fatal("a closed edge listens again")
+	}
+}
+
+// TestReqDrainLeavesTheBusyAlone wants each connection to end between two requests, and never before its answers.
+func TestReqDrainLeavesTheBusyAlone(t *testing.T) {
+	held := make(chan *Request, 1)
+	e := openReq(t, ReqConfig{}, func(r *Request) {
+		if string(r.Body) == "slow" {
+			held <- r
+			return
+		}
+		echo(r)
+	})
+	idle, busy := dial(t, e, "REQ"), dial(t, e, "REQ")
+	ask(t, idle, "x")
+	if err := busy.WriteMessage(nil, []byte("slow")); err != nil {
+		t.Fatal(err)
+	}
+	r := <-held
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		e.Drain(context.Background(), 10*time.Millisecond)
+	}()
+	if _, err := idle.ReadMessage(); err == nil {
+		t.Fatal("the idle one is still open")
+	}
+	refused(t, e)
+	select {
+	case <-drained:
+		t.Fatal("did not wait for the answer")
+	default:
+	}
+	r.Reply([]byte("done"))
+	if parts, err := busy.ReadMessage(); err != nil || string(parts[1]) != "done" {
+		t.Fatalf("%q, %v", parts, err)
+	}
+	ask(t, busy, "one more") // it goes on asking and is served
+	if _, err := busy.ReadMessage(); err == nil {
+		t.Fatal("the busy one is still open")
+	}
+	<-drained
+	if err := e.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, dial(t, e, "REQ"), "again")
+}
+
+func TestReqDrainEndsWithItsContext(t *testing.T) {
+	held := make(chan *Request, 1)
+	e := openReq(t, ReqConfig{}, func(r *Request) { held <- r })
+	c := dial(t, e, "REQ")
+	if err := c.WriteMessage(nil, []byte("slow")); err != nil {
+		t.Fatal(err)
+	}
+	r := <-held
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	e.Drain(ctx, 0)
+	if e.Stats().Conns != 1 {
+		t.Fatal("a request without an answer was cut off")
+	}
+	r.Reply(nil)
+}
+
+// TestDrainWhileClosing wants no listener left behind by a Resume that meets a Close.
+func TestDrainWhileClosing(t *testing.T) {
+	for range 20 {
+		e := openReq(t, ReqConfig{DrainTimeout: time.Millisecond}, echo)
+		p := openPub(t, PubConfig{})
+		e.Drain(t.Context(), 0)
+		p.Drain(t.Context(), 0)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = e.Resume(context.Background())
+			_ = p.Resume(context.Background())
+		}()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if c, err := zmtpDial(e); err == nil {
+			t.Fatalf("still listening: %v", c.Peer())
+		}
+	}
+}
+
+// zmtpDial tries to shake hands.
+func zmtpDial(e addressed) (*zmtp.Client, error) {
+	conn, err := dialAddr(e)
+	if err != nil {
+		return nil, err
+	}
+	return zmtp.NewClient(context.Background(), conn, zmtp.ClientOptions{SocketType: "REQ", HandshakeTimeout: time.Second})
+}
