@@ -39,6 +39,8 @@ func newApp(e *env) *cli.App {
 			newRingInfoCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
+			newDrainCommand(e),
+			newUndrainCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"saltclusterd/sidecar/admin"
@@ -57,6 +58,14 @@ func (f *fake) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progres
 	return f.operate(ctx, p, r.Peer+" with "+how)
 }
 
+func (f *fake) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, fmt.Sprintf("drain %s over %s, jobs %t, force %t, wait %t", r.Node, r.Over, r.WaitJobs, r.Force, r.Wait))
+}
+
+func (f *fake) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, fmt.Sprintf("undrain %s, wait %t", r.Node, r.Wait))
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // daemons are the situations that scripts can ask for.
@@ -67,6 +76,7 @@ func daemons() map[string]*fake {
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
 		"joins":    {operate: joins},
+		"drains":   {operate: drains},
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},
 		"member":   {operate: refuses(adminapi.CodeMember)},
 		"slow":     {operate: waits},
@@ -153,6 +163,11 @@ func joins(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, 
 		Node: "m2", ClusterID: "salt-lab", UUID: "0b0f3a52", Role: adminapi.RoleVoter, Ready: true,
 		Message: "m2 is a voter of salt-lab.", Next: []string{"restart salt-master: it still presents its old key", "saltclusterctl status"},
 	}, nil
+}
+
+func drains(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, error) {
+	p("handing-over", what)
+	return adminapi.Outcome{Node: "m2", Message: "m2 is drained", Next: []string{"saltclusterctl undrain m2"}}, nil
 }
 
 func refuses(code adminapi.Code) func(context.Context, admin.Progress, string) (adminapi.Outcome, error) {

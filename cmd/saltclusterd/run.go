@@ -37,8 +37,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// run is main without the process around it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// run is main without the process around it. It stops in good order when ctx ends, and at once when patience does, too.
+func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("saltclusterd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	path := flags.String("config", config.DefaultPath, "main configuration `file`; FILE.d/*.conf is read after it")
@@ -70,6 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	defer context.AfterFunc(patience, d.Hurry)()
 	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion())
 	err = d.Run(ctx, func() { notify("READY=1") })
 	notify("STOPPING=1")

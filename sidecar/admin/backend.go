@@ -27,6 +27,8 @@ type Backend interface {
 	Config(ctx context.Context) (adminapi.Config, error)
 	Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error)
 	Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error)
+	Drain(ctx context.Context, r adminapi.DrainRequest, p Progress) (adminapi.Outcome, error)
+	Undrain(ctx context.Context, r adminapi.UndrainRequest, p Progress) (adminapi.Outcome, error)
 }
 
 // Progress tells the client what an operation is doing: a short stable step

@@ -45,6 +45,16 @@ func (f *fakeBackend) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest
 	return f.bootstrap(ctx, r, p)
 }
 
+func (f *fakeBackend) Drain(ctx context.Context, r adminapi.DrainRequest, p Progress) (adminapi.Outcome, error) {
+	p("drain", r.Node)
+	return adminapi.Outcome{Node: r.Node, Message: "drained"}, ctx.Err()
+}
+
+func (f *fakeBackend) Undrain(ctx context.Context, r adminapi.UndrainRequest, p Progress) (adminapi.Outcome, error) {
+	p("undrain", r.Node)
+	return adminapi.Outcome{Node: r.Node, Message: "serving"}, ctx.Err()
+}
+
 func (f *fakeBackend) Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error) {
 	return f.join(ctx, r, p)
 }

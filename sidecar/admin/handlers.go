@@ -25,6 +25,8 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/ring", s.ring)
 	mux.HandleFunc("POST /v1/bootstrap", s.bootstrap)
 	mux.HandleFunc("POST /v1/join", s.join)
+	mux.HandleFunc("POST /v1/drain", s.drain)
+	mux.HandleFunc("POST /v1/undrain", s.undrain)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

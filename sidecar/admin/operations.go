@@ -47,6 +47,13 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, ti
 		return
 	}
 	defer s.long.Unlock()
+	s.stream(w, r, verb, timeout, run)
+}
+
+// stream runs an operation and streams it.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
+	run func(context.Context, Progress) (adminapi.Outcome, error),
+) {
 	ctx, cancel := r.Context(), context.CancelFunc(func() {})
 	if timeout > 0 {
 		ctx, cancel = context.WithTimeout(ctx, timeout)

@@ -162,3 +162,27 @@ func (l *lockedBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// TestDrainsDoNotWaitForOthers: a drain that is waited for must not keep anybody from taking it back.
+func TestDrainsDoNotWaitForOthers(t *testing.T) {
+	joining, release := make(chan struct{}), make(chan struct{})
+	_, c := start(t, &fakeBackend{join: func(context.Context, adminapi.JoinRequest, Progress) (adminapi.Outcome, error) {
+		close(joining)
+		<-release
+		return adminapi.Outcome{}, nil
+	}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = c.Join(context.Background(), adminapi.JoinRequest{Peer: "m1"}, nil)
+	}()
+	<-joining
+	if out, err := c.Drain(t.Context(), adminapi.DrainRequest{Node: "m2"}, nil); err != nil || out.Node != "m2" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := c.Undrain(t.Context(), adminapi.UndrainRequest{Node: "m2"}, nil); err != nil || out.Message != "serving" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	close(release)
+	<-done
+}

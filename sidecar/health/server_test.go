@@ -166,11 +166,11 @@ func TestDrainingIsNotBroken(t *testing.T) {
 	good := settled(t, func(c *Checker) { c.Register("quorum", ScopeServe, always(OK, "")) })
 	bad := settled(t, broken)
 	for _, tt := range []struct {
-		name          string
-		checker       *Checker
-		drain         bool
-		pub, req      int
-		rdy, liv      int
+		name     string
+		checker  *Checker
+		drain    bool
+		pub, req int
+		rdy, liv int
 	}{
 		{"serving", good, false, 200, 200, 200, 200},
 		{"draining", good, true, 404, 404, 503, 200},

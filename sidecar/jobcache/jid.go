@@ -1,6 +1,7 @@
 package jobcache
 
 import (
+	"crypto"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
@@ -69,8 +70,10 @@ func (c *Cache) stamp(t time.Time) string {
 }
 
 // jobPath is a job's directory within cachedir (salt/utils/jid.py:jid_dir).
-func (c *Cache) jobPath(jid string) string {
-	h := c.hash.New()
+func (c *Cache) jobPath(jid string) string { return jobPath(c.hash, jid) }
+
+func jobPath(hash crypto.Hash, jid string) string {
+	h := hash.New()
 	h.Write([]byte(jid))
 	sum := hex.EncodeToString(h.Sum(nil))
 	return filepath.Join("jobs", sum[:2], sum[2:])

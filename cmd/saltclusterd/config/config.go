@@ -41,7 +41,8 @@ type Edge struct {
 	PubQueueMessages         int // per subscriber
 	PubQueueBytes            Size
 	RotateWindow             time.Duration // over which subscribers move to a new AES key
-	DrainTime                time.Duration // over which subscribers are let go on stop
+	DrainAnnounce            time.Duration // between turning red for load balancers and the first minion let go
+	DrainTime                time.Duration // over which subscribers are let go
 	RequestMinimumVersion    int           // payload version, 0..3
 	AllowClearCommands       map[string][]netip.Prefix
 }

@@ -25,6 +25,7 @@ func DefaultConfig() Config {
 			PubQueueMessages:         1000,
 			PubQueueBytes:            64 * MiB,
 			RotateWindow:             5 * time.Minute,
+			DrainAnnounce:            5 * time.Second,
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,
 		},

@@ -39,8 +39,13 @@ func edgeOptions() []Option {
 			check: durationBetween(time.Second, time.Hour),
 		},
 		{
+			Name: "drain_announce", Section: section, field: func(c *Config) any { return &c.Edge.DrainAnnounce },
+			Doc: "On drain and stop, time between telling load balancers (health answers, agent-check) and letting the first minion " +
+				"go: their check interval times the failures they wait for.", check: durationBetween(0, 10*time.Minute),
+		},
+		{
 			Name: "drain_time", Section: section, field: func(c *Config) any { return &c.Edge.DrainTime },
-			Doc: "On stop, time over which connected minions are let go.", check: durationBetween(0, 10*time.Minute),
+			Doc: "On drain and stop, time over which connected minions are let go.", check: durationBetween(0, 10*time.Minute),
 		},
 	}
 }

@@ -123,6 +123,7 @@ func (m *member) row(mem state.Member, st consensus.Status) adminapi.Member {
 		}
 	}
 	row.State = adminapi.StateAlive
+	row.Draining = row.Draining || meta.Draining
 	subscribers := int(meta.Subscribers)
 	row.SaltVersion, row.Version, row.Ready, row.Subscribers = meta.Salt, meta.Build, &meta.Ready, &subscribers
 	return row

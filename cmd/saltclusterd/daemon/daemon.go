@@ -32,6 +32,9 @@ type Daemon struct {
 	identity *peer.Identity
 	checks   *health.Checker
 
+	patience context.Context    // ends when a stop shall wait for nothing any more
+	hurry    context.CancelFunc // ends it
+
 	op chan struct{} // holds a token while a bootstrap or join is under way
 
 	mu      sync.Mutex
@@ -48,11 +51,15 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	patience, hurry := context.WithCancel(context.Background())
 	return &Daemon{
-		cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
+		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1),
 	}, nil
 }
+
+// Hurry cuts the drain of a stop short.
+func (d *Daemon) Hurry() { d.hurry() }
 
 // closer is a part that has been opened.
 type closer interface{ Close() error }

@@ -86,7 +86,7 @@ func majorVersion(salt string) int {
 func (m *member) meta() node.Meta {
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
-		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(),
+		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers),
 	}
 }

@@ -50,6 +50,8 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
 	mux.HandleFunc("GET "+pathStats, m.handleStats)
+	mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
+	mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
 	s.h.Store(mux)
 }
 

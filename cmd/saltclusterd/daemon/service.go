@@ -50,6 +50,9 @@ type service struct {
 	pub    *edge.PubEdge
 	reqs   *edge.ReqEdge
 
+	drain     *drainer
+	published *jobWatch
+
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
 	learn   chan struct{} // the local master may have a new key
@@ -67,6 +70,8 @@ type service struct {
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1)}
+	s.drain = newDrainer(s)
+	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
 		return nil, err
@@ -165,7 +170,7 @@ func (s *service) buildProxy() error {
 		Logger: d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
-		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.hub.Local, Logger: d.log,
+		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
 	})
 	g := guard.New(guard.Config{
 		MinVersion: d.cfg.Edge.RequestMinimumVersion, AllowClear: d.cfg.Edge.AllowClearCommands,
@@ -246,6 +251,9 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.open = append(s.open, s.proxy)
 	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
+	if err := s.drain.awaitWelcome(ctx); err != nil {
+		return err
+	}
 	s.step.Store("opening 4505 and 4506, which another process holds")
 	if err := retryListen(ctx, s.m.log, s.pub.Open); err != nil {
 		return err
@@ -257,6 +265,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.open = append(s.open, s.reqs)
 	s.wg.Go(s.watchEdges)
 	s.opened.Store(true)
+	s.wg.Go(func() { s.drain.follow(s.ctx) })
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }
@@ -284,8 +293,9 @@ func (s *service) waitsFor() string {
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
 	if s.opened.Swap(false) {
-		s.m.d.checks.SetDraining(true)
-		s.pub.Drain(context.Background(), s.m.d.cfg.Edge.DrainTime)
+		s.drain.leave(s.m.d.patience)
+	} else {
+		s.drain.handLeadership(s.m.d.patience)
 	}
 	s.serving.Store(false)
 	var errs []error

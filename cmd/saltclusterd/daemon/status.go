@@ -29,6 +29,11 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID),
 				Hint: "start saltclusterd there, or check the network on the peer port",
 			})
+		case mem.Draining:
+			st.Problems = append(st.Problems, adminapi.Problem{
+				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is drained, or being drained: it takes no minions", mem.ID),
+				Hint: "when its work is done: saltclusterctl undrain " + mem.ID,
+			})
 		case !mem.Self && mem.Ready != nil && !*mem.Ready:
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is not ready", mem.ID),

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newDrainCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:      "drain",
+		Usage:     "let the minions of NODE (this node unless named) go to the others, and keep them away",
+		ArgsUsage: "[NODE]",
+		Description: "Load balancers are told first; after drain_announce no new connection is let in, subscribers are handed over in\n" +
+			"steps and requests under way answered. The node's salt-master stays usable: its publications reach all minions, its jobs\n" +
+			"get their returns. A drained node stays drained, also over restarts, until saltclusterctl undrain.",
+		Flags: append([]cli.Flag{
+			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`; default: its option drain_time"},
+			&cli.BoolFlag{Name: "wait-jobs", Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
+			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
+		}, drainFlags("drained")...),
+		Action: func(c *cli.Context) error {
+			node, err := optionalNode(c)
+			if err != nil {
+				return err
+			}
+			if c.Duration("over") < 0 {
+				return usagef("--over 1m", "the time to hand minions over in cannot be negative")
+			}
+			r := adminapi.DrainRequest{
+				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
+				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+			}
+			return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.Drain(ctx, r, p)
+			})
+		},
+	})
+}
+
+func newUndrainCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:      "undrain",
+		Usage:     "let minions come to NODE (this node unless named) again",
+		ArgsUsage: "[NODE]",
+		Flags:     drainFlags("serving minions"),
+		Action: func(c *cli.Context) error {
+			node, err := optionalNode(c)
+			if err != nil {
+				return err
+			}
+			r := adminapi.UndrainRequest{Node: node, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
+			return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.Undrain(ctx, r, p)
+			})
+		},
+	})
+}
+
+func drainFlags(until string) []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is " + until + "; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 15 * time.Minute, Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
+	}
+}
+
+// optionalNode reads the one argument there may be.
+func optionalNode(c *cli.Context) (string, error) {
+	if c.NArg() > 1 {
+		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node", c.Command.Name)
+	}
+	return c.Args().First(), checkOperation(c)
+}

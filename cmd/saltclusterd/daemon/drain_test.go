@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// subscriber connects to a node's publish port.
+func subscriber(t *testing.T, n *testNode) *zmtp.Client {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", n.cfg.Edge.PublishPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "SUB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	before := n.current().svc.pub.Stats().Subscribers
+	if err := c.Subscribe(nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "subscribed", func() error {
+		if n.current().svc.pub.Stats().Subscribers == before {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return c
+}
+
+func listens(n *testNode) bool {
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", n.cfg.Edge.PublishPort))
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// told collects progress.
+type told struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (s *told) progress(step, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, step+": "+message)
+}
+
+func (s *told) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.said, "\n")
+}
+
+func TestDrain(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a, b := nodes[0], nodes[1]
+	for _, n := range nodes {
+		eventually(t, "serving", serves(n))
+	}
+	eventually(t, "the others are known to be ready", func() error {
+		for _, n := range nodes {
+			if !n.current().othersServe(n.id) {
+				return fmt.Errorf("%s sees nobody", n.id)
+			}
+		}
+		return nil
+	})
+	if _, err := a.Drain(t.Context(), adminapi.DrainRequest{Node: "nobody"}, quiet); adminapi.CodeOf(err) != adminapi.CodeNotFound {
+		t.Errorf("an unknown node: %v", err)
+	}
+
+	// The leader drains itself: its subscribers go, its leadership too.
+	subs := []*zmtp.Client{subscriber(t, a), subscriber(t, a)}
+	var said told
+	out, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &said)
+	}
+	if out.Node != "a" || out.Ready || len(out.Next) == 0 {
+		t.Errorf("%+v", out)
+	}
+	for _, c := range subs {
+		if _, err := c.ReadMessage(); err == nil {
+			t.Error("a subscriber is still there")
+		}
+	}
+	if listens(a) {
+		t.Error("a drained node lets minions in")
+	}
+	eventually(t, "another leader", func() error {
+		if l := b.current().cons.Leader(); l == "a" || l == "" {
+			return fmt.Errorf("leader %q", l)
+		}
+		return nil
+	})
+	if st, err := a.Status(t.Context()); err != nil || !st.Node.Draining || st.Node.Ready {
+		t.Errorf("status: %+v, %v", st.Node, err)
+	}
+
+	// It stays drained over a restart, and can be undrained by another node.
+	a.halt()
+	a = startNode(t, "a", dirs[0])
+	nodes[0] = a
+	eventually(t, "drained after the restart", func() error {
+		if m := a.current(); m == nil || m.svc.drain.report().Phase != phaseDrained {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if listens(a) {
+		t.Error("a restarted node has forgotten its drain")
+	}
+	if _, err := b.Undrain(t.Context(), adminapi.UndrainRequest{Node: "a", Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "serving again", serves(a))
+	subscriber(t, a)
+
+	// And again, without a restart in between.
+	if _, err := a.Drain(t.Context(), adminapi.DrainRequest{Wait: true, Over: time.Millisecond}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Undrain(t.Context(), adminapi.UndrainRequest{Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	subscriber(t, a)
+	if st, err := a.Status(t.Context()); err != nil || st.Node.Draining {
+		t.Errorf("status: %+v, %v", st.Node, err)
+	}
+}
+
+func TestDrainOfTheLastNode(t *testing.T) {
+	nodes := cluster(t, t.TempDir())
+	a := nodes[0]
+	eventually(t, "serving", serves(a))
+	_, err := a.Drain(t.Context(), adminapi.DrainRequest{Wait: true}, quiet)
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "nowhere to go") {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Drain(t.Context(), adminapi.DrainRequest{Wait: true, Force: true}, quiet); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrainTakenBack undrains a node in the middle of a long drain.
+func TestDrainTakenBack(t *testing.T) {
+	nodes := cluster(t, t.TempDir(), t.TempDir())
+	a, b := nodes[0], nodes[1]
+	for _, n := range nodes {
+		eventually(t, "serving", serves(n))
+	}
+	eventually(t, "the other is ready", func() error {
+		if !a.current().othersServe("a") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	subs := []*zmtp.Client{subscriber(t, a), subscriber(t, a), subscriber(t, a)}
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Drain(context.Background(), adminapi.DrainRequest{Node: "a", Wait: true, Over: time.Hour}, quiet)
+		done <- err
+	}()
+	eventually(t, "the hand-over", func() error {
+		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+			return fmt.Errorf("phase %s", p)
+		}
+		return nil
+	})
+	if _, err := a.Undrain(t.Context(), adminapi.UndrainRequest{Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("the drain that was taken back: %v", err)
+	}
+	if left := a.current().svc.pub.Stats().Subscribers; left < len(subs)-1 {
+		t.Errorf("%d subscribers left", left)
+	}
+	subscriber(t, a)
+}
+
+// TestStopIsBoundedAndCanBeHurried stops a node whose drain would take ten minutes.
+func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
+	n := startNode(t, "a", t.TempDir(), "drain_announce: 10m")
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "serving", serves(n))
+	subscriber(t, n)
+	n.stop()
+	eventually(t, "the drain", func() error {
+		if !n.current().svc.drain.draining() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	select {
+	case err := <-n.done:
+		t.Fatalf("did not wait: %v", err)
+	default:
+	}
+	n.Hurry()
+	if err := <-n.done; err != nil {
+		t.Error(err)
+	}
+	n.done = nil
+}

@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// drainPoll is how often a drain that is waited for is asked how far it is.
+const drainPoll = 500 * time.Millisecond
+
+// Drain implements admin.Backend.
+func (d *Daemon) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	m, id, err := d.drainTarget(r.Node)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if !r.Force && !m.othersServe(id) {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "undrain another node first, or --force",
+			"no other node serves minions: those of %s would have nowhere to go", id)
+	}
+	err = m.drainWish(ctx, id, drainWishes{Over: r.Over, WaitJobs: r.WaitJobs})
+	reached := err == nil
+	if !reached {
+		p("tell", fmt.Sprintf("%s does not answer: when it comes back it takes no minions", id))
+	}
+	if err := m.setDraining(ctx, id, true); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	out := m.drainOutcome(id, "is being drained")
+	if !r.Wait || !reached {
+		return out, nil
+	}
+	if err := m.awaitDrain(ctx, id, phaseDrained, p); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	out = m.drainOutcome(id, "is drained: it has no minions and gets none")
+	out.Next = []string{"when its work is done: saltclusterctl undrain " + string(id)}
+	return out, nil
+}
+
+// Undrain implements admin.Backend.
+func (d *Daemon) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	m, id, err := d.drainTarget(r.Node)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if err := m.setDraining(ctx, id, false); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if _, err := m.drainReport(ctx, id); err == nil && r.Wait {
+		if err := m.awaitDrain(ctx, id, phaseServing, p); err != nil {
+			return adminapi.Outcome{}, err
+		}
+	}
+	return m.drainOutcome(id, "takes minions"), nil
+}
+
+// drainTarget finds the member an operator means; the node itself when none is named.
+func (d *Daemon) drainTarget(name string) (*member, node.ID, error) {
+	m := d.current()
+	if m == nil {
+		return nil, "", errNoMember()
+	}
+	id := d.id
+	if name != "" {
+		id = node.ID(name)
+	}
+	var known []string
+	for _, mem := range m.cons.View().Members() {
+		if mem.ID == id && mem.Witness {
+			return nil, "", adminapi.Errorf(adminapi.CodeInvalid, "", "%s is a witness: it has no minions", id)
+		}
+		if mem.ID == id {
+			return m, id, nil
+		}
+		known = append(known, string(mem.ID))
+	}
+	return nil, "", adminapi.Errorf(adminapi.CodeNotFound, "members are "+strings.Join(known, ", "), "%q is no member", name)
+}
+
+// othersServe says whether minions of id have somewhere to go.
+func (m *member) othersServe(id node.ID) bool {
+	for _, n := range m.routes().Nodes {
+		if n.ID != id && n.Alive && !n.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// setDraining makes the drain of a node, or its end, a fact.
+func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
+	cause := "drain"
+	if !on {
+		cause = "undrain"
+	}
+	results, err := m.cons.Propose(ctx, state.MemberSet{ID: id, Draining: &on, Audit: m.audit(cause)})
+	if errors.Is(err, consensus.ErrNoLeader) {
+		return adminapi.Errorf(adminapi.CodeNoQuorum, "stopping saltclusterd lets its minions go as gently",
+			"no majority of the cluster can be reached, so that %s cannot be decided", cause)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", cause, id, err)
+	}
+	if err := results[0].Err(); err != nil {
+		return adminapi.Errorf(adminapi.CodeRefused, "", "%s %s: %v", cause, id, err)
+	}
+	return nil
+}
+
+// awaitDrain waits until a node has reached a phase, telling how far it is.
+func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, p admin.Progress) error {
+	said := ""
+	for {
+		r, err := m.drainReport(ctx, id)
+		step, text := strings.ReplaceAll(string(r.Phase), " ", "-"), r.text(id)
+		if err != nil {
+			step, text = "wait", fmt.Sprintf("%s does not answer", id)
+		}
+		if text != said {
+			said = text
+			p(step, text)
+		}
+		if err == nil && r.Phase == want {
+			return nil
+		}
+		if self, ok := m.cons.View().Member(id); !ok || self.Draining != (want == phaseDrained) {
+			return adminapi.Errorf(adminapi.CodeRefused, "", "somebody else has decided otherwise about %s meanwhile", id)
+		}
+		if !wait(ctx, drainPoll) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// text is a report as a sentence.
+func (r drainReport) text(id node.ID) string {
+	s := fmt.Sprintf("%s: %s; %d subscribers, %d request connections left, %d requests in flight", id, r.Phase,
+		r.Subscribers, r.Connections, r.InFlight)
+	if r.Jobs > 0 {
+		s += fmt.Sprintf(", %d jobs published here are running", r.Jobs)
+	}
+	if r.Leader {
+		s += ", it leads"
+	}
+	return s
+}
+
+func (m *member) drainOutcome(id node.ID, what string) adminapi.Outcome {
+	out := adminapi.Outcome{
+		Node: string(id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleLearner,
+		Message: fmt.Sprintf("%s %s", id, what),
+	}
+	for _, voter := range m.cons.Status().Voters {
+		if voter == id {
+			out.Role = adminapi.RoleVoter
+		}
+	}
+	for _, n := range m.routes().Nodes {
+		if n.ID == id {
+			out.Ready = n.Alive && !n.Draining
+		}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/jobcache"
+)
+
+// pathDrain is where a node tells how far its drain is, and takes an operator's wishes for the next.
+const pathDrain = "/v1/drain"
+
+const maxDrain = 4 << 10
+
+// tellTimeout bounds a word with another node.
+const tellTimeout = 3 * time.Second
+
+func (m *member) handleDrainReport(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.svc.drain.report())
+}
+
+func (m *member) handleDrainWishes(w http.ResponseWriter, r *http.Request) {
+	var wishes drainWishes
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDrain))
+	if err == nil {
+		err = json.Unmarshal(body, &wishes)
+	}
+	if err != nil || wishes.Over < 0 {
+		http.Error(w, "unreadable wishes", http.StatusBadRequest)
+		return
+	}
+	m.svc.drain.wish(wishes)
+	_, _ = w.Write([]byte("{}"))
+}
+
+// drainReport asks a node how far its drain is.
+func (m *member) drainReport(ctx context.Context, id node.ID) (drainReport, error) {
+	if id == m.d.id {
+		return m.svc.drain.report(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	var r drainReport
+	body, err := m.call(ctx, http.MethodGet, id, pathDrain, nil, maxDrain)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("drain report of %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// drainWish tells a node what the operator wants of its next drain.
+func (m *member) drainWish(ctx context.Context, id node.ID, w drainWishes) error {
+	if id == m.d.id {
+		m.svc.drain.wish(w)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encode wishes: %w", err)
+	}
+	_, err = m.call(ctx, http.MethodPost, id, pathDrain, body, maxDrain)
+	return err
+}
+
+// publish hands a publication of the local master on.
+func (s *service) publish(p fanout.Publication) error {
+	if !p.TopicOnly { // further copies of one publication
+		s.published.note(p.Plain)
+	}
+	return s.hub.Local(p)
+}
+
+// jobPatience is how long the master's command line waits before it asks for its job (again).
+func (s *service) jobPatience() time.Duration {
+	master := s.m.d.master
+	return time.Duration(master.Int("timeout")+master.Int("gather_job_timeout")) * time.Second
+}
+
+// jobProgress looks into the master's job cache.
+func (s *service) jobProgress(jid string) (got, want int) {
+	return jobcache.Progress(s.m.d.master.CacheDir, s.m.d.master.Text("hash_type"), jid)
+}

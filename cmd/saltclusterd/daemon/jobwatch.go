@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+const (
+	// maxWatchedJobs bounds the jobs that are remembered for a drain.
+	maxWatchedJobs = 4096
+	// jobsEvery is how often a drain looks whether they are done.
+	jobsEvery = time.Second
+	// jobSlack is added to the master's own timeouts.
+	jobSlack = 5 * time.Second
+	findJob  = "saltutil.find_job"
+)
+
+// jobWatch knows which jobs the local master has published that somebody still waits for. A command line that waits asks
+// its minions for the job every timeout (saltutil.find_job, salt/client/__init__.py:LocalClient.get_cli_event_returns); a
+// job nobody has asked for that long, and of which no return came, is nobody's any more.
+type jobWatch struct {
+	patience time.Duration
+	returned func(jid string) (got, want int) // as the job cache says; want zero: unknown
+	now      func() time.Time
+
+	mu    sync.Mutex
+	byJID map[string]*list.Element
+	order list.List // of *watchedJob, the newest first
+}
+
+type watchedJob struct {
+	jid   string
+	heard time.Time // published, asked for, or a return came
+	got   int
+}
+
+func newJobWatch(patience time.Duration, returned func(string) (int, int)) *jobWatch {
+	return &jobWatch{patience: patience + jobSlack, returned: returned, now: time.Now, byJID: map[string]*list.Element{}}
+}
+
+// note takes a publication of the local master.
+func (w *jobWatch) note(plain []byte) {
+	p, err := saltwire.PeekPub(plain)
+	if err != nil || p.JID == "" {
+		return
+	}
+	if p.Fun == findJob {
+		if jid := saltwire.FirstArg(plain); jid != "" {
+			w.heardOf(jid, false)
+		}
+		return
+	}
+	w.heardOf(p.JID, true)
+}
+
+// heardOf notes a sign of a job's life; an unknown one counts only when it is new.
+func (w *jobWatch) heardOf(jid string, published bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e, ok := w.byJID[jid]; ok {
+		e.Value.(*watchedJob).heard = w.now()
+		return
+	}
+	if !published {
+		return
+	}
+	w.byJID[jid] = w.order.PushFront(&watchedJob{jid: jid, heard: w.now()})
+	if w.order.Len() > maxWatchedJobs {
+		w.forget(w.order.Back())
+	}
+}
+
+func (w *jobWatch) forget(e *list.Element) {
+	delete(w.byJID, w.order.Remove(e).(*watchedJob).jid)
+}
+
+// running counts the jobs that have not all their returns and that somebody waits for. It looks at the disk, without
+// holding up publications.
+func (w *jobWatch) running() int {
+	w.mu.Lock()
+	jids := make([]string, 0, w.order.Len())
+	for e := w.order.Front(); e != nil; e = e.Next() {
+		jids = append(jids, e.Value.(*watchedJob).jid)
+	}
+	w.mu.Unlock()
+	for _, jid := range jids {
+		got, want := w.returned(jid)
+		w.look(jid, got, want)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.order.Len()
+}
+
+// look takes in what the job cache says of a job.
+func (w *jobWatch) look(jid string, got, want int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, ok := w.byJID[jid]
+	if !ok {
+		return
+	}
+	j, now := e.Value.(*watchedJob), w.now()
+	if got > j.got {
+		j.got, j.heard = got, now
+	}
+	if want > 0 && got >= want || now.Sub(j.heard) > w.patience {
+		w.forget(e)
+	}
+}

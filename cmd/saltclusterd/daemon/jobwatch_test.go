@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// publication is the plaintext of one, as a master writes it.
+func publication(jid, fun string, args ...string) []byte {
+	b := saltwire.AppendMapHeader(nil, 6)
+	for _, kv := range [][2]string{{"fun", fun}, {"tgt", "*"}, {"jid", jid}, {"ret", ""}, {"tgt_type", "glob"}} {
+		b = saltwire.AppendRaw(saltwire.AppendRaw(b, kv[0]), kv[1])
+	}
+	b = saltwire.AppendArrayHeader(saltwire.AppendRaw(b, "arg"), len(args))
+	for _, a := range args {
+		b = saltwire.AppendRaw(b, a)
+	}
+	return b
+}
+
+func TestJobWatch(t *testing.T) {
+	now := time.Now()
+	type progress struct{ got, want int }
+	cache := map[string]progress{}
+	w := newJobWatch(15*time.Second, func(jid string) (int, int) { return cache[jid].got, cache[jid].want })
+	w.now = func() time.Time { return now }
+	running := func(what string, want int) {
+		t.Helper()
+		if got := w.running(); got != want {
+			t.Errorf("%s: %d jobs are running, want %d", what, got, want)
+		}
+	}
+	running("nothing published", 0)
+	w.note(publication("1", "test.ping"))
+	w.note(publication("2", "state.apply"))
+	w.note(publication("9", "saltutil.find_job", "2")) // is no job anybody waits for
+	w.note([]byte("rubbish"))
+	running("two published", 2)
+	cache["1"], cache["2"] = progress{3, 3}, progress{1, 3}
+	running("one has all returns", 1)
+
+	for range 10 { // its command line goes on asking
+		now = now.Add(15 * time.Second)
+		w.note(publication("9", "saltutil.find_job", "2"))
+		running("still waited for", 1)
+	}
+	now = now.Add(15 * time.Second)
+	cache["2"] = progress{2, 3}
+	running("a return came", 1)
+	now = now.Add(15 * time.Second)
+	running("nobody asked for a while", 1)
+	now = now.Add(15 * time.Second)
+	running("nobody waits any more", 0)
+	w.note(publication("9", "saltutil.find_job", "2"))
+	running("a late question", 0)
+
+	for i := range maxWatchedJobs + 10 {
+		w.note(publication(fmt.Sprint("x", i), "test.ping"))
+	}
+	running("bounded", maxWatchedJobs)
+}
