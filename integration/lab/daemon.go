@@ -66,7 +66,7 @@ func (d *Daemon) Configure(over ...Settings) error {
 		"id": h.Name, "interface": h.Addr, "cluster_id": "lab", "cluster_secret": Secret, "cluster_advertise": h.Addr,
 		"cluster_interface": h.Addr, "state_dir": d.StateDir, "run_dir": filepath.Dir(d.Socket), "admin_socket": d.Socket,
 		"salt_config": filepath.Join(m.ConfigDir, "master"), "salt_master_command": master,
-		"health_listen": h.Addr + ":4580", "log_level": "info", "drain_time": "1s",
+		"health_listen": h.Addr + ":4580", "log_level": "info", "drain_announce": "0s", "drain_time": "1s",
 	}
 	for _, s := range over {
 		for k, v := range s {

@@ -182,6 +182,7 @@ func (c *reqConn) adopt() {
 		c.edge.foreign[foreignKey{c.number, r.number}] = r
 	}
 	if c.waiting != nil {
+		c.paused.Store(true)
 		c.edge.mem.Add(c.waiting.size)
 	}
 	if n := int64(c.dec.Buffered()); n > 0 && c.met {
