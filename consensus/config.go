@@ -39,8 +39,11 @@ type Config struct {
 	Lead func(ctx context.Context)
 
 	// MaxVoters bounds the voting members; further ones stay learners in
-	// reserve. Zero means 7.
+	// reserve. Zero means 5.
 	MaxVoters int
+	// VoterTimeout is how long a voter may be dead before a member in reserve
+	// gets its vote. Zero means ten minutes.
+	VoterTimeout time.Duration
 	// TombstoneAge is how long the deletion of a key is remembered. Zero means
 	// 180 days, negative for ever.
 	TombstoneAge time.Duration
@@ -116,7 +119,8 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.MaxVoters, 7)
+	orDefault(&c.MaxVoters, 5)
+	orDefault(&c.VoterTimeout, 10*time.Minute)
 	orDefault(&c.TombstoneAge, 180*24*time.Hour)
 	c.Timing.fill()
 	return nil

@@ -5,12 +5,15 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 )
 
 // hcLogger gives raft's log records to slog. Raft's Info is about every
-// connection and election step: it becomes Debug.
+// connection and election step: it becomes Debug. So does what it has to say
+// about a peer that does not answer, several times a second and also of one
+// that is just joining: gossip and the status tell it once.
 type hcLogger struct {
 	log  *slog.Logger
 	name string
@@ -18,6 +21,19 @@ type hcLogger struct {
 }
 
 var _ hclog.Logger = hcLogger{}
+
+// expected are messages about peers that are away, refused or not there yet.
+var expected = []string{
+	"failed to appendEntries to", "failed to heartbeat to", "failed to pipeline appendEntries", "failed to start pipeline replication to",
+	"failed to contact", "failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response",
+	"peer has newer term, stopping replication", "appendEntries rejected, sending older logs", "failed to get previous log",
+	"rejecting vote request since we have a leader", "rejecting pre-vote request since we have a leader",
+	"rejecting vote request since node is not in configuration", "rejecting pre-vote request since node is not in configuration",
+	"rejecting vote request since node is not a voter", "rejecting pre-vote request since node is not a voter",
+	"heartbeat timeout reached, not part of a stable configuration or a non-voter, not triggering a leader election",
+	"not part of stable configuration, aborting election", "no known peers, aborting election",
+	"Election timeout reached, restarting election",
+}
 
 func level(l hclog.Level) slog.Level {
 	switch l {
@@ -35,7 +51,11 @@ func (h hcLogger) Log(l hclog.Level, msg string, args ...any) {
 			args[i] = f[0]
 		}
 	}
-	h.log.Log(context.Background(), level(l), "raft: "+msg, args...)
+	at := level(l)
+	if slices.Contains(expected, msg) {
+		at = slog.LevelDebug
+	}
+	h.log.Log(context.Background(), at, "raft: "+msg, args...)
 }
 
 func (h hcLogger) Trace(msg string, args ...any) { h.Log(hclog.Trace, msg, args...) }

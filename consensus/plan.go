@@ -34,12 +34,13 @@ type situation struct {
 	roster    []state.Member // sorted by id
 	servers   []server       // in any order
 	ready     map[node.ID]bool
+	lost      map[node.ID]bool // dead for so long that a stand-by may take the vote
 	alive     func(node.ID) bool
 	maxVoters int
 }
 
-// decide returns the next single change of the configuration. One change at a
-// time, each committed before the next, cannot cost the majority.
+// decide returns the next single change of the configuration. One change at a time, each committed before the next, and
+// none that takes a vote from the living when the rest would be no majority: we never cost the cluster its quorum.
 func decide(s situation) action {
 	if len(s.roster) == 0 {
 		return action{} // not born yet
@@ -48,66 +49,27 @@ func decide(s situation) action {
 	for _, m := range s.roster {
 		wanted[m.ID] = m
 	}
-	present := make(map[node.ID]bool, len(s.servers))
-	voters := 0
-	for _, sv := range s.servers {
-		present[sv.id] = true
-		if sv.voter {
-			voters++
-		}
-	}
 	if m, ok := wanted[s.self]; !ok || m.NonVoter {
-		if id, ok := s.heir(wanted); ok {
+		if id, ok := s.heir(); ok {
 			return action{moveTransfer, id}
 		}
 		// Nobody to hand over to yet: go on, so that somebody gets a vote.
 	}
-	if id, ok := s.stranger(wanted); ok {
-		return action{moveRemove, id}
-	}
-	for _, sv := range s.servers {
-		if sv.voter && wanted[sv.id].NonVoter && sv.id != s.self && voters > 1 {
-			return action{moveDemote, sv.id}
-		}
-	}
-	for _, m := range s.roster {
-		if !present[m.ID] {
-			return action{moveLearn, m.ID}
-		}
-	}
-	for _, m := range s.roster {
-		if s.ready[m.ID] && !m.NonVoter && !s.votes(m.ID) && voters < s.maxVoters {
-			return action{movePromote, m.ID}
+	for _, rule := range []func(situation, map[node.ID]state.Member) (action, bool){
+		strangers, voteless, newcomers, promotions, replacements, witnessLeads,
+	} {
+		if a, ok := rule(s, wanted); ok {
+			return a
 		}
 	}
 	return action{}
 }
 
-func (s situation) votes(id node.ID) bool {
-	for _, sv := range s.servers {
-		if sv.id == id {
-			return sv.voter
-		}
-	}
-	return false
-}
-
-// heir finds a voter who may lead: on the roster, alive, not us.
-func (s situation) heir(wanted map[node.ID]state.Member) (node.ID, bool) {
-	for _, m := range s.roster {
-		if m.ID != s.self && !m.NonVoter && s.votes(m.ID) && s.alive(m.ID) {
-			return m.ID, true
-		}
-	}
-	return "", false
-}
-
-// stranger finds a server that is off the roster: learners first, then dead
-// voters, then living ones.
-func (s situation) stranger(wanted map[node.ID]state.Member) (node.ID, bool) {
+// strangers removes a server that is off the roster: learners first, then dead voters, then living ones.
+func strangers(s situation, wanted map[node.ID]state.Member) (action, bool) {
 	best, rank := node.ID(""), 3
 	for _, sv := range s.servers {
-		if _, ok := wanted[sv.id]; ok || sv.id == s.self {
+		if _, ok := wanted[sv.id]; ok || sv.id == s.self || sv.voter && !s.affordable(sv.id) {
 			continue
 		}
 		r := 0
@@ -121,5 +83,132 @@ func (s situation) stranger(wanted map[node.ID]state.Member) (node.ID, bool) {
 			best, rank = sv.id, r
 		}
 	}
-	return best, rank < 3
+	return action{moveRemove, best}, rank < 3
+}
+
+// voteless demotes a voter that the roster gives no vote.
+func voteless(s situation, wanted map[node.ID]state.Member) (action, bool) {
+	for _, sv := range s.servers {
+		if sv.voter && wanted[sv.id].NonVoter && sv.id != s.self && s.affordable(sv.id) {
+			return action{moveDemote, sv.id}, true
+		}
+	}
+	return action{}, false
+}
+
+// newcomers takes a member in that raft does not know.
+func newcomers(s situation, _ map[node.ID]state.Member) (action, bool) {
+	for _, m := range s.roster {
+		if !s.configured(m.ID) {
+			return action{moveLearn, m.ID}, true
+		}
+	}
+	return action{}, false
+}
+
+// promotions gives a free vote to a member in reserve.
+func promotions(s situation, _ map[node.ID]state.Member) (action, bool) {
+	if s.voters() >= s.maxVoters {
+		return action{}, false
+	}
+	if id, ok := s.reserve(); ok {
+		return action{movePromote, id}, true
+	}
+	return action{}, false
+}
+
+// replacements takes the vote from a voter that is lost when one in reserve can have it, and from whoever is too many.
+// Without a reserve the lost one keeps its vote: shrinking the cluster by itself would let the last node decide alone.
+func replacements(s situation, _ map[node.ID]state.Member) (action, bool) {
+	_, reserve := s.reserve()
+	over := s.voters() > s.maxVoters
+	var last action
+	for _, m := range s.roster {
+		if !s.votes(m.ID) || m.ID == s.self || !s.affordable(m.ID) {
+			continue
+		}
+		if s.lost[m.ID] && !s.alive(m.ID) && (reserve || over) {
+			return action{moveDemote, m.ID}, true
+		}
+		if over {
+			last = action{moveDemote, m.ID}
+		}
+	}
+	return last, last.move != moveNone
+}
+
+// witnessLeads hands the leadership to a node with a salt-master: it knows sooner what minions need.
+func witnessLeads(s situation, wanted map[node.ID]state.Member) (action, bool) {
+	if !wanted[s.self].Witness {
+		return action{}, false
+	}
+	id, ok := s.heir()
+	return action{moveTransfer, id}, ok && !wanted[id].Witness
+}
+
+// reserve finds a member that may vote, does not, and could at once.
+func (s situation) reserve() (node.ID, bool) {
+	for _, m := range s.roster {
+		if s.ready[m.ID] && !m.NonVoter && s.configured(m.ID) && !s.votes(m.ID) {
+			return m.ID, true
+		}
+	}
+	return "", false
+}
+
+// heir finds a voter who may lead: on the roster, alive, not us; a witness only if there is nobody else.
+func (s situation) heir() (heir node.ID, ok bool) {
+	for _, m := range s.roster {
+		switch {
+		case m.ID == s.self || m.NonVoter || !s.votes(m.ID) || !s.alive(m.ID):
+		case !m.Witness:
+			return m.ID, true
+		case !ok:
+			heir, ok = m.ID, true
+		}
+	}
+	return heir, ok
+}
+
+// affordable says whether the living voters are a majority also when id has no vote.
+func (s situation) affordable(id node.ID) bool {
+	voters, living := 0, 0
+	for _, sv := range s.servers {
+		if !sv.voter || sv.id == id {
+			continue
+		}
+		voters++
+		if sv.id == s.self || s.alive(sv.id) {
+			living++
+		}
+	}
+	return voters > 0 && living >= voters/2+1
+}
+
+func (s situation) voters() int {
+	n := 0
+	for _, sv := range s.servers {
+		if sv.voter {
+			n++
+		}
+	}
+	return n
+}
+
+func (s situation) configured(id node.ID) bool {
+	for _, sv := range s.servers {
+		if sv.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s situation) votes(id node.ID) bool {
+	for _, sv := range s.servers {
+		if sv.id == id {
+			return sv.voter
+		}
+	}
+	return false
 }

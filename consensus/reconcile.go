@@ -11,14 +11,18 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// changeWait is how long raft may take to accept a change of configuration.
-const changeWait = 5 * time.Second
+const (
+	changeWait   = 5 * time.Second  // for raft to accept a change of configuration
+	transferRest = 10 * time.Second // after a hand-over that failed
+)
 
 // reconciler is the leader's memory between two looks; it lives for one term.
 type reconciler struct {
 	n     *Node
 	raft  *raft.Raft
 	learn map[node.ID]*progress
+	dead  map[node.ID]time.Time // voters that are not alive, since when
+	rest  time.Time             // no attempt to hand the leadership over before
 }
 
 // progress is how a learner keeps up.
@@ -29,7 +33,7 @@ type progress struct {
 }
 
 func newReconciler(n *Node, r *raft.Raft) *reconciler {
-	return &reconciler{n: n, raft: r, learn: map[node.ID]*progress{}}
+	return &reconciler{n: n, raft: r, learn: map[node.ID]*progress{}, dead: map[node.ID]time.Time{}}
 }
 
 // update takes in what a learner said. A learner keeps up if it has, at each
@@ -46,7 +50,8 @@ func (p *progress) update(now time.Time, s PeerStats, err error, last, applied u
 
 // observe asks the learners how far they are.
 func (c *reconciler) observe(ctx context.Context) {
-	_, learners := servers(c.raft)
+	voters, learners := servers(c.raft)
+	c.mourn(voters)
 	current := make(map[node.ID]*progress, len(learners))
 	for _, id := range learners {
 		if current[id] = c.learn[id]; current[id] == nil {
@@ -67,6 +72,20 @@ func (c *reconciler) observe(ctx context.Context) {
 	wg.Wait()
 }
 
+// mourn notes since when voters are dead. A new leader counts anew.
+func (c *reconciler) mourn(voters []node.ID) {
+	dead := map[node.ID]time.Time{}
+	for _, id := range voters {
+		if id == c.n.cfg.ID || c.n.cfg.Alive(id) {
+			continue
+		}
+		if dead[id] = c.dead[id]; dead[id].IsZero() {
+			dead[id] = time.Now()
+		}
+	}
+	c.dead = dead
+}
+
 // settle acts until nothing is left to do or something fails; the next look
 // tries again.
 func (c *reconciler) settle(ctx context.Context) {
@@ -76,13 +95,14 @@ func (c *reconciler) settle(ctx context.Context) {
 			return // leadership is on its way out
 		}
 		a := decide(s)
-		if a.move == moveNone {
+		if a.move == moveNone || a.move == moveTransfer && time.Now().Before(c.rest) {
 			return
 		}
 		if a.move == moveRemove && s.alive(a.id) {
 			c.letKnow(ctx, a.id)
 		}
 		if err := c.act(a, prev); err != nil {
+			c.rest = time.Now().Add(transferRest)
 			c.n.log.Warn("changing the voters failed", "op", string(a.move), "node", a.id, "err", err)
 			return
 		}
@@ -102,13 +122,16 @@ func (c *reconciler) situation() (situation, uint64, error) {
 	t := c.n.cfg.Timing
 	s := situation{
 		self: c.n.cfg.ID, roster: c.n.View().Members(), alive: c.n.cfg.Alive,
-		ready: map[node.ID]bool{}, maxVoters: c.n.cfg.MaxVoters,
+		ready: map[node.ID]bool{}, lost: map[node.ID]bool{}, maxVoters: c.n.cfg.MaxVoters,
 	}
 	for _, sv := range f.Configuration().Servers {
 		s.servers = append(s.servers, server{id: node.ID(sv.ID), voter: sv.Suffrage == raft.Voter})
 	}
 	for id, p := range c.learn {
 		s.ready[id] = !p.since.IsZero() && time.Since(p.since) >= t.Stable && s.alive(id)
+	}
+	for id, since := range c.dead {
+		s.lost[id] = time.Since(since) >= c.n.cfg.VoterTimeout
 	}
 	return s, f.Index(), nil
 }

@@ -41,6 +41,8 @@ func newApp(e *env) *cli.App {
 			newJoinCommand(e),
 			newDrainCommand(e),
 			newUndrainCommand(e),
+			newRemoveCommand(e),
+			newTransferCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),
 		},

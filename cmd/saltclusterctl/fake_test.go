@@ -66,6 +66,14 @@ func (f *fake) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.P
 	return f.operate(ctx, p, fmt.Sprintf("undrain %s, wait %t", r.Node, r.Wait))
 }
 
+func (f *fake) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, fmt.Sprintf("remove %s, force %v", r.Node, r.Force))
+}
+
+func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, "transfer to "+r.To)
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // daemons are the situations that scripts can ask for.
@@ -80,6 +88,8 @@ func daemons() map[string]*fake {
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},
 		"member":   {operate: refuses(adminapi.CodeMember)},
 		"slow":     {operate: waits},
+		"tells":    {operate: tells},
+		"removed":  removed(),
 	}
 }
 
@@ -154,6 +164,17 @@ func lonely() *fake {
 			Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "this node belongs to no cluster", Hint: "saltclusterctl bootstrap, or saltclusterctl join PEER"}},
 		},
 	}
+}
+
+func removed() *fake {
+	f := lonely()
+	f.status.Removed = "this node was removed from the cluster (cluster salt-lab, 2026-11-21 07:00:00)"
+	return f
+}
+
+func tells(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, error) {
+	p("what", what)
+	return adminapi.Outcome{Message: "done: " + what + "."}, nil
 }
 
 func joins(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, error) {

@@ -17,8 +17,12 @@ const patience = 10 * time.Second
 func waitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the node is a member and ready; --wait=false returns as soon as it is decided"},
-		&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"},
+		timeoutFlag(),
 	}
+}
+
+func timeoutFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"}
 }
 
 // operate runs a long operation, showing its progress on standard error and

@@ -44,7 +44,7 @@ func runStatus(c *cli.Context, e *env) error {
 }
 
 func statusScreen(s *screen, st adminapi.Status, now time.Time) {
-	clusterLine(s, st.Cluster)
+	clusterLine(s, st.Cluster, st.Removed)
 	if len(st.Members) > 0 {
 		s.line("")
 		membersTable(s, "", st.Members)
@@ -55,7 +55,12 @@ func statusScreen(s *screen, st adminapi.Status, now time.Time) {
 	problems(s, st.Problems)
 }
 
-func clusterLine(s *screen, c *adminapi.Cluster) {
+func clusterLine(s *screen, c *adminapi.Cluster, removed string) {
+	if c == nil && removed != "" {
+		s.line("%s  none: %s", s.paint(bold, "cluster"), s.paint(red, clean(removed)))
+		s.line("         saltclusterctl join PEER takes it in again")
+		return
+	}
 	if c == nil {
 		s.line("%s  none: this node belongs to no cluster yet", s.paint(bold, "cluster"))
 		s.line("         first node: saltclusterctl bootstrap; any other: saltclusterctl join PEER")

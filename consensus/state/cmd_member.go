@@ -78,7 +78,8 @@ func (c MemberRemove) apply(d *data) Result {
 	}
 	d.members = maps.Clone(d.members)
 	delete(d.members, c.ID)
-	return Result{Rev: d.next()}
+	d.removedRev = d.next()
+	return Result{Rev: d.removedRev}
 }
 
 // MemberSet ("member.set") changes what is given and leaves the rest.

@@ -14,6 +14,8 @@ type data struct {
 	revokedRev uint64 // last change that took an accepted key away
 	deniedRev  uint64 // last change to the denied keys
 	tombFloor  uint64 // highest revision among the forgotten tombstones
+	removedRev uint64 // last change that took a member off the roster
+	generation uint64 // how often the cluster was recovered, see Recover
 
 	members map[node.ID]Member
 

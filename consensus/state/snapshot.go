@@ -22,6 +22,7 @@ const (
 	recSeed      = "seed"
 	recGossip    = "gossip" // in order: newest first
 	recRequest   = "request"
+	recPast      = "past"
 	recEnd       = "end"
 )
 
@@ -34,6 +35,12 @@ type wireHeader struct {
 	TombFloor    uint64 `json:"tombstone_floor,omitempty"`
 	RequestSeq   uint64 `json:"request_seq,omitempty"`
 	RequestFloor uint64 `json:"request_floor,omitempty"`
+}
+
+// wirePast is there only when something of it is.
+type wirePast struct {
+	RemovedRev uint64 `json:"removed_rev,omitempty"`
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 type wireEnd struct {
@@ -82,6 +89,9 @@ func (w *snapshotWriter) state(d *data) {
 		Index: d.index, Rev: d.rev, RevokedRev: d.revokedRev, DeniedRev: d.deniedRev, TombFloor: d.tombFloor,
 		RequestSeq: d.requests.seq, RequestFloor: d.requests.floor,
 	})
+	if past := (wirePast{d.removedRev, d.generation}); past != (wirePast{}) {
+		w.put(recPast, past)
+	}
 	if d.born() {
 		w.put(recIdentity, d.ident)
 		w.put(recSeed, wireSeed{d.seed.Bytes()})

@@ -28,6 +28,8 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 		return readRec((*snapshotReader).gossipKey)
 	case recRequest:
 		return readRec((*snapshotReader).request)
+	case recPast:
+		return readRec((*snapshotReader).past)
 	case recEnd:
 		return readRec((*snapshotReader).end)
 	}
@@ -63,6 +65,14 @@ func (r *snapshotReader) header(b []byte) error {
 	r.d.index = h.Index
 	r.d.rev, r.d.revokedRev, r.d.deniedRev, r.d.tombFloor = h.Rev, h.RevokedRev, h.DeniedRev, h.TombFloor
 	r.d.requests.seq, r.d.requests.floor = h.RequestSeq, h.RequestFloor
+	return nil
+}
+
+func (r *snapshotReader) past(p wirePast) error {
+	if p == (wirePast{}) || r.d.removedRev != 0 || r.d.generation != 0 || p.RemovedRev > r.d.rev {
+		return errors.New("past twice, empty or from the future")
+	}
+	r.d.removedRev, r.d.generation = p.RemovedRev, p.Generation
 	return nil
 }
 

@@ -73,6 +73,17 @@ func (v View) RotationDue() bool {
 	return d.revokedRev > d.epochs.Current.Rev
 }
 
+// GossipDue tells that a member was removed after the present gossip key began,
+// so that it still knows the key in force.
+func (v View) GossipDue() bool {
+	d := v.get()
+	return len(d.gossip) > 0 && d.removedRev > d.gossip[0].Rev
+}
+
+// Generation counts how often the cluster was recovered (see State.Recover). A
+// node of an older generation is no member, whatever it remembers.
+func (v View) Generation() uint64 { return v.get().generation }
+
 func sortedMembers(ms map[node.ID]Member) []Member {
 	out := make([]Member, 0, len(ms))
 	for _, m := range ms {

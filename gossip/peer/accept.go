@@ -67,8 +67,12 @@ func (p *Port) handshake(raw *conn, leave func()) {
 		p.refuse(raw, "handshake", err)
 		return
 	}
-	if t.ConnectionState().NegotiatedProtocol == ProtoJoin {
-		p.serveJoin(t, raw) // still a stranger: it keeps its place
+	switch t.ConnectionState().NegotiatedProtocol { // still a stranger: it keeps its place
+	case ProtoJoin:
+		p.serveJoin(t, raw)
+		return
+	case ProtoStanding:
+		p.serveStanding(t, raw)
 		return
 	}
 	leave()

@@ -26,6 +26,7 @@ type Book struct {
 
 	mu   sync.RWMutex
 	rev  uint64
+	late bool // the file is older than the memory: storing failed
 	byID map[node.ID]node.Entry
 	byFP map[node.Fingerprint]node.ID
 }
@@ -87,10 +88,11 @@ func (b *Book) Set(rev uint64, entries []node.Entry) (removed []node.Fingerprint
 	}
 	same := maps.Equal(b.byID, byID)
 	b.rev, b.byID, b.byFP = rev, byID, byFP
-	if same || b.path == "" {
+	if same && !b.late || b.path == "" {
 		return removed, nil // a revision alone is not worth a write: replay starts at or before it
 	}
-	if err := b.save(); err != nil {
+	err = b.save()
+	if b.late = err != nil; b.late {
 		return removed, fmt.Errorf("store the roster: %w", err)
 	}
 	return removed, nil

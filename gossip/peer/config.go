@@ -10,16 +10,20 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
 )
 
 // Config is what a Port needs. Listen, Identity and Roster are required.
 type Config struct {
-	Listen     string // host:port to bind (tcp); the host may be a wildcard
-	Advertise  string // ip:port others reach us on; empty: see ResolveAdvertise
-	Identity   *Identity
-	Roster     Roster
-	Handler    http.Handler // peer RPC; nil: every path answers 404
-	Join       JoinHandler  // nil: joins are refused
+	Listen    string // host:port to bind (tcp); the host may be a wildcard
+	Advertise string // ip:port others reach us on; empty: see ResolveAdvertise
+	Identity  *Identity
+	Roster    Roster
+	Handler   http.Handler // peer RPC; nil: every path answers 404
+	Join      JoinHandler  // nil: joins are refused
+	// Standing answers AskStanding of others; nil: nobody is answered. It must not take long.
+	Standing   func(id node.ID, fp node.Fingerprint) Standing
 	Logger     *slog.Logger // nil: nothing is logged
 	Registerer prometheus.Registerer
 	Limits     Limits

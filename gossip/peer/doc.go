@@ -4,6 +4,7 @@
 //	scd-gossip/1  memberlist streams  Listener(ProtoGossip), Dial
 //	h2            peer RPC            Config.Handler, HTTPClient
 //	scd-join/1    joining             Config.Join, the function Join
+//	scd-standing/1  "am I a member?"  Config.Standing, AskStanding; any certificate may ask
 //
 // The udp port of the same number belongs to package gossip.
 //

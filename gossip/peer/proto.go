@@ -2,10 +2,11 @@ package peer
 
 // ALPN names. A protocol that changes incompatibly gets a new number; both are then offered for one release.
 const (
-	ProtoRaft   = "scd-raft/1"
-	ProtoGossip = "scd-gossip/1"
-	ProtoHTTP   = "h2"
-	ProtoJoin   = "scd-join/1"
+	ProtoRaft     = "scd-raft/1"
+	ProtoGossip   = "scd-gossip/1"
+	ProtoHTTP     = "h2"
+	ProtoJoin     = "scd-join/1"
+	ProtoStanding = "scd-standing/1"
 )
 
 // A node which takes a raft or gossip connection says so with one byte before anything else: with TLS 1.3 the dialler's

@@ -14,7 +14,7 @@ func (p *Port) serverTLS() *tls.Config {
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{p.cfg.Identity.cert},
 		ClientAuth:             tls.RequireAnyClientCert,
-		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin},
+		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin, ProtoStanding},
 		SessionTicketsDisabled: true,
 		VerifyConnection:       p.verifyInbound,
 	}
@@ -28,7 +28,7 @@ func (p *Port) verifyInbound(cs tls.ConnectionState) error {
 		return err
 	}
 	switch cs.NegotiatedProtocol {
-	case ProtoJoin:
+	case ProtoJoin, ProtoStanding:
 		_, err := idFromCert(cert)
 		return err
 	case ProtoRaft, ProtoGossip, ProtoHTTP:

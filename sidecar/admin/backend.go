@@ -29,6 +29,8 @@ type Backend interface {
 	Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error)
 	Drain(ctx context.Context, r adminapi.DrainRequest, p Progress) (adminapi.Outcome, error)
 	Undrain(ctx context.Context, r adminapi.UndrainRequest, p Progress) (adminapi.Outcome, error)
+	Remove(ctx context.Context, r adminapi.RemoveRequest, p Progress) (adminapi.Outcome, error)
+	Transfer(ctx context.Context, r adminapi.TransferRequest, p Progress) (adminapi.Outcome, error)
 }
 
 // Progress tells the client what an operation is doing: a short stable step

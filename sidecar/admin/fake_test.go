@@ -14,6 +14,8 @@ type fakeBackend struct {
 	status    func(context.Context) (adminapi.Status, error)
 	bootstrap func(context.Context, adminapi.BootstrapRequest, Progress) (adminapi.Outcome, error)
 	join      func(context.Context, adminapi.JoinRequest, Progress) (adminapi.Outcome, error)
+	remove    func(context.Context, adminapi.RemoveRequest, Progress) (adminapi.Outcome, error)
+	transfer  func(context.Context, adminapi.TransferRequest, Progress) (adminapi.Outcome, error)
 	ringQuery adminapi.RingQuery
 }
 
@@ -57,6 +59,14 @@ func (f *fakeBackend) Undrain(ctx context.Context, r adminapi.UndrainRequest, p 
 
 func (f *fakeBackend) Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error) {
 	return f.join(ctx, r, p)
+}
+
+func (f *fakeBackend) Remove(ctx context.Context, r adminapi.RemoveRequest, p Progress) (adminapi.Outcome, error) {
+	return f.remove(ctx, r, p)
+}
+
+func (f *fakeBackend) Transfer(ctx context.Context, r adminapi.TransferRequest, p Progress) (adminapi.Outcome, error) {
+	return f.transfer(ctx, r, p)
 }
 
 // start opens a server on a fresh socket and returns a client of it.

@@ -27,6 +27,8 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/join", s.join)
 	mux.HandleFunc("POST /v1/drain", s.drain)
 	mux.HandleFunc("POST /v1/undrain", s.undrain)
+	mux.HandleFunc("POST /v1/remove", s.remove)
+	mux.HandleFunc("POST /v1/transfer", s.transfer)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

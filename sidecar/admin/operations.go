@@ -37,13 +37,39 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.RemoveRequest
+	e := decode(w, r, &req)
+	if e == nil && req.Node == "" {
+		e = adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "no node was named")
+	}
+	if e != nil {
+		s.fail(w, "remove", e)
+		return
+	}
+	s.operate(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Remove(ctx, req, p)
+	})
+}
+
+func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.TransferRequest
+	if e := decode(w, r, &req); e != nil {
+		s.fail(w, "transfer", e)
+		return
+	}
+	s.operate(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Transfer(ctx, req, p)
+	})
+}
+
 // operate runs the one long operation that may run, and streams it.
 func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
 	run func(context.Context, Progress) (adminapi.Outcome, error),
 ) {
 	if !s.long.TryLock() {
 		s.fail(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
-			"another bootstrap or join is running"))
+			"another operation is running"))
 		return
 	}
 	defer s.long.Unlock()

@@ -29,6 +29,20 @@ type JoinRequest struct {
 	Timeout        time.Duration `json:"timeout,omitempty"`
 }
 
+// RemoveRequest is the body of POST /v1/remove: take a node off the roster, dead
+// or alive, this one or another.
+type RemoveRequest struct {
+	Node    string        `json:"node"`
+	Force   bool          `json:"force,omitempty"` // also when it costs the quorum
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// TransferRequest is the body of POST /v1/transfer: another node leads.
+type TransferRequest struct {
+	To      string        `json:"to,omitempty"` // empty: whoever is fit
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
 // Progress is one step of a long operation, told as it happens.
 type Progress struct {
 	Time    time.Time `json:"time"`

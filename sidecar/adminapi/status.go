@@ -6,6 +6,7 @@ import "time"
 // node that answered.
 type Status struct {
 	Cluster  *Cluster  `json:"cluster,omitempty"` // nil: this node belongs to no cluster yet
+	Removed  string    `json:"removed,omitempty"` // why and when this node lost its cluster, if it did
 	Members  []Member  `json:"members"`           // sorted by id
 	Node     Node      `json:"node"`              // the node that answered
 	Problems []Problem `json:"problems"`          // worst first; empty means healthy

@@ -22,6 +22,16 @@ func (c *Client) Join(ctx context.Context, r JoinRequest, progress func(Progress
 	return c.operate(ctx, "/join", r, progress)
 }
 
+// Remove takes a node off the roster. progress as for Join.
+func (c *Client) Remove(ctx context.Context, r RemoveRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/remove", r, progress)
+}
+
+// Transfer makes another node lead. progress as for Join.
+func (c *Client) Transfer(ctx context.Context, r TransferRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/transfer", r, progress)
+}
+
 // operate posts a request and reads its stream of events to the end.
 func (c *Client) operate(ctx context.Context, path string, body any, progress func(Progress)) (Outcome, error) {
 	resp, err := c.do(ctx, http.MethodPost, path, nil, body)

@@ -101,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown", "cluser_peers: []", ":3: cluser_peers: is not an option of saltclusterd (did you mean cluster_peers?)"},
 		{"far off", "frobnicate: 1", ":3: frobnicate: is not an option of saltclusterd"},
 		{"renamed", "cluster_port: 1", "cluster_port: is called cluster_pool_port"},
-		{"native tuning", "cluster_max_voters: 3", "cluster_max_voters: tunes Salt's own consensus"},
+		{"native tuning", "cluster_min_voters: 3", "cluster_min_voters: tunes Salt's own consensus"},
 		{"the master's", "file_roots: {}", "file_roots: is an option of the salt-master"},
 		{"twice", "id: a\nid: b", ":4: id: is given twice, first on line 3"},
 		{"list for text", "id: [a]", "id: is a list, but must be text"},

@@ -32,6 +32,7 @@ func DefaultConfig() Config {
 		Cluster: Cluster{
 			Interface: "0.0.0.0",
 			PoolPort:  4520,
+			MaxVoters: 5, VoterTimeout: 10 * time.Minute, AloneLimit: 7 * 24 * time.Hour,
 		},
 		Salt: Salt{
 			Config:              "/etc/salt/master",

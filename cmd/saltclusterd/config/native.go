@@ -23,7 +23,7 @@ func replaced(name string) string {
 		return "is not supported: the cluster's key is kept without a passphrase, readable by its owner only"
 	case "cluster_encryption_algorithm":
 		return "is not needed: nodes speak TLS 1.3 to each other"
-	case "cluster_max_voters", "cluster_min_voters", "cluster_voter_timeout", "cluster_voter_health_check_interval",
+	case "cluster_min_voters", "cluster_voter_health_check_interval",
 		"cluster_demote_cooldown", "cluster_auto_replace_voters", "cluster_max_log_size", "cluster_election_min",
 		"cluster_election_max", "cluster_join_timeout":
 		return "tunes Salt's own consensus and has no meaning here"

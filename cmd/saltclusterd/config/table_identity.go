@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 func identityOptions() []Option {
 	const section = "This node"
 	return []Option{
@@ -73,6 +75,22 @@ func clusterOptions() []Option {
 		{
 			Name: "cluster_isolated_filesystem", Section: section, field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
 			Doc: "True: every master has its own disk and saltclusterd replicates the roots and caches. False: the nodes share them.",
+		},
+		{
+			Name: "cluster_max_voters", Section: section, field: func(c *Config) any { return &c.Cluster.MaxVoters },
+			Doc:   "Members that vote; further ones are kept in reserve. The same on every node; the leader's counts.",
+			check: intBetween(1, 9),
+		},
+		{
+			Name: "cluster_voter_timeout", Section: section, field: func(c *Config) any { return &c.Cluster.VoterTimeout },
+			Doc:   "How long a voter may be dead before a member in reserve gets its vote. Without a reserve it keeps it.",
+			check: durationBetween(5*time.Second, 7*24*time.Hour),
+		},
+		{
+			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },
+			Doc: "How long a node that restarts and finds no majority serves its minions with what it knew, counted from the last " +
+				"contact with the cluster. After that it may have been removed long ago. 0: for ever.",
+			check: durationBetween(0, 365*24*time.Hour),
 		},
 	}
 }

@@ -56,7 +56,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	}
 	reply, err := json.Marshal(welcome{
 		Version: welcomeVersion, UUID: v.Identity().UUID, Private: h.private, Public: h.public,
-		Rev: v.Rev(), Members: members, GossipKeys: gossipKeys(v),
+		Rev: max(v.Rev(), results[0].Rev), Generation: v.Generation(), Members: members, GossipKeys: gossipKeys(v),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode welcome: %w", err)

@@ -33,8 +33,13 @@ func (s *service) awaitCluster(ctx context.Context) error {
 	m.log.Info("waiting for consensus", "node", m.d.id)
 	for patience := time.Now().Add(aloneAfter); !m.cons.CaughtUp(); {
 		if time.Now().After(patience) {
-			if m.mayServeAlone(ctx) {
+			left, ok := m.d.aloneLeft(time.Now())
+			if !ok {
+				s.step.Store("finding a majority of the cluster again: without one this node serves no longer than cluster_alone_limit")
+			}
+			if ok && m.mayServeAlone(ctx) {
 				s.alone.Store(true)
+				s.wg.Go(func() { s.endAlone(s.ctx, left) })
 				m.log.Warn("no majority of the cluster can be reached: serving with what this node knew", "index", m.cons.View().Rev())
 				return nil
 			}
@@ -45,6 +50,14 @@ func (s *service) awaitCluster(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// endAlone stops serving when the time for serving alone is over: the member begins anew, and waits.
+func (s *service) endAlone(ctx context.Context, left time.Duration) {
+	if wait(ctx, left) && s.alone.Load() {
+		s.m.log.Warn("no majority of the cluster was found for too long: this node stops serving minions", "dur", s.m.d.cfg.Cluster.AloneLimit)
+		s.m.fail(&ending{"serving alone is over", func() error { return nil }})
+	}
 }
 
 // findBack ends serving alone when the cluster is there again and the key files are as it says.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,4 +169,31 @@ func TestStopWhileAPortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "serving when the port is free", serves(startNode(t, "a", dir)))
+}
+
+func TestServingAloneEnds(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	eventually(t, "the last contact is noted", func() error {
+		_, err := os.Stat(contactPath(nodes[1].cfg.Paths.StateDir))
+		return err
+	})
+	for _, n := range nodes {
+		n.halt()
+	}
+	state := nodes[1].cfg.Paths.StateDir
+	long := time.Now().Add(-nodes[1].cfg.Cluster.AloneLimit).Add(12 * time.Second)
+	write(t, contactPath(state), long.UTC().Format(time.RFC3339), 0o600)
+	b := startNode(t, "b", dirs[1])
+	eventually(t, "the time is over", func() error {
+		if m := b.current(); m == nil || !strings.Contains(m.svc.waitsFor(), "cluster_alone_limit") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if r := b.checkEdges(t.Context()); r.Level != health.Fail || !strings.Contains(r.Reason, "cluster_alone_limit") {
+		t.Errorf("health: %+v", r)
+	}
+	startNode(t, "a", dirs[0])
+	eventually(t, "with the cluster it serves again", serves(b))
 }

@@ -185,6 +185,9 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	d.fillHealth(&st)
 	m := d.current()
 	if m == nil {
+		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+			st.Removed = left.sentence()
+		}
 		if err := d.joinProblem(); err != nil {
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelFail, Node: string(d.id), Message: "the last attempt to join failed: " + err.Error(),

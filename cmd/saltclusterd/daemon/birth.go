@@ -91,6 +91,7 @@ type welcome struct {
 	Private    []byte       `json:"private"` // cluster.pem
 	Public     []byte       `json:"public"`  // cluster.pub
 	Rev        uint64       `json:"rev"`
+	Generation uint64       `json:"generation,omitempty"`
 	Members    []node.Entry `json:"members"`
 	GossipKeys [][]byte     `json:"gossip_keys"`
 }
@@ -119,7 +120,7 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 		say("identity", "the cluster's identity is installed as master.pem")
 	}
 	m := &membership{
-		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, GossipKeys: w.GossipKeys,
+		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Generation: w.Generation, GossipKeys: w.GossipKeys,
 	}
 	if err := d.store(m, w.Rev, w.Members); err != nil {
 		return err
@@ -130,6 +131,9 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 
 // store makes this node a member: the roster first, for a membership without one could not find the others.
 func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
+	if err := d.putAside(); err != nil {
+		return err
+	}
 	book, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
 		return err
@@ -140,7 +144,13 @@ func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
 	if _, err := book.Set(rev, roster); err != nil {
 		return err
 	}
-	return m.write(d.cfg.Paths.StateDir)
+	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+		return err
+	}
+	if err := os.Remove(removalPath(d.cfg.Paths.StateDir)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (d *Daemon) writeIdentity(private, public []byte) error {

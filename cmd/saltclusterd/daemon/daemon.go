@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/config"
@@ -25,7 +24,7 @@ type Daemon struct {
 	cfg      *config.Config
 	id       node.ID
 	log      *slog.Logger
-	reg      *prometheus.Registry
+	reg      *registry
 	version  string
 	started  time.Time
 	master   *localmaster.Config
@@ -49,7 +48,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	if err != nil {
 		return nil, fmt.Errorf("option id: %w", err)
 	}
-	reg := prometheus.NewRegistry()
+	reg := newRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	return &Daemon{
@@ -76,22 +75,15 @@ func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
 		return err
 	}
 	ready()
-	m, err := d.awaitMembership(ctx)
-	if err != nil || m == nil {
-		return err
+	for {
+		m, err := d.awaitMembership(ctx)
+		if err != nil || m == nil {
+			return err
+		}
+		if again, err := d.live(ctx, m); !again {
+			return err
+		}
 	}
-	mem, err := d.newMember(m)
-	if err != nil {
-		return err
-	}
-	open = append(open, mem)
-	if err := mem.Open(ctx); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.member = mem
-	d.mu.Unlock()
-	return mem.Serve(ctx)
 }
 
 // openHost opens what a node has without a cluster.
@@ -164,18 +156,26 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
 	if err != nil || m != nil {
 		return m, d.checkMembership(m, err)
 	}
-	d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
+	left, err := readRemoval(d.cfg.Paths.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	if left != nil {
+		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.sentence())
+	} else {
+		d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if len(d.cfg.Cluster.Peers) > 0 {
+	if len(d.cfg.Cluster.Peers) > 0 && left == nil { // who was removed does not come back by itself
 		wg.Go(func() { d.joinByItself(ctx) })
 	}
 	select {
 	case <-ctx.Done():
 		return nil, nil
-	case <-d.joined:
+	case <-d.joining():
 		m, err := readMembership(d.cfg.Paths.StateDir)
 		return m, d.checkMembership(m, err)
 	}
@@ -193,6 +193,13 @@ func (d *Daemon) checkMembership(m *membership, err error) error {
 		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID, d.cfg.Cluster.ID)
 	}
 	return nil
+}
+
+// joining is closed when a membership was written.
+func (d *Daemon) joining() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.joined
 }
 
 // settled tells Run that a membership was written.

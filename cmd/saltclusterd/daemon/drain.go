@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"saltclusterd/gossip/node"
 )
 
 // Letting a node's minions go, in an order in which nothing is lost: load balancers are told (health), and the other nodes
@@ -288,7 +286,7 @@ func (d *drainer) handLeadership(ctx context.Context) {
 	if m.cons.Leader() != m.d.id {
 		return
 	}
-	heir := m.heir()
+	heir := m.heir(m.d.id)
 	if heir == "" {
 		return
 	}
@@ -297,18 +295,6 @@ func (d *drainer) handLeadership(ctx context.Context) {
 	if err := m.cons.TransferLeadership(ctx, heir); err != nil {
 		m.log.Warn("leadership not handed over", "node", heir, "err", err)
 	}
-}
-
-// heir finds a voter to lead instead of this node.
-func (m *member) heir() node.ID {
-	st := m.cons.Status()
-	for _, id := range st.Voters {
-		mem, ok := m.cons.View().Member(id)
-		if g, there := m.gossip.Member(id); ok && !mem.Draining && id != m.d.id && there && m.alive(id) && !g.Meta.Draining {
-			return id
-		}
-	}
-	return ""
 }
 
 // leave is the drain of a daemon that stops. It takes as long as load balancers, subscribers and requests under way need,

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"saltclusterd/consensus/state"
@@ -28,6 +29,9 @@ const reasonRevoked = "revoked"
 
 // lead is the leader's duty: whoever lost an accepted key must not hear the next publication, so the AES key is rotated.
 func (m *member) lead(ctx context.Context) {
+	var gossip sync.WaitGroup
+	defer gossip.Wait()
+	gossip.Go(func() { m.keepGossipKey(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
@@ -82,13 +86,25 @@ func (s *service) begin(v state.View) error {
 	first := s.epochs.Current() == nil
 	window := s.rotateWindow(cur.Reason)
 	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Revoked: cur.Reason == reasonRevoked}, window)
-	if err != nil || !news || first {
-		return err
-	}
-	s.m.log.Info("cluster AES key rotated", "epoch", cur.N, "reason", cur.Reason, "dur", window)
-	nudge, err := s.hub.Nudge()
 	if err != nil {
 		return err
+	}
+	if news && !first {
+		s.m.log.Info("cluster AES key rotated", "epoch", cur.N, "reason", cur.Reason, "dur", window)
+		s.unmoved.Store(true)
+	}
+	return s.move(window)
+}
+
+// move makes the subscribers sign in again after a rotation. What fails stays due for the next call.
+func (s *service) move(window time.Duration) error {
+	if !s.unmoved.Swap(false) {
+		return nil
+	}
+	nudge, err := s.hub.Nudge()
+	if err != nil {
+		s.unmoved.Store(true)
+		return fmt.Errorf("move subscribers to the new key: %w", err)
 	}
 	s.pub.Rotate(window, nudge)
 	return nil
@@ -138,12 +154,18 @@ func (s *service) follow(ctx context.Context) {
 	changed := s.m.cons.Watch(ctx)
 	for {
 		v := s.m.cons.View()
+		var again <-chan time.Time
 		if err := s.begin(v); err != nil {
 			s.m.log.Error("epoch not begun", "err", err)
+			again = time.After(rotateRetry)
 		}
 		s.setPeers(v)
-		if _, ok := <-changed; !ok {
-			return
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+		case <-again:
 		}
 	}
 }

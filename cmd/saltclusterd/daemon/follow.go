@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"slices"
+	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -12,35 +14,46 @@ import (
 func (m *member) follow() {
 	changed := m.cons.Watch(m.ctx)
 	for {
-		m.apply(m.cons.View())
-		if _, ok := <-changed; !ok {
-			return
+		var again <-chan time.Time
+		if err := m.apply(m.cons.View()); err != nil {
+			m.log.Error("what consensus decided is not stored; it is tried again", "err", err)
+			again = time.After(storeRetry)
+		}
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+		case <-again:
 		}
 	}
 }
 
-// apply brings roster, remembered membership and gossip keys up to v.
-func (m *member) apply(v state.View) {
+// storeRetry is the pause after the disk did not take what this node has to remember.
+const storeRetry = 5 * time.Second
+
+// apply brings roster, remembered membership and gossip keys up to v. An error is about the disk: in memory all is in force.
+func (m *member) apply(v state.View) error {
 	if !v.Initialized() {
-		return // consensus has not told us anything yet: what we remember holds
+		return nil // consensus has not told us anything yet: what we remember holds
 	}
 	entries := m.entries(v)
 	if len(entries) == 0 {
-		return
+		return nil
 	}
 	removed, err := m.roster.Set(v.Rev(), entries)
-	if err != nil {
-		m.log.Error("roster not stored", "err", err)
-	}
 	for _, fp := range removed {
 		m.port.Revoke(fp)
 	}
 	m.gossip.Nudge()
-	if keys := gossipKeys(v); m.remember(keys) {
+	keys := gossipKeys(v)
+	if !slices.EqualFunc(m.keys, keys, bytes.Equal) {
 		if err := m.gossip.SetKeys(keys); err != nil {
 			m.log.Error("gossip keys not changed", "err", err)
 		}
+		m.keys = keys
 	}
+	return errors.Join(err, m.remember(v))
 }
 
 // entries returns the roster of v in the form the peer port needs.
@@ -65,16 +78,16 @@ func gossipKeys(v state.View) [][]byte {
 	return keys
 }
 
-// remember stores the gossip keys when they have changed, and reports whether they have.
-func (m *member) remember(keys [][]byte) bool {
-	if slices.EqualFunc(m.keys, keys, bytes.Equal) {
-		return false
+// remember stores what has changed of the membership.
+func (m *member) remember(v state.View) error {
+	next := *m.stored
+	next.GossipKeys, next.Generation, next.Born = m.keys, v.Generation(), true
+	if next.equal(m.stored) || m.left.Load() != nil {
+		return nil
 	}
-	m.keys = keys
-	next := *m.seed
-	next.GossipKeys = keys
 	if err := next.write(m.d.cfg.Paths.StateDir); err != nil {
-		m.log.Error("membership not stored", "err", err)
+		return err
 	}
-	return true
+	m.stored = &next
+	return nil
 }

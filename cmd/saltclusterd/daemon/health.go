@@ -44,6 +44,9 @@ var fine = health.Result{Level: health.OK}
 
 func (d *Daemon) checkMember(context.Context) health.Result {
 	if d.current() == nil {
+		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+			return health.Result{Level: health.Fail, Reason: left.sentence(), Hint: rejoinHint}
+		}
 		return health.Result{
 			Level: health.Fail, Reason: "this node belongs to no cluster yet",
 			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,8 @@ type member struct {
 	d      *Daemon
 	log    *slog.Logger
 	seed   *membership // as it was at the start
-	keys   [][]byte    // the gossip keys stored last; the follower's
+	stored *membership // as it is on disk; the follower's
+	keys   [][]byte    // the gossip keys in force; the follower's
 	key    *saltcrypt.MasterKey
 	public string // clean text of the cluster's public key
 
@@ -35,6 +35,7 @@ type member struct {
 	svc    *service
 	rpc    *rpcSwitch
 	view   atomic.Pointer[router.View]
+	left   atomic.Pointer[string] // why this node is no member any more
 
 	open   []closer
 	ctx    context.Context // ends with Close
@@ -49,7 +50,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{d: d, log: d.log, seed: seed, keys: seed.GossipKeys, roster: roster, failed: make(chan error, 1)}
+	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, failed: make(chan error, 1)}
 	key, private, public, err := d.readIdentity()
 	if err != nil {
 		return nil, err
@@ -62,14 +63,15 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
-		Roster: m.roster, Handler: m.rpc, Join: &host{m, signer, private, public}, Logger: d.log, Registerer: d.reg,
+		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: &host{m, signer, private, public}, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.cons, err = consensus.New(consensus.Config{
-		ID: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "raft"), Port: m.port,
-		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead, Logger: d.log, Registerer: d.reg,
+		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port,
+		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead,
+		MaxVoters: d.cfg.Cluster.MaxVoters, VoterTimeout: d.cfg.Cluster.VoterTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +101,9 @@ func (m *member) Open(ctx context.Context) error {
 		return err
 	}
 	m.open = append(m.open, m.cons)
+	if m.seed.Born && !m.cons.HasState() {
+		return errLostLog(raftDir(m.d.cfg.Paths.StateDir))
+	}
 	if err := m.gossip.Open(ctx, nil); err != nil { // it finds the others on the roster by itself
 		return err
 	}
@@ -110,6 +115,8 @@ func (m *member) Open(ctx context.Context) error {
 	}
 	m.wg.Go(m.follow)
 	m.wg.Go(func() { m.watchRoutes(m.ctx) })
+	m.wg.Go(func() { m.watchStanding(m.ctx) })
+	m.wg.Go(func() { m.keepContact(m.ctx) })
 	return nil
 }
 

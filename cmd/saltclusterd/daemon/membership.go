@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"saltclusterd/gossip/node"
 )
@@ -22,7 +24,15 @@ type membership struct {
 	UUID       string   `json:"uuid"`
 	Node       node.ID  `json:"node"`
 	Founder    bool     `json:"founder,omitempty"` // consensus is born here if it is not yet
-	GossipKeys [][]byte `json:"gossip_keys"`       // the primary first
+	Born       bool     `json:"born,omitempty"`    // consensus has spoken here: it must not be gone at the next start
+	Generation uint64   `json:"generation,omitempty"`
+	GossipKeys [][]byte `json:"gossip_keys"` // the primary first
+}
+
+// equal says whether both would be stored alike.
+func (m *membership) equal(o *membership) bool {
+	return m.Founder == o.Founder && m.Born == o.Born && m.Generation == o.Generation &&
+		slices.EqualFunc(m.GossipKeys, o.GossipKeys, bytes.Equal)
 }
 
 func rosterPath(stateDir string) string { return filepath.Join(stateDir, "roster.json") }

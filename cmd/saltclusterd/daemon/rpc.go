@@ -52,6 +52,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.HandleFunc("GET "+pathStats, m.handleStats)
 	mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 	mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
+	mux.HandleFunc("POST "+pathTransfer, m.handleTransfer)
 	s.h.Store(mux)
 }
 
@@ -89,7 +90,7 @@ func (m *member) call(ctx context.Context, method string, to node.ID, path strin
 		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("call %s of %s: %s", path, to, resp.Status)
+		return nil, fmt.Errorf("call %s of %s: %s: %.200s", path, to, resp.Status, bytes.TrimSpace(answer))
 	}
 	return answer, nil
 }

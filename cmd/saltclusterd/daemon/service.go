@@ -55,6 +55,8 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
+	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
+
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications
 	opened  atomic.Bool   // so may minions: the edges are open

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newRemoveCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:      "remove",
+		Usage:     "take NODE out of the cluster for good, dead or alive, on any node",
+		ArgsUsage: "NODE",
+		Description: "Its certificate is refused everywhere at once, its share of the ring goes to the others, and it stops serving minions.\n" +
+			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
+			timeoutFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
+			}
+			return runRemove(c, e)
+		},
+	})
+}
+
+func runRemove(c *cli.Context, e *env) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), Timeout: c.Duration("timeout")}
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		return client.Remove(ctx, r, p)
+	})
+}

@@ -1,0 +1,255 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+const (
+	// freshView is how long a removal waits for what the others have decided last.
+	freshView = 5 * time.Second
+	// removedWithin is how long it waits until nothing of the node is left.
+	removedWithin = 30 * time.Second
+	removedPoll   = 100 * time.Millisecond
+	// emptyGrace is how much longer than its drain takes a node's minions are waited for.
+	emptyGrace = 15 * time.Second
+)
+
+// Remove implements admin.Backend: a node leaves the cluster, dead or alive, this one or another.
+func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
+	m := d.current()
+	if m == nil {
+		return adminapi.Outcome{}, errNoMember()
+	}
+	id, err := node.ParseID(r.Node)
+	if err != nil {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "%v", err)
+	}
+	if err := m.mayRemove(ctx, id, r.Force); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if !r.Force {
+		m.emptyOut(ctx, id, p)
+	}
+	if m.cons.Leader() == id {
+		p("leader", string(id)+" leads: handing the leadership over")
+		m.dethrone(ctx, id)
+	}
+	p("roster", "taking "+string(id)+" off the roster: its certificate is worth nothing from now on")
+	if err := m.strike(ctx, id); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	m.log.Info("node removed", "node", id)
+	out := adminapi.Outcome{
+		Node: string(id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID,
+		Message: fmt.Sprintf("%s was removed from the cluster %s", id, m.seed.ClusterID),
+		Next:    []string{"on " + string(id) + ": stop saltclusterd and the salt-master, or take it in again with saltclusterctl join PEER"},
+	}
+	if id != d.id && !m.awaitGone(ctx, id, p) {
+		out.Next = append(out.Next, "the leader is still taking its vote and the gossip key away: saltclusterctl members")
+	}
+	return out, nil
+}
+
+// mayRemove looks with what the cluster decided last.
+func (m *member) mayRemove(ctx context.Context, id node.ID, force bool) error {
+	fresh, cancel := context.WithTimeout(ctx, freshView)
+	defer cancel()
+	if err := m.cons.Barrier(fresh); err != nil {
+		return m.noQuorum(err)
+	}
+	if _, ok := m.cons.View().Member(id); !ok {
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "%s is not a member", id)
+	}
+	if no := m.census().removal(id); no != nil && !(force && no.forcible) {
+		return adminapi.Errorf(adminapi.CodeRefused, no.hint, "%s", no.sentence)
+	}
+	return nil
+}
+
+// emptyOut lets the minions of a node that answers go first. A node that does not manage is removed all the same.
+func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
+	if mem, ok := m.cons.View().Member(id); !ok || mem.Witness || !m.alive(id) || !m.othersServe(id) {
+		return
+	}
+	if _, err := m.drainReport(ctx, id); err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.d.cfg.Edge.DrainAnnounce+m.d.cfg.Edge.DrainTime+emptyGrace)
+	defer cancel()
+	err := m.setDraining(ctx, id, true)
+	if err == nil {
+		err = m.awaitDrain(ctx, id, phaseDrained, p)
+	}
+	if err != nil {
+		p("drain", "not all of its minions were handed over: "+err.Error())
+	}
+}
+
+// dethrone makes somebody else lead. Where that fails an election does it a second later.
+func (m *member) dethrone(ctx context.Context, id node.ID) {
+	ctx, cancel := context.WithTimeout(ctx, freshView)
+	defer cancel()
+	for m.cons.Leader() == id {
+		err := m.transfer(ctx, "") // a drain may be doing the same
+		if err != nil {
+			m.log.Info("leadership not handed over yet", "node", id, "err", err)
+		}
+		if !wait(ctx, removedPoll) {
+			return
+		}
+	}
+}
+
+// strike takes a node off the roster. A node that removes itself hears no answer when the others are quicker to cut it off.
+func (m *member) strike(ctx context.Context, id node.ID) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { // ends with Propose, which ctx ends
+		results, err := m.cons.Propose(ctx, state.MemberRemove{ID: id, Audit: m.audit("remove")})
+		if err == nil {
+			err = results[0].Err()
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err == nil || m.left.Load() != nil {
+				return nil
+			}
+			return fmt.Errorf("remove %s: %w", id, err)
+		case <-time.After(removedPoll):
+			if m.left.Load() != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// awaitGone waits until the node has no vote and does not know the gossip key.
+func (m *member) awaitGone(ctx context.Context, id node.ID, p admin.Progress) bool {
+	ctx, cancel := context.WithTimeout(ctx, removedWithin)
+	defer cancel()
+	said := ""
+	for {
+		step := ""
+		st := m.cons.Status()
+		switch {
+		case slices.Contains(st.Voters, id), slices.Contains(st.Learners, id):
+			step = "the leader takes its vote away"
+		case m.cons.View().GossipDue():
+			step = "the others get a new gossip key"
+		default:
+			return true
+		}
+		if step != said {
+			p("leader", step)
+			said = step
+		}
+		if !wait(ctx, removedPoll) {
+			return false
+		}
+	}
+}
+
+// noQuorum says who is away and what to type.
+func (m *member) noQuorum(err error) error {
+	c := m.census()
+	m.log.Warn("no majority for an admin operation", "err", err)
+	return adminapi.Errorf(adminapi.CodeNoQuorum, quorumHint, "no majority of the cluster can be reached, so nothing can be decided%s", c.missing())
+}
+
+const quorumHint = "bring them back, or check the network on the peer port; if they are gone for good: " +
+	"saltclusterctl recover --force-new-cluster on one node that is left"
+
+// census is what decides whether a node may be removed.
+type census struct {
+	voters []node.ID
+	alive  map[node.ID]bool // as gossip sees it
+	serve  []node.ID        // members with a salt-master
+}
+
+func (m *member) census() census {
+	c := census{voters: m.cons.Status().Voters, alive: map[node.ID]bool{}}
+	for _, mem := range m.cons.View().Members() {
+		c.alive[mem.ID] = m.alive(mem.ID)
+		if !mem.Witness {
+			c.serve = append(c.serve, mem.ID)
+		}
+	}
+	return c
+}
+
+// refusal is why a node may not be removed.
+type refusal struct {
+	sentence, hint string
+	forcible       bool
+}
+
+// removal says why id may not be removed; nil when it may.
+func (c census) removal(id node.ID) *refusal {
+	voters, living := 0, 0
+	for _, v := range c.voters {
+		if v == id {
+			continue
+		}
+		voters++
+		if c.alive[v] {
+			living++
+		}
+	}
+	need := voters/2 + 1
+	switch {
+	case len(c.serve) == 1 && c.serve[0] == id:
+		return &refusal{sentence: fmt.Sprintf("%s is the last node with a salt-master", id), hint: "join another one first: saltclusterctl join"}
+	case voters == 0:
+		return &refusal{sentence: fmt.Sprintf("%s is the only node that votes", id), hint: "wait until another member votes: saltclusterctl members"}
+	case living < need:
+		down := c.down(id)
+		return &refusal{
+			sentence: fmt.Sprintf("without %s only %d of %d voters would be there, and %d are needed: %s %s down",
+				id, living, voters, need, strings.Join(down, " and "), are(len(down))),
+			hint: fmt.Sprintf("bring %s back, or remove it first (saltclusterctl remove %s); --force removes %s all the same, and then only "+
+				"saltclusterctl recover --force-new-cluster helps", down[0], down[0], id),
+			forcible: true,
+		}
+	}
+	return nil
+}
+
+// down lists the voters but except that are not there.
+func (c census) down(except node.ID) []string {
+	var out []string
+	for _, v := range c.voters {
+		if v != except && !c.alive[v] {
+			out = append(out, string(v))
+		}
+	}
+	return out
+}
+
+// missing is the end of a sentence about a lost quorum.
+func (c census) missing() string {
+	down := c.down("")
+	if len(down) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s %s down", strings.Join(down, " and "), are(len(down)))
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -1,0 +1,274 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+)
+
+func TestCensusRemoval(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		voters   string
+		down     string
+		witness  string
+		learners string
+		remove   node.ID
+		want     string // in the sentence; empty: it may be removed
+		hint     string
+		forcible bool
+	}{
+		{name: "one of three", voters: "a b c", remove: "b"},
+		{name: "the dead one of three", voters: "a b c", down: "c", remove: "c"},
+		{name: "a living one beside a dead one", voters: "a b c", down: "c", remove: "b", want: "without b only 1 of 2 voters would be there, and 2 are needed: c is down",
+			hint: "saltclusterctl remove c", forcible: true},
+		{name: "one of five beside two dead ones", voters: "a b c d e", down: "d e", remove: "c", want: "d and e are down", hint: "saltclusterctl remove d", forcible: true},
+		{name: "one of two", voters: "a b", remove: "a"},
+		{name: "a learner beside a dead voter", voters: "a b c", down: "c", learners: "d", remove: "d"},
+		{name: "the last one", voters: "a", remove: "a", want: "last node with a salt-master"},
+		{name: "the only voter", voters: "a", learners: "b", remove: "a", want: "only node that votes"},
+		{name: "the last master beside a witness", voters: "a w", witness: "w", remove: "a", want: "last node with a salt-master"},
+		{name: "a witness", voters: "a b w", witness: "w", remove: "w"},
+	} {
+		c := census{alive: map[node.ID]bool{}}
+		for _, id := range strings.Fields(tc.voters + " " + tc.learners) {
+			c.alive[node.ID(id)] = !strings.Contains(tc.down, id)
+			if !strings.Contains(tc.witness, id) {
+				c.serve = append(c.serve, node.ID(id))
+			}
+		}
+		for _, id := range strings.Fields(tc.voters) {
+			c.voters = append(c.voters, node.ID(id))
+		}
+		got := c.removal(tc.remove)
+		switch {
+		case (got == nil) != (tc.want == ""):
+			t.Errorf("%s: %+v", tc.name, got)
+		case got != nil && (!strings.Contains(got.sentence, tc.want) || !strings.Contains(got.hint, tc.hint) || got.forcible != tc.forcible):
+			t.Errorf("%s: %+v", tc.name, got)
+		}
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	for _, tc := range []struct {
+		s    peer.Standing
+		want bool
+	}{
+		{peer.Standing{Member: true, Rev: 9, Generation: 9}, false},
+		{peer.Standing{Rev: 6, Generation: 1}, true},
+		{peer.Standing{Rev: 5, Generation: 1}, false}, // it may only be behind
+		{peer.Standing{Rev: 2, Generation: 2}, true},  // another history
+		{peer.Standing{Rev: 9, Generation: 0}, false},
+	} {
+		if got := outdated(tc.s, 5, 1); got != tc.want {
+			t.Errorf("%+v: %v", tc.s, got)
+		}
+	}
+}
+
+func remove(t *testing.T, on *testNode, id string, force bool) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := on.Remove(ctx, adminapi.RemoveRequest{Node: id, Force: force}, quiet)
+	return err
+}
+
+// gone waits until a node knows that it is no member.
+func gone(n *testNode) func() error {
+	return func() error {
+		left, err := readRemoval(n.cfg.Paths.StateDir)
+		if err != nil || left == nil || n.current() != nil {
+			return fmt.Errorf("not removed: %v, %v", left, err)
+		}
+		return nil
+	}
+}
+
+func wantMembers(n *testNode, want ...string) func() error {
+	return func() error {
+		var got []string
+		if m := n.current(); m != nil {
+			for _, mem := range m.cons.View().Members() {
+				got = append(got, string(mem.ID))
+			}
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%s has %q, not %q", n.id, got, want)
+		}
+		return nil
+	}
+}
+
+// A living node, a dead one, the leader and the node itself are removed; one joins again.
+func TestRemove(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a, b, c, d := nodes[0], nodes[1], nodes[2], nodes[3]
+	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
+	before := a.current().cons.View().GossipKeys()[0].N
+
+	if err := remove(t, a, "d", false); err != nil {
+		t.Fatalf("remove a living node: %v", err)
+	}
+	eventually(t, "d knows", gone(d))
+	eventually(t, "d is off the roster", wantMembers(b, "a", "b", "c"))
+	if r := d.checkMember(t.Context()); r.Level != health.Fail || !strings.Contains(r.Reason, "removed") {
+		t.Errorf("health of the removed node: %+v", r)
+	}
+	if st, err := d.Status(t.Context()); err != nil || st.Removed == "" || len(st.Problems) == 0 {
+		t.Errorf("status of the removed node: %+v, %v", st, err)
+	}
+	eventually(t, "one new gossip key", func() error {
+		keys := b.current().cons.View().GossipKeys()
+		if len(keys) != 1 || keys[0].N <= before {
+			return fmt.Errorf("%d keys, the first is %d", len(keys), keys[0].N)
+		}
+		return nil
+	})
+	if err := remove(t, a, "d", false); adminapi.CodeOf(err) != adminapi.CodeNotFound {
+		t.Errorf("remove a node twice: %v", err)
+	}
+	if _, err := d.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("a removed node founds a cluster: %v", err)
+	}
+	if _, err := d.Join(t.Context(), adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatalf("join again: %v", err)
+	}
+	if _, ok := d.current().svc.keys.Accepted("m1"); !ok {
+		t.Error("the node that joined again lacks a key")
+	}
+
+	c.halt()
+	eventually(t, "c is seen dead", func() error {
+		if a.current().alive("c") {
+			return errors.New("alive")
+		}
+		return nil
+	})
+	if err := remove(t, b, "c", false); err != nil {
+		t.Fatalf("remove a dead node: %v", err)
+	}
+	c = startNode(t, "c", dirs[2])
+	eventually(t, "c knows at its start", gone(c))
+	c.halt()
+	c = startNode(t, "c", dirs[2])
+	if _, err := os.Stat(removalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
+		t.Errorf("c forgot that it was removed: %v", err)
+	}
+
+	if err := remove(t, a, "a", false); err != nil {
+		t.Fatalf("a node removes itself: %v", err)
+	}
+	eventually(t, "a knows", gone(a))
+	eventually(t, "a is off the roster", wantMembers(b, "b", "d"))
+	if err := remove(t, b, string(b.current().cons.Leader()), false); err != nil {
+		t.Fatalf("remove the leader: %v", err)
+	}
+	left := b
+	if b.current() == nil || b.current().left.Load() != nil {
+		left = d
+	}
+	eventually(t, "one is left", wantMembers(left, string(left.id)))
+	if err := remove(t, left, string(left.id), true); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("remove the last one: %v", err)
+	}
+}
+
+func mustKey(t *testing.T) string {
+	t.Helper()
+	_, pub, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pub)
+}
+
+func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
+	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
+	nodes[2].halt()
+	eventually(t, "c is seen dead", func() error {
+		if nodes[0].current().alive("c") {
+			return errors.New("alive")
+		}
+		return nil
+	})
+	err := remove(t, nodes[0], "b", false)
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "c is down") || !strings.Contains(adminapi.HintOf(err), "remove c") {
+		t.Errorf("remove b: %v (%s)", err, adminapi.HintOf(err))
+	}
+	nodes[1].halt()
+	err = remove(t, nodes[0], "c", false)
+	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || !strings.Contains(adminapi.HintOf(err), "recover --force-new-cluster") {
+		t.Errorf("without a quorum: %v (%s)", err, adminapi.HintOf(err))
+	}
+}
+
+func TestTransfer(t *testing.T) {
+	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
+	for _, to := range []string{"b", "c", "c", "a"} {
+		for _, n := range nodes {
+			if _, err := n.Transfer(t.Context(), adminapi.TransferRequest{To: to, Timeout: time.Minute}, quiet); err != nil {
+				t.Fatalf("%s: transfer to %s: %v", n.id, to, err)
+			}
+			if l := n.current().cons.Leader(); string(l) != to {
+				t.Errorf("%s: %s leads, not %s", n.id, l, to)
+			}
+		}
+	}
+	if _, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{To: "x"}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("to a stranger: %v", err)
+	}
+	out, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{}, quiet)
+	if err != nil || out.Node == "a" {
+		t.Errorf("to anybody: %+v, %v", out, err)
+	}
+	// A leader that stops hands over: the others have one before an election could have found it.
+	leader := nodes[slices.IndexFunc(nodes, func(n *testNode) bool { return string(n.id) == out.Node })]
+	leader.halt()
+	for _, n := range nodes {
+		if n != leader {
+			eventually(t, "another leader", func() error {
+				if l := n.current().cons.Leader(); l == "" || l == leader.id {
+					return fmt.Errorf("%q leads", l)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
+	dir := t.TempDir()
+	a := startNode(t, "a", dir)
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the membership says that it was born", func() error {
+		m, err := readMembership(a.cfg.Paths.StateDir)
+		if err == nil && !m.Born {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	a.halt()
+	if err := os.RemoveAll(raftDir(a.cfg.Paths.StateDir)); err != nil {
+		t.Fatal(err)
+	}
+	again := startNode(t, "a", dir)
+	if err := <-again.done; err == nil || !strings.Contains(err.Error(), "consensus log") || !strings.Contains(err.Error(), "join again") {
+		t.Errorf("it goes on: %v", err)
+	}
+	again.done = nil
+}

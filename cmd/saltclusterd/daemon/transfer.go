@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+const (
+	pathTransfer = "/v1/transfer"
+	maxTransfer  = 1 << 10
+)
+
+type transferCall struct {
+	To node.ID `json:"to"`
+}
+
+// Transfer implements admin.Backend: another node leads.
+func (d *Daemon) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
+	m := d.current()
+	if m == nil {
+		return adminapi.Outcome{}, errNoMember()
+	}
+	to, before := node.ID(r.To), m.cons.Leader()
+	if to != "" && m.cons.Leader() == to {
+		return m.led(to, "already"), nil
+	}
+	p("leader", "handing the leadership over")
+	if err := m.transfer(ctx, to); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	for leader := m.cons.Leader(); ; leader = m.cons.Leader() { // this node hears of it a moment later
+		if leader != "" && (leader == to || to == "" && leader != before) {
+			return m.led(leader, "now"), nil
+		}
+		if !wait(ctx, catchUpPoll) {
+			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl members shows who leads", "the hand-over was not seen in time")
+		}
+	}
+}
+
+func (m *member) led(id node.ID, when string) adminapi.Outcome {
+	return adminapi.Outcome{
+		Node: string(id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter,
+		Message: fmt.Sprintf("%s leads the cluster %s %s", id, m.seed.ClusterID, when),
+	}
+}
+
+// transfer makes to the leader, or whoever is fit when to is empty, wherever the leader is.
+func (m *member) transfer(ctx context.Context, to node.ID) error {
+	leader := m.awaitLeader(ctx)
+	if leader == "" {
+		return m.noQuorum(fmt.Errorf("no leader"))
+	}
+	if to == "" {
+		to = m.heir(leader)
+	}
+	st := m.cons.Status()
+	switch {
+	case to == "":
+		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who votes", "no other voter is there to lead")
+	case !slices.Contains(st.Voters, to):
+		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who votes", "%s does not vote, so it cannot lead", to)
+	case !m.alive(to):
+		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who is there", "%s does not answer, so it cannot lead", to)
+	}
+	if leader == m.d.id {
+		return m.cons.TransferLeadership(ctx, to)
+	}
+	body, err := json.Marshal(transferCall{to})
+	if err != nil {
+		return fmt.Errorf("ask %s to hand over: %w", leader, err)
+	}
+	_, err = m.call(ctx, http.MethodPost, leader, pathTransfer, body, maxTransfer)
+	return err
+}
+
+// awaitLeader waits as long as an election takes.
+func (m *member) awaitLeader(ctx context.Context) node.ID {
+	ctx, cancel := context.WithTimeout(ctx, freshView)
+	defer cancel()
+	for {
+		if leader := m.cons.Leader(); leader != "" || !wait(ctx, catchUpPoll) {
+			return leader
+		}
+	}
+}
+
+// heir is who should lead after the present leader: alive, voting, with a salt-master if there is one.
+func (m *member) heir(leader node.ID) (heir node.ID) {
+	voters := m.cons.Status().Voters
+	for _, mem := range m.cons.View().Members() {
+		switch {
+		case mem.ID == leader || mem.Draining || !slices.Contains(voters, mem.ID) || !m.alive(mem.ID) || m.stopping(mem.ID):
+		case !mem.Witness:
+			return mem.ID
+		case heir == "":
+			heir = mem.ID
+		}
+	}
+	return heir
+}
+
+// stopping says whether a node tells that it lets its minions go.
+func (m *member) stopping(id node.ID) bool {
+	g, ok := m.gossip.Member(id)
+	return ok && id != m.d.id && g.Meta.Draining
+}
+
+func (m *member) handleTransfer(w http.ResponseWriter, r *http.Request) {
+	var c transferCall
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTransfer)).Decode(&c); err != nil {
+		http.Error(w, "malformed", http.StatusBadRequest)
+		return
+	}
+	if err := m.cons.TransferLeadership(r.Context(), c.To); err != nil {
+		m.log.Warn("leadership not handed over", "node", c.To, "err", err)
+		http.Error(w, err.Error(), http.StatusConflict)
+	}
+}

@@ -1,0 +1,43 @@
+package state
+
+import (
+	"errors"
+
+	"saltclusterd/gossip/node"
+)
+
+// Recovery makes a cluster of one node out of a state whose majority is gone.
+// It is no command: no majority is there to agree on it. The operator decides,
+// and the generation tells the nodes that are left behind.
+type Recovery struct {
+	Survivor  Member // ID, Addr, Fingerprint, Weight count
+	GossipKey Secret // a new one; the others keep the old
+	Audit
+}
+
+// Recover applies r at the log position the state is at. Keys, secrets and the
+// cluster's names stay.
+func (s *State) Recover(r Recovery) error {
+	if err := errors.Join(validMember(r.Survivor), validGossipKey(r.GossipKey), r.Audit.validate()); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.cur.Load().clone()
+	switch {
+	case !d.born():
+		return errors.New("there is no cluster in this state")
+	case r.Survivor.Witness || d.members[r.Survivor.ID].Witness:
+		return errors.New("a witness cannot carry a cluster on")
+	}
+	rev := d.next()
+	m := r.Survivor
+	m.NonVoter, m.Draining = false, false
+	m.JoinedRev, m.Rev, m.Audit = rev, rev, r.Audit
+	d.members = map[node.ID]Member{m.ID: m}
+	d.gossip = []GossipKey{{N: d.gossip[0].N + 1, Key: r.GossipKey, Rev: rev, Audit: r.Audit}}
+	d.removedRev = rev
+	d.generation++
+	s.cur.Store(d)
+	return nil
+}

@@ -1,0 +1,98 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// A node that was removed while it was away hears nothing from anyone: no leader calls it, and whoever it dials refuses its
+// certificate, as somebody does who is only behind. So a node may ask a member what the roster says of it. Any certificate may
+// ask, for the one that matters is no member's any more; the answer is a few bytes and says nothing about anybody else.
+
+// Standing is what a member's roster says of the node that asks.
+type Standing struct {
+	Member     bool
+	Rev        uint64 // revision of the roster that was asked
+	Generation uint64 // of the cluster, see consensus/state
+}
+
+const (
+	standingVersion = 1
+	standingSize    = 18 // bytes: version, flags, rev, generation
+	standingMember  = 1
+)
+
+var errStanding = errors.New("malformed answer about our standing")
+
+func (s Standing) append(dst []byte) []byte {
+	flags := byte(0)
+	if s.Member {
+		flags = standingMember
+	}
+	dst = append(dst, standingVersion, flags)
+	dst = binary.BigEndian.AppendUint64(dst, s.Rev)
+	return binary.BigEndian.AppendUint64(dst, s.Generation)
+}
+
+func parseStanding(b []byte) (Standing, error) {
+	if len(b) != standingSize || b[0] != standingVersion || b[1]&^standingMember != 0 {
+		return Standing{}, errStanding
+	}
+	return Standing{
+		Member: b[1] == standingMember, Rev: binary.BigEndian.Uint64(b[2:]), Generation: binary.BigEndian.Uint64(b[10:]),
+	}, nil
+}
+
+// serveStanding answers a question and reads nothing. It shares the joins' limits, the other thing that strangers may ask for.
+func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
+	defer raw.Close()
+	leave, ok := p.guard.enter(countAs(hostOf(raw.RemoteAddr())))
+	if !ok || p.cfg.Standing == nil {
+		p.m.refused.WithLabelValues("standing").Inc()
+		return
+	}
+	defer leave()
+	cert, fp, err := peerCert(t.ConnectionState())
+	if err != nil {
+		return
+	}
+	id, err := idFromCert(cert)
+	if err != nil || t.SetDeadline(time.Now().Add(p.cfg.Limits.Handshake)) != nil {
+		return
+	}
+	if _, err := t.Write(p.cfg.Standing(id, fp).append(nil)); err == nil {
+		lingeringClose(t)
+	}
+}
+
+// AskStanding asks a member what its roster says of this node. It takes at most Limits.Handshake.
+func (p *Port) AskStanding(ctx context.Context, id node.ID) (Standing, error) {
+	t, err := p.dial(ctx, id, ProtoStanding)
+	if err != nil {
+		return Standing{}, fmt.Errorf("ask %s for our standing: %w", id, err)
+	}
+	defer func() { _ = Cut(t) }()
+	deadline := time.Now().Add(p.cfg.Limits.Handshake)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	b := make([]byte, standingSize)
+	if err = t.SetReadDeadline(deadline); err == nil {
+		_, err = io.ReadFull(t, b)
+	}
+	if err != nil {
+		return Standing{}, fmt.Errorf("ask %s for our standing: %w", id, err)
+	}
+	s, err := parseStanding(b)
+	if err != nil {
+		return Standing{}, fmt.Errorf("ask %s: %w", id, err)
+	}
+	return s, nil
+}
