@@ -162,7 +162,7 @@ func (c *Cluster) Form(ctx context.Context) error {
 func (c *Cluster) Whole(ctx context.Context, within time.Duration) error {
 	for _, n := range c.Nodes {
 		err := Eventually(ctx, within, n.Name+" to see the whole cluster", func(ctx context.Context) error {
-			return c.sees(ctx, n)
+			return c.Sees(ctx, n)
 		})
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, n.Daemon.Tail(15))
@@ -171,7 +171,8 @@ func (c *Cluster) Whole(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-func (c *Cluster) sees(ctx context.Context, n *Node) error {
+// Sees returns nil when the node sees all nodes alive, ready voters.
+func (c *Cluster) Sees(ctx context.Context, n *Node) error {
 	all, err := n.Daemon.Members(ctx)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func (h *Host) NewMaster(version, addr string, over ...Settings) (*Master, error
 	}
 	m.Process = h.NewProcess(Spec{
 		Name: "master", Argv: []string{path, "-c", m.ConfigDir, "-l", "warning"}, Env: m.Env(),
-		Grace: 60 * time.Second, Ready: m.ready,
+		Grace: 60 * time.Second, Ready: m.Ready,
 	})
 	return m, nil
 }
@@ -57,8 +57,8 @@ func (m *Master) Configure(over ...Settings) error {
 // Host is where the master runs.
 func (m *Master) Host() *Host { return m.Process.Host() }
 
-// ready: both ports answer and the sockets which the command line tools need exist.
-func (m *Master) ready(ctx context.Context) error {
+// Ready returns nil when both ports answer and the sockets which the command line tools need exist.
+func (m *Master) Ready(ctx context.Context) error {
 	for _, port := range []string{"4505", "4506"} {
 		if err := m.Host().Accepts(ctx, net.JoinHostPort(m.Addr, port)); err != nil {
 			return err
