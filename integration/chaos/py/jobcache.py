@@ -1,6 +1,7 @@
 """Reads returns out of a master's job cache with Salt's own returner, and prints them as JSON. Jids come in on standard input."""
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import salt.returners.local_cache as cache
 import salt.utils.jid
 
 
-class Stuck(Exception):
+class Stuck(BaseException):  # Salt goes on after an Exception
     pass
 
 
@@ -21,11 +22,11 @@ def stuck(*_):
 
 def read(jid):
     """All returns of a jid: {minion: [number, error]}. Salt tries again and again what it cannot decode, so its time is bounded."""
-    signal.alarm(10)
+    signal.alarm(5)
     try:
         found = cache.get_jid(jid)
         return {minion: [ret.get("return"), ""] for minion, ret in found.items()}
-    except Exception as exc:
+    except (Exception, Stuck) as exc:
         return by_hand(jid, str(exc))
     finally:
         signal.alarm(0)
@@ -50,6 +51,7 @@ def main():
     cache.__opts__ = salt.config.master_config(sys.argv[1])
     cache.__context__ = {}
     signal.signal(signal.SIGALRM, stuck)
+    logging.disable(logging.CRITICAL)  # Salt complains thousands of times a second about what it cannot decode
     jids = json.load(open(sys.argv[2]))
     json.dump({jid: read(jid) for jid in jids}, sys.stdout)
 
