@@ -54,6 +54,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// watch shows how full the leader's queue is.
+func (m *metrics) watch(reg prometheus.Registerer, b *batcher) {
+	if reg == nil {
+		return
+	}
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "saltcluster_consensus_queue_requests", Help: "Requests waiting for the next log entry.",
+	}, func() float64 { return float64(len(b.queue)) }))
+}
+
 func (m *metrics) setLeader(on bool) {
 	if m == nil {
 		return

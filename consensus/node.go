@@ -54,6 +54,7 @@ func New(cfg Config) (*Node, error) {
 		cfg: cfg, log: cfg.Logger, m: newMetrics(cfg.Registerer), state: state.New(), hub: newHub(),
 		notify: make(chan bool, notifyBuffer), batch: newBatcher(), ids: newRequestIDs(cfg.ID),
 	}
+	n.m.watch(cfg.Registerer, n.batch)
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.fsm = &fsm{state: n.state, hub: n.hub, log: n.log, fail: n.fail}
 	return n, nil

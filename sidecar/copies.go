@@ -39,6 +39,16 @@ func (r *copyRoom) enter(to node.ID, size int) bool {
 	return true
 }
 
+// held is how much is under way to all nodes.
+func (r *copyRoom) held() (copies int, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.to {
+		copies, bytes = copies+l.copies, bytes+l.bytes
+	}
+	return copies, bytes
+}
+
 func (r *copyRoom) leave(to node.ID, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,6 +58,13 @@ func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, f func()) bool {
 	return true
 }
 
+// size is how many requests wait for the next question.
+func (c *catchUp) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
+}
+
 func (c *catchUp) run(ctx context.Context) {
 	for {
 		c.mu.Lock()

@@ -40,6 +40,27 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// watch shows how full the proxy's own queues are.
+func (p *Proxy) watch(reg prometheus.Registerer) {
+	if reg == nil {
+		return
+	}
+	gauge := func(name, help string, f func() float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "saltcluster_sidecar_" + name, Help: help}, f))
+	}
+	gauge("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
+		return float64(p.catchUp.size())
+	})
+	gauge("copies", "Copies of writes under way to other nodes.", func() float64 {
+		n, _ := p.copies.held()
+		return float64(n)
+	})
+	gauge("copied_bytes", "And their bytes.", func() float64 {
+		_, n := p.copies.held()
+		return float64(n)
+	})
+}
+
 func (m *metrics) request(cmd, route string) {
 	m.requests.WithLabelValues(router.Label(cmd), route).Inc()
 }

@@ -66,6 +66,7 @@ func NewProxy(cfg Config) *Proxy {
 		metrics:  newMetrics(cfg.Registerer),
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 	}
+	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }

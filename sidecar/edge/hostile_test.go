@@ -161,9 +161,38 @@ func TestHostileNeverReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "cut for its output", func() bool { return reasonCount(e.met, ReasonOutput) == 1 })
-			eventually(t, "nothing is kept", func() bool { s := e.Stats(); return s.Writers == 0 && s.Memory == 0 && s.Conns == 1 })
+			eventually(t, "nothing is kept", func() bool { s := e.Stats(); return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1 })
 			ask(t, good, "undisturbed")
 		})
+	}
+}
+
+// TestHostileManyNeverRead keeps below every limit of a connection, on many of them.
+func TestHostileManyNeverRead(t *testing.T) {
+	const size, limit = 1 << 20, 8 << 20
+	answer := make([]byte, size)
+	e := openReq(t, ReqConfig{MaxUnread: limit, OutputTimeout: patience}, func(r *Request) { r.Reply(answer) })
+	good := dial(t, e, "REQ")
+	for range 40 {
+		c := dialRaw(t, e)
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		msg := append(hello("DEALER"), zmtp.AppendMessage(nil, nil, []byte("ask"))...)
+		for range 8 {
+			msg = zmtp.AppendMessage(msg, nil, []byte("ask"))
+		}
+		if _, err := c.Write(msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "cut for its output", func() bool { return reasonCount(e.met, ReasonOutput) >= 10 })
+	if n := e.Stats().Unread; n > limit {
+		t.Errorf("%d bytes are kept", n)
+	}
+	if err := good.WriteMessage(nil, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := good.ReadMessage(); err != nil || len(parts[1]) != size {
+		t.Errorf("who reads is not answered: %v", err)
 	}
 }
 

@@ -30,6 +30,8 @@ type ReqEdge struct {
 	mem   atomic.Int64 // bytes of incomplete and unanswered requests
 	hello []byte
 
+	unread atomic.Int64 // bytes of answers that their peers do not read
+
 	g      *errgroup.Group
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -58,6 +60,7 @@ type ReqStats struct {
 	InFlight int   // requests without an answer
 	Writers  int   // connections which have not read their answers yet
 	Memory   int64 // bytes of incomplete and unanswered requests
+	Unread   int64 // bytes of answers waiting for those who asked
 }
 
 // NewReqEdge checks a configuration.
@@ -84,7 +87,8 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
 		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.", func() float64 { return float64(e.slots.used()) }),
-		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.", func() float64 { return float64(e.mem.Load()) }))
+		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.", func() float64 { return float64(e.mem.Load()) }),
+		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.", func() float64 { return float64(e.unread.Load()) }))
 }
 
 // Open listens. The edge lives until Close, not until ctx ends.
@@ -110,7 +114,8 @@ func (e *ReqEdge) Addr() []net.Addr { return e.door.listening() }
 
 // Stats tells what the edge is doing.
 func (e *ReqEdge) Stats() ReqStats {
-	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()), Memory: e.mem.Load()}
+	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()), Memory: e.mem.Load(),
+		Unread: e.unread.Load()}
 }
 
 // Close stops accepting and reading, waits up to DrainTimeout for the

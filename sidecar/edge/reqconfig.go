@@ -34,6 +34,7 @@ type ReqConfig struct {
 	MaxConnsPerAddr    int   // 0: none. Behind a load balancer all peers share its address.
 	MaxMemory          int64 // bytes of incomplete and unanswered requests, all connections. 512 MiB
 	MaxOutput          int   // bytes of unread answers per connection, beside the one being written. 4 MiB
+	MaxUnread          int64 // bytes of unread answers, all connections. 512 MiB
 
 	HandshakeTimeout time.Duration // from accept to READY. 10 s
 	MessageTimeout   time.Duration // from the first to the last byte of a request. 60 s
@@ -59,6 +60,7 @@ func (c ReqConfig) withDefaults() (ReqConfig, error) {
 	orInt(&c.MaxConns, 65536)
 	orInt(&c.MaxMemory, 512<<20)
 	orInt(&c.MaxOutput, 4<<20)
+	orInt(&c.MaxUnread, 512<<20)
 	orInt(&c.HandshakeTimeout, 10*time.Second)
 	orInt(&c.MessageTimeout, 60*time.Second)
 	orInt(&c.OutputTimeout, 30*time.Second)

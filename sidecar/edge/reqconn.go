@@ -82,6 +82,9 @@ func (c *reqConn) serve(greeted bool) {
 		c.edge.mem.Add(-c.waiting.size)
 	}
 	c.close()
+	c.mu.Lock()
+	c.dropOutput()
+	c.mu.Unlock()
 	c.edge.met.ended(r)
 	c.edge.cry.say(r, c.remote, err)
 }

@@ -108,18 +108,35 @@ func (c *reqConn) tryWrite(bufs ...[]byte) int {
 
 // queue keeps output for later and sees that somebody writes it.
 func (c *reqConn) queue(bufs ...[]byte) {
-	first, before := len(c.out) == 0, c.outBytes
+	first, size := len(c.out) == 0, 0
 	for _, b := range bufs {
-		c.outBytes += len(b)
+		size += len(b)
 	}
-	if !first && c.outBytes > c.edge.cfg.MaxOutput {
-		c.outBytes = before
+	if !first && c.outBytes+size > c.edge.cfg.MaxOutput || !c.edge.keepUnread(size) {
 		c.cut(ReasonOutput)
 		return
 	}
+	c.outBytes += size
 	if c.out = append(c.out, bufs...); first {
 		c.block()
 	}
+}
+
+// keepUnread takes room for an answer that its peer does not read yet. When there is none, that peer is cut and not one that
+// reads; a single answer finds room whatever its size.
+func (e *ReqEdge) keepUnread(size int) bool {
+	n := e.unread.Add(int64(size))
+	if n > e.cfg.MaxUnread && n > int64(size) {
+		e.unread.Add(-int64(size))
+		return false
+	}
+	return true
+}
+
+// dropOutput forgets what nobody will read any more. Wants mu.
+func (c *reqConn) dropOutput() {
+	c.edge.unread.Add(-int64(c.outBytes))
+	c.out, c.outBytes = nil, 0
 }
 
 // block has the output written when the socket has room. Wants mu.
@@ -171,6 +188,7 @@ func (c *reqConn) writeSome() (done bool, err error) {
 	for len(c.out) > 0 {
 		n, err := writeNow(c.fd, c.out)
 		c.outBytes -= n
+		c.edge.unread.Add(-int64(n))
 		c.edge.met.sent.Add(float64(n))
 		c.out = consume(c.out, n)
 		switch {
@@ -179,7 +197,7 @@ func (c *reqConn) writeSome() (done bool, err error) {
 		case err == syscall.EAGAIN || err == nil:
 			c.extendOutput()
 		default:
-			c.out, c.outBytes = nil, 0
+			c.dropOutput()
 			return true, err
 		}
 	}

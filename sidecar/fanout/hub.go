@@ -81,6 +81,7 @@ func New(cfg Config) *Hub {
 		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
 		links:   map[node.ID]context.CancelFunc{},
 	}
+	h.metrics.watch(cfg.Registerer, h.out)
 	h.in = &inbox{from: cfg.From, clock: cfg.Clock, sink: h, log: cfg.Logger, origins: map[node.ID]*origin{}}
 	return h
 }

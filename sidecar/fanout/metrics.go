@@ -36,4 +36,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// watch shows how full the outbox is.
+func (m *metrics) watch(reg prometheus.Registerer, o *outbox) {
+	if reg == nil {
+		return
+	}
+	gauge := func(name, help string, f func(records, bytes int) int) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "saltcluster_fanout_" + name, Help: help},
+			func() float64 { return float64(f(o.held())) }))
+	}
+	gauge("outbox_records", "Records kept for peers that have not taken them.", func(records, _ int) int { return records })
+	gauge("outbox_bytes", "And their bytes.", func(_, bytes int) int { return bytes })
+}
+
 func (m *metrics) lost(peer string, n uint64) { m.missed.WithLabelValues(peer).Add(float64(n)) }

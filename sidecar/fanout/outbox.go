@@ -80,6 +80,14 @@ func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, 
 	return append(buf[:0], o.recs[from:min(len(o.recs), from+cap(buf))]...), missed, o.added
 }
 
+// held is how much is kept.
+func (o *outbox) held() (records, bytes int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trim()
+	return len(o.recs), o.bytes
+}
+
 // before returns the sequence number of the newest record that is older than t, 0 when there was none.
 func (o *outbox) before(t time.Time) uint64 {
 	o.mu.Lock()

@@ -170,6 +170,7 @@ func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
 	select {
 	case b.queue <- queuedEvent{tag, data}:
 		b.bytes += size
+		b.metrics.waiting.Inc()
 		return nil
 	default:
 		b.metrics.dropped.Inc()

@@ -210,6 +210,7 @@ func (b *Bus) take() (queuedEvent, bool) {
 func (b *Bus) taken(e queuedEvent) queuedEvent {
 	b.mu.Lock()
 	b.bytes -= int64(len(e.tag) + len(e.data))
+	b.metrics.waiting.Dec()
 	b.mu.Unlock()
 	return e
 }

@@ -6,7 +6,7 @@ import (
 )
 
 type busMetrics struct {
-	up                                  prometheus.Gauge
+	up, waiting                         prometheus.Gauge
 	fired, received, dropped, malformed prometheus.Counter
 }
 
@@ -16,6 +16,9 @@ func newBusMetrics(reg prometheus.Registerer) *busMetrics {
 		return f.NewCounter(prometheus.CounterOpts{Name: "saltcluster_localmaster_bus_" + name, Help: help})
 	}
 	return &busMetrics{
+		waiting: f.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_localmaster_bus_queue_events", Help: "Events waiting for the local master's pull socket.",
+		}),
 		up: f.NewGauge(prometheus.GaugeOpts{
 			Name: "saltcluster_localmaster_bus_up", Help: "Whether the local master's events are received.",
 		}),

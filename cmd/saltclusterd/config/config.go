@@ -35,7 +35,8 @@ type Edge struct {
 	MaxConnections           int // per port
 	MaxConnectionsPerAddress int // per port
 	MaxRequestSize           Size
-	MaxInFlight              int // requests without an answer, all connections
+	MaxRequestMemory         Size // incomplete and unanswered requests, all connections
+	MaxInFlight              int  // requests without an answer, all connections
 	MaxInFlightPerConnection int
 	HandshakeTimeout         time.Duration
 	PubQueueMessages         int // per subscriber

@@ -19,6 +19,7 @@ func DefaultConfig() Config {
 			MaxConnections:           65536,
 			MaxConnectionsPerAddress: 32768,
 			MaxRequestSize:           64 * MiB,
+			MaxRequestMemory:         512 * MiB,
 			MaxInFlight:              16384,
 			MaxInFlightPerConnection: 32,
 			HandshakeTimeout:         10 * time.Second,

@@ -67,6 +67,11 @@ func limitOptions() []Option {
 			Doc: "Greatest request, in bytes or as 16MiB.", check: sizeBetween(64*KiB, GiB),
 		},
 		{
+			Name: "max_request_memory", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestMemory },
+			Doc:   "Incomplete and unanswered requests, all connections together, in bytes; who sends more is cut. Answers that minions do not read may take as much again; beyond it who does not read is cut.",
+			check: sizeBetween(MiB, 64*GiB),
+		},
+		{
 			Name: "max_in_flight", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlight },
 			Doc: "Requests being worked on, all connections together.", check: intBetween(1, 1<<20),
 		},

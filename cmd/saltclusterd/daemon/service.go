@@ -136,8 +136,10 @@ func (s *service) buildEdges() (err error) {
 	s.reqs, err = edge.NewReqEdge(edge.ReqConfig{
 		Addrs: req, Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
-		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, HandshakeTimeout: e.HandshakeTimeout,
-		Handler: edgeHandler{s}, Logger: d.log, Registerer: d.reg,
+		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
+		MaxUnread:        int64(e.MaxRequestMemory),
+		HandshakeTimeout: e.HandshakeTimeout,
+		Handler:          edgeHandler{s}, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
