@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,7 +53,8 @@ func newClients(w *world, n *lab.Node, dir string) *clients {
 	config := filepath.Join(n.Master.ConfigDir, "master")
 	program := func(name string) *lab.Process {
 		return n.NewProcess(lab.Spec{
-			Name: name, Env: n.Master.Env(), Argv: []string{"/usr/bin/env", "python", filepath.Join(dir, name+".py"), config},
+			Name: name, Env: n.Master.Env(),
+			Argv: []string{"/usr/bin/env", "python", filepath.Join(dir, name+".py"), config, strconv.Itoa(w.cfg.Padding)},
 		})
 	}
 	c.pub, c.listener = program("publish"), program("listen")

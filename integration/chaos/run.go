@@ -26,6 +26,10 @@ type Config struct {
 	KeyPause time.Duration // between decisions about keys
 	Mended   time.Duration // within which the cluster must have recovered from a fault
 	Disk     int           // MiB per node
+	Calm     bool          // no disks and no seams: nothing but what the network can do
+	Padding  int           // bytes that make publications larger
+
+	Daemon lab.Settings // of each saltclusterd
 }
 
 // Default is what "make chaos" runs without arguments.
@@ -53,20 +57,11 @@ func (w *world) live(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer stopWatching()
-	for _, c := range w.clients {
-		if err := c.ensure(ctx); err != nil {
-			return err
-		}
-		watching.Go(func() { c.watch(watch) })
-		defer c.close()
-	}
-	for _, p := range w.players {
-		watching.Go(func() {
-			p.Serve(watch, play.Life{Addr: p.addr, Others: []string{w.cluster.LB.Host().Addr}, Observer: w})
-		})
-	}
-	if err := w.clientsReady(ctx); err != nil {
+	if err := w.watch(watch, &watching); err != nil {
 		return err
+	}
+	for _, c := range w.clients {
+		defer c.close()
 	}
 	work, stopWork := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -90,6 +85,20 @@ func (w *world) live(ctx context.Context) error {
 	stopWatching() // ends subscriptions, so that their times are in the history
 	watching.Wait()
 	return w.judgeable(ctx, o)
+}
+
+// watch starts clients and played minions, until ctx ends, and waits until they are ready.
+func (w *world) watch(ctx context.Context, wg *sync.WaitGroup) error {
+	for _, c := range w.clients {
+		if err := c.ensure(ctx); err != nil {
+			return err
+		}
+		wg.Go(func() { c.watch(ctx) })
+	}
+	for _, p := range w.players {
+		wg.Go(func() { p.Serve(ctx, play.Life{Addr: p.addr, Others: []string{w.cluster.LB.Host().Addr}, Observer: w}) })
+	}
+	return w.clientsReady(ctx)
 }
 
 // disturb follows the plan until the time is over.

@@ -44,11 +44,14 @@ func newWorld(ctx context.Context, l *lab.Lab, cfg Config) (*world, error) {
 }
 
 func (w *world) layOut(ctx context.Context) error {
-	spec := lab.ClusterSpec{Minions: w.cfg.Stock}
+	spec := lab.ClusterSpec{Minions: w.cfg.Stock, DaemonSettings: w.cfg.Daemon}
 	for i := range w.cfg.Nodes {
 		spec.Masters = append(spec.Masters, lab.Versions[i%len(lab.Versions)])
 	}
 	if w.lab.Namespaces() {
+		w.have |= network
+	}
+	if w.lab.Namespaces() && !w.cfg.Calm {
 		w.have |= network | disks | seams | clockSeam
 		spec.Disk, spec.Seams = w.cfg.Disk, lab.SeamSync
 	}

@@ -79,6 +79,11 @@ func (m *Minion) Secrets() *Secrets {
 	return m.got
 }
 
+// Dial opens a connection to one of the ports as this minion would; its owner does with it what it likes.
+func (m *Minion) Dial(ctx context.Context, addr, port, socket string) (*zmtp.Client, error) {
+	return m.connect(ctx, addr, port, socket, 0)
+}
+
 func (m *Minion) connect(ctx context.Context, addr, port, socket string, beat time.Duration) (*zmtp.Client, error) {
 	conn, err := m.host.Dial(ctx, "tcp", net.JoinHostPort(addr, port))
 	if err != nil {
@@ -112,25 +117,11 @@ func (m *Minion) exchange(ctx context.Context, addr string, body []byte) ([]byte
 // Request sends a sealed command and returns what came back, opened.
 func (m *Minion) Request(ctx context.Context, addr, cmd string, fields map[string]any) ([]byte, error) {
 	s := m.Secrets()
-	if s == nil {
-		return nil, fmt.Errorf("%s: %w", m.ID, ErrNotAccepted)
-	}
-	nonce, err := newNonce()
+	body, nonce, err := m.Seal(s, cmd, fields)
 	if err != nil {
 		return nil, err
 	}
-	load := map[string]any{"cmd": cmd, "id": m.ID, "nonce": nonce, "ts": time.Now().Unix(), "tok": m.tok}
-	for k, v := range fields {
-		load[k] = v
-	}
-	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := m.exchange(ctx, addr, saltwire.AppendEnvelope(nil, saltwire.Envelope{
-		Enc: saltwire.EncAES, Load: s.session.Seal(nil, plain, nil), Version: 3, HasVersion: true, ID: m.ID,
-		EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
-	}))
+	answer, err := m.exchange(ctx, addr, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s at %s: %w", m.ID, cmd, addr, err)
 	}
@@ -138,7 +129,7 @@ func (m *Minion) Request(ctx context.Context, addr, cmd string, fields map[strin
 	if !ok {
 		return nil, fmt.Errorf("%s: %s at %s: %w: not a byte string", m.ID, cmd, addr, ErrReply)
 	}
-	plain, err = s.session.Open(nil, sealed)
+	plain, err := s.session.Open(nil, sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s at %s: %w: %.20q", m.ID, cmd, addr, ErrReply, sealed)
 	}
@@ -146,6 +137,28 @@ func (m *Minion) Request(ctx context.Context, addr, cmd string, fields map[strin
 		return nil, fmt.Errorf("%s: %s at %s: %w: another nonce", m.ID, cmd, addr, ErrReply)
 	}
 	return plain[len(nonce):], nil
+}
+
+// Seal makes the body of a request.
+func (m *Minion) Seal(s *Secrets, cmd string, fields map[string]any) (body []byte, nonce string, err error) {
+	if s == nil {
+		return nil, "", fmt.Errorf("%s: %w", m.ID, ErrNotAccepted)
+	}
+	if nonce, err = newNonce(); err != nil {
+		return nil, "", err
+	}
+	load := map[string]any{"cmd": cmd, "id": m.ID, "nonce": nonce, "ts": time.Now().Unix(), "tok": m.tok}
+	for k, v := range fields {
+		load[k] = v
+	}
+	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
+	if err != nil {
+		return nil, "", err
+	}
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncAES, Load: s.session.Seal(nil, plain, nil), Version: 3, HasVersion: true, ID: m.ID,
+		EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
+	}), nonce, nil
 }
 
 func newNonce() (string, error) {
