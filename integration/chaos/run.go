@@ -48,7 +48,9 @@ func Run(ctx context.Context, l *lab.Lab, cfg Config) (*history.History, []histo
 	}
 	err = w.live(ctx)
 	h := w.rec.History()
-	return h, history.Check(h, history.DefaultOptions()), err
+	o := history.DefaultOptions()
+	o.Unfinished = err != nil
+	return h, history.Check(h, o), err
 }
 
 // live is the whole order of a run, once the cluster is up.

@@ -38,6 +38,8 @@ type Options struct {
 	Slack time.Duration
 	// Answer is how long a return may take when nothing is broken.
 	Answer time.Duration
+	// Unfinished histories end before job caches were read.
+	Unfinished bool
 }
 
 // DefaultOptions suit two slow cores.

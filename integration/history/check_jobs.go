@@ -12,6 +12,9 @@ type runKey struct{ jid, minion string }
 // acked: what a minion saw acknowledged is in the cache of the node that published, once, whole. Which node that is follows from
 // the publication; when its command died before it told us the jid, any one node will do.
 func (j *judge) acked() {
+	if j.o.Unfinished {
+		return
+	}
 	where := map[runKey][]Cached{}
 	for _, c := range j.Cache {
 		k := runKey{c.Jid, c.Minion}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-//go:embed roots
+//go:embed all:roots
 var rootsFS embed.FS
 
 // bigFileSize of salt://demo/files/big.bin makes the file server send more than one chunk (1 MiB each).

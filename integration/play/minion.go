@@ -41,6 +41,8 @@ type Minion struct {
 	mu  sync.Mutex
 	pin *saltcrypt.PublicKey // the master it has met before
 	got *Secrets             // of its last sign-in
+
+	serial uint64 // of the last publication opened with these secrets; the reader's own
 }
 
 // Secrets are what a minion has after it signed in.

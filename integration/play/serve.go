@@ -59,7 +59,7 @@ func (m *Minion) Serve(ctx context.Context, l Life) {
 
 // connected is one subscription, from the sign-in to its end.
 func (m *Minion) connected(ctx context.Context, l Life, returns *sync.WaitGroup) {
-	if _, err := m.SignIn(ctx, l.Addr); err != nil {
+	if _, err := m.freshen(ctx, l.Addr); err != nil {
 		return
 	}
 	c, err := m.connect(ctx, l.Addr, "4505", "SUB", subBeat)
@@ -75,14 +75,13 @@ func (m *Minion) connected(ctx context.Context, l Life, returns *sync.WaitGroup)
 	from := time.Now()
 	m.up.Store(true)
 	defer m.up.Store(false)
-	last := uint64(0)
 	for {
 		parts, err := c.ReadMessage()
 		if err != nil {
 			l.Observer.Subscribed(m, l.Addr, from, m.heardUntil(ctx, from))
 			return
 		}
-		m.publication(ctx, l, parts, &last, returns)
+		m.publication(ctx, l, parts, returns)
 	}
 }
 
@@ -99,8 +98,8 @@ func (m *Minion) heardUntil(ctx context.Context, from time.Time) time.Time {
 }
 
 // publication opens what came, runs it and sends the return.
-func (m *Minion) publication(ctx context.Context, l Life, parts [][]byte, last *uint64, returns *sync.WaitGroup) {
-	plain := m.openPub(ctx, l.Addr, parts[len(parts)-1], last)
+func (m *Minion) publication(ctx context.Context, l Life, parts [][]byte, returns *sync.WaitGroup) {
+	plain := m.openPub(ctx, l.Addr, parts[len(parts)-1])
 	if plain == nil {
 		return
 	}
@@ -109,10 +108,10 @@ func (m *Minion) publication(ctx context.Context, l Life, parts [][]byte, last *
 		return
 	}
 	if p.HasSerial { // salt/crypt.py:Crypticle.loads: what does not grow is ignored
-		if p.Serial <= *last {
+		if p.Serial <= m.serial {
 			return
 		}
-		*last = p.Serial
+		m.serial = p.Serial
 	}
 	j, mine := m.job(plain, p)
 	if !mine {
@@ -122,8 +121,8 @@ func (m *Minion) publication(ctx context.Context, l Life, parts [][]byte, last *
 	returns.Go(func() { m.giveBack(ctx, l, j) })
 }
 
-// openPub opens a publication, signing in again when it does not open. A new key begins a new series of serials.
-func (m *Minion) openPub(ctx context.Context, addr string, body []byte, last *uint64) []byte {
+// openPub opens a publication, signing in again when it does not open.
+func (m *Minion) openPub(ctx context.Context, addr string, body []byte) []byte {
 	env, err := saltwire.ParsePub(body)
 	if err != nil {
 		return nil
@@ -134,12 +133,21 @@ func (m *Minion) openPub(ctx context.Context, addr string, body []byte, last *ui
 				return plain
 			}
 		}
-		if _, err := m.SignIn(ctx, addr); err != nil {
+		if _, err := m.freshen(ctx, addr); err != nil {
 			return nil
 		}
-		*last = 0
 	}
 	return nil
+}
+
+// freshen signs in. Only another key begins a new series of serials, as in a stock minion (salt/crypt.py:AsyncAuth.authenticate).
+func (m *Minion) freshen(ctx context.Context, addr string) (*Secrets, error) {
+	before := m.Secrets()
+	s, err := m.SignIn(ctx, addr)
+	if err == nil && (before == nil || before.AES.Text() != s.AES.Text()) {
+		m.serial = 0
+	}
+	return s, err
 }
 
 // job tells whether a publication is one of ours, for this minion.
