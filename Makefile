@@ -15,7 +15,7 @@ PKGS ?= ./...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration bench lint clean
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,14 @@ test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern pic
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
 	$(GO) run ./integration/bench $(ARGS)
+
+chaos: setup build ## random faults for five minutes, judged by what minions, job caches and nodes say (ARGS="-seed N -for 5m -nodes 5")
+	@$(GO) build -o bin/chaos ./integration/chaos/cmd
+	@exec bin/chaos $(ARGS)
+
+soak: setup build ## an hour of load with everybody in it who is slow or too fast, under a memory ceiling (ARGS="-for 10m")
+	@$(GO) build -o bin/soak ./integration/soak
+	@exec bin/soak $(ARGS)
 
 .PHONY: lint-fast
 lint-fast:

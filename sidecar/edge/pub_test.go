@@ -314,9 +314,7 @@ func TestPubDrain(t *testing.T) {
 			t.Fatal("still open")
 		}
 	}
-	if n := reasonCount(e.met, ReasonDrained); n != 10 {
-		t.Fatalf("%d drained", n)
-	}
+	eventually(t, "ten are counted", func() bool { return reasonCount(e.met, ReasonDrained) == 10 })
 }
 
 func TestPubAfterClose(t *testing.T) {

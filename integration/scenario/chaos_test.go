@@ -1,0 +1,60 @@
+//go:build integration
+
+package scenario
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/chaos"
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// A fixed seed of faults, judged by the history: what "make chaos" does at random. CHAOS_SEED picks another seed.
+func TestChaos(t *testing.T) {
+	l := labtest.New(t, lab.Options{})
+	labtest.NeedNetwork(t, l)
+	cfg := chaos.Default()
+	cfg.Seed, cfg.For = 2, 150*time.Second
+	if s := os.Getenv("CHAOS_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		labtest.Must(t, err)
+		cfg.Seed = seed
+	}
+	h, found, err := chaos.Run(t.Context(), l, cfg)
+	if h == nil {
+		t.Fatal(err)
+	}
+	t.Log(h.Summary())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Errorf("seed %d: %s", cfg.Seed, v)
+	}
+	if t.Failed() {
+		var b strings.Builder
+		h.Print(&b, found...)
+		t.Log(b.String())
+	}
+}
+
+// Two minutes of a flooding minion, readers that do not read, a slow peer and slow masters: memory stays under the ceiling.
+func TestSoak(t *testing.T) {
+	l := labtest.New(t, lab.Options{})
+	labtest.NeedNetwork(t, l)
+	cfg := chaos.DefaultSoak()
+	cfg.For = 75 * time.Second
+	r, err := chaos.Soak(t.Context(), l, cfg)
+	labtest.Must(t, err)
+	var b strings.Builder
+	r.Print(&b)
+	t.Log(b.String())
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+}
