@@ -25,6 +25,8 @@ type ClusterSpec struct {
 	Seams   SeamKind // of each saltclusterd
 
 	MasterSettings, MinionSettings, DaemonSettings Settings
+
+	LB LBOptions
 }
 
 // DefaultCluster is one master and two minions of each version.
@@ -66,7 +68,7 @@ func (l *Lab) NewCluster(ctx context.Context, s ClusterSpec) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.LB, err = lb.NewHAProxy(hosts...); err != nil {
+	if c.LB, err = lb.NewHAProxy(s.LB, hosts...); err != nil {
 		return nil, err
 	}
 	c.Minions, err = l.newMinions(ctx, lb.Addr, s.Minions, s.MinionSettings)

@@ -3,24 +3,35 @@ package lab
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"text/template"
 	"time"
 )
 
-// HAProxy balances TCP connections to 4505 and 4506 over the nodes, configured as its users do it.
+// HAProxy balances TCP connections to 4505 and 4506 over the nodes, configured as docs/operate.md tells its users to.
 type HAProxy struct {
 	*Process
 	ConfigPath string
+	Socket     string // its admin socket
+}
+
+// LBOptions vary the configuration; the zero value is the usual one.
+type LBOptions struct {
+	SendProxy string        // "send-proxy" or "send-proxy-v2": tell the nodes the minions' addresses
+	Idle      time.Duration // cut connections that are silent for so long; 0: publications a day, requests ten minutes
 }
 
 var haproxyConfig = template.Must(template.New("haproxy.cfg").Parse(`global
     maxconn 4000
-    stats socket {{.Dir}}/haproxy.sock mode 600 level admin
+    stats socket {{.Socket}} mode 600 level admin
 
 defaults
     mode tcp
@@ -29,28 +40,35 @@ defaults
     timeout check 3s
     option clitcpka
     option srvtcpka
+{{- if .Idle}}
+    timeout tunnel {{.Idle}}
+{{- end}}
 
 # Publications: one connection per minion that may be silent for days.
 listen salt-publish
     bind {{.Addr}}:4505
-    timeout client 24h
-    timeout server 24h
+    timeout client {{or .Idle "24h"}}
+    timeout server {{or .Idle "24h"}}
+    option httpchk GET /pub
+    http-check disable-on-404
 {{- range .Nodes}}
-    server {{.Name}} {{.Addr}}:4505 check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions
+    server {{.Name}} {{.Addr}}:4505 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
 {{- end}}
 
 # Requests: any request may go to any node.
 listen salt-request
     bind {{.Addr}}:4506
-    timeout client 10m
-    timeout server 10m
+    timeout client {{or .Idle "10m"}}
+    timeout server {{or .Idle "10m"}}
+    option httpchk GET /req
+    http-check disable-on-404
 {{- range .Nodes}}
-    server {{.Name}} {{.Addr}}:4506 check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions
+    server {{.Name}} {{.Addr}}:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
 {{- end}}
 `))
 
 // NewHAProxy lays out a real HAProxy on the host in front of the nodes.
-func (h *Host) NewHAProxy(nodes ...*Host) (*HAProxy, error) {
+func (h *Host) NewHAProxy(o LBOptions, nodes ...*Host) (*HAProxy, error) {
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		path = "/usr/sbin/haproxy"
@@ -58,9 +76,16 @@ func (h *Host) NewHAProxy(nodes ...*Host) (*HAProxy, error) {
 			return nil, errors.New("haproxy is not installed: run 'make setup' as root, or install the package haproxy")
 		}
 	}
-	p := &HAProxy{ConfigPath: filepath.Join(h.dir, "haproxy.cfg")}
+	p := &HAProxy{ConfigPath: filepath.Join(h.dir, "haproxy.cfg"), Socket: filepath.Join(h.dir, "haproxy.sock")}
+	idle := ""
+	if o.Idle > 0 {
+		idle = fmt.Sprintf("%dms", o.Idle.Milliseconds())
+	}
 	var b bytes.Buffer
-	if err := haproxyConfig.Execute(&b, map[string]any{"Dir": h.dir, "Addr": h.Addr, "Nodes": nodes}); err != nil {
+	err = haproxyConfig.Execute(&b, map[string]any{
+		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "Idle": idle,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
 	}
 	if err := os.WriteFile(p.ConfigPath, b.Bytes(), 0o644); err != nil {
@@ -71,4 +96,31 @@ func (h *Host) NewHAProxy(nodes ...*Host) (*HAProxy, error) {
 		Ready: func(ctx context.Context) error { return h.Accepts(ctx, h.Addr+":4506") },
 	})
 	return p, nil
+}
+
+// Servers returns what HAProxy thinks of a node's server in each of its two parts (UP, DOWN, NOLB, …), and how many
+// connections it has there.
+func (p *HAProxy) Servers(ctx context.Context, node string) (states map[string]string, sessions map[string]int, err error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask haproxy: %w", err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(c, "show stat\n"); err != nil {
+		return nil, nil, fmt.Errorf("ask haproxy: %w", err)
+	}
+	rows, err := csv.NewReader(io.LimitReader(c, 1<<20)).ReadAll()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read haproxy's answer: %w", err)
+	}
+	const part, server, current, status = 0, 1, 4, 17
+	states, sessions = map[string]string{}, map[string]int{}
+	for _, row := range rows {
+		if len(row) > status && row[server] == node {
+			states[row[part]] = row[status]
+			sessions[row[part]], _ = strconv.Atoi(row[current])
+		}
+	}
+	return states, sessions, nil
 }

@@ -18,10 +18,11 @@ type door struct {
 	listen     func(ctx context.Context, network, addr string) (net.Listener, error) // nil: anew
 	frost      *frost
 	maxConns   int
-	maxPerAddr int // 0: no limit
+	maxPerAddr int            // 0: no limit
+	proxies    []netip.Prefix // who must say for whom it connects
 	log        *slog.Logger
 	met        *metrics
-	admit      func(*net.TCPConn, netip.AddrPort) // must not block
+	admit      func(*net.TCPConn, netip.AddrPort, *herald) // must not block
 
 	turning sync.Mutex // held while it is opened again or shut for good
 
@@ -140,7 +141,12 @@ func (d *door) accept(ctx context.Context, ln net.Listener) error {
 func (d *door) enter(c *net.TCPConn) {
 	remote := c.RemoteAddr().(*net.TCPAddr).AddrPort()
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	if r := d.take(remote.Addr()); r != reasonNone {
+	place := remote.Addr()
+	var h *herald
+	if d.heralded(place) {
+		h, place = &herald{door: d}, unnamed
+	}
+	if r := d.take(place); r != reasonNone {
 		d.met.ended(r)
 		_ = c.SetLinger(0)
 		_ = c.Close()
@@ -150,7 +156,7 @@ func (d *door) enter(c *net.TCPConn) {
 	if d.listen != nil {
 		_ = c.SetKeepAliveConfig(keepAlive)
 	}
-	d.admit(c, remote)
+	d.admit(c, remote, h)
 }
 
 func (d *door) take(a netip.Addr) Reason {
@@ -159,7 +165,7 @@ func (d *door) take(a netip.Addr) Reason {
 	switch {
 	case d.inside >= d.maxConns:
 		return ReasonFull
-	case d.maxPerAddr > 0 && d.perAddr[a] >= d.maxPerAddr:
+	case a != unnamed && d.maxPerAddr > 0 && d.perAddr[a] >= d.maxPerAddr:
 		return ReasonAddrFull
 	}
 	d.inside++
@@ -195,6 +201,11 @@ func (d *door) leave(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inside--
+	d.uncount(a)
+}
+
+// uncount wants mu.
+func (d *door) uncount(a netip.Addr) {
 	if d.perAddr[a]--; d.perAddr[a] == 0 {
 		delete(d.perAddr, a)
 	}

@@ -59,7 +59,7 @@ func FuzzReqConversation(f *testing.F) {
 	tcp := wire(f)
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		c := &reqConn{edge: e, slots: gate{limit: 2}}
-		if err := c.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), &e.cfg.Limits, newFrost()); err != nil {
+		if err := c.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), nil, &e.cfg.Limits, newFrost()); err != nil {
 			t.Fatal(err)
 		}
 		if err := pour(in, int(piece)+1, c.hear); errors.Is(err, errPaused) {
@@ -90,7 +90,7 @@ func FuzzSubConversation(f *testing.F) {
 	h := e.shards[0]
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		s := &sub{edge: e, shard: h}
-		if err := s.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), &e.cfg.Limits, newFrost()); err != nil {
+		if err := s.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), nil, &e.cfg.Limits, newFrost()); err != nil {
 			t.Fatal(err)
 		}
 		_ = pour(in, int(piece)+1, s.hear)

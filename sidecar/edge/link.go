@@ -29,17 +29,19 @@ var longAgo = time.Unix(1, 0)
 // link is one connection as both edges know it: a descriptor, a decoder and
 // the way to end it. Its owner is the goroutine that runs follow.
 type link struct {
-	sock   atomic.Pointer[socket] // nil: taken over, not known to the poller yet
-	enroll sync.Once              // makes sock of a connection taken over
-	frost  *frost                 // its edge's
-	fd     int                    // valid while mu is held and closed is false
-	remote netip.AddrPort
-	dec    zmtp.Decoder
-	met    bool          // READY was exchanged; the reader's
-	round  uint32        // frosts begun when it last set its deadline; the reader's
-	heard  atomic.Int64  // clock at the last bytes read
-	cause  atomic.Uint32 // the Reason it was cut for, 0 while it lives
-	done   chan struct{} // closed when cut
+	sock    atomic.Pointer[socket] // nil: taken over, not known to the poller yet
+	enroll  sync.Once              // makes sock of a connection taken over
+	frost   *frost                 // its edge's
+	fd      int                    // valid while mu is held and closed is false
+	remote  netip.AddrPort         // the peer; until it is introduced, the load balancer
+	herald  *herald                // nil: nobody introduces it, or has; the reader's
+	counted netip.Addr             // the address it is counted under
+	dec     zmtp.Decoder
+	met     bool          // READY was exchanged; the reader's
+	round   uint32        // frosts begun when it last set its deadline; the reader's
+	heard   atomic.Int64  // clock at the last bytes read
+	cause   atomic.Uint32 // the Reason it was cut for, 0 while it lives
+	done    chan struct{} // closed when cut
 
 	mu     sync.Mutex // output: held for non-blocking work only
 	closed bool       // guarded by mu
@@ -47,7 +49,11 @@ type link struct {
 	handed bool       // another process has the descriptor, too; guarded by mu
 }
 
-func (l *link) init(tcp *net.TCPConn, remote netip.AddrPort, limits *zmtp.Limits, f *frost) error {
+func (l *link) init(tcp *net.TCPConn, remote netip.AddrPort, h *herald, limits *zmtp.Limits, f *frost) error {
+	l.herald = h
+	if h == nil {
+		l.counted = remote.Addr()
+	}
 	s, err := newSocket(tcp)
 	if err != nil {
 		return err

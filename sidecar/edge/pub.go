@@ -82,7 +82,8 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)
 	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
-		log: cfg.Logger, met: met, admit: e.admit}
+		proxies: cfg.Proxies,
+		log:     cfg.Logger, met: met, admit: e.admit}
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
 	}
@@ -168,18 +169,18 @@ func (e *PubEdge) retire() []*sub {
 }
 
 // admit starts a connection.
-func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
+func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort, h *herald) {
 	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)]}
-	if err := s.init(tcp, remote, &e.cfg.Limits, e.frost); err != nil {
+	if err := s.init(tcp, remote, h, &e.cfg.Limits, e.frost); err != nil {
 		_ = tcp.Close()
-		e.door.leave(remote.Addr())
+		e.door.leave(s.counted)
 		return
 	}
 	e.connMu.Lock()
 	defer e.connMu.Unlock()
 	if e.draining {
 		_ = tcp.Close()
-		e.door.leave(remote.Addr())
+		e.door.leave(s.counted)
 		return
 	}
 	e.conns[s] = struct{}{}
@@ -191,7 +192,7 @@ func (e *PubEdge) forget(s *sub) {
 	e.connMu.Lock()
 	delete(e.conns, s)
 	e.connMu.Unlock()
-	e.door.leave(s.remote.Addr())
+	e.door.leave(s.counted)
 	e.frost.stir()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -28,11 +29,14 @@ type Publication struct {
 type PubConfig struct {
 	Addrs  []string // host:port to listen on
 	Limits zmtp.Limits
+	// Proxies are load balancers: their connections must begin with a PROXY
+	// header (package proxyproto), and are those of the address it names.
+	Proxies []netip.Prefix
 	// Listen gives the listeners; nil: they are made.
 	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
 	MaxConns         int // 65536
-	MaxConnsPerAddr  int // 0: none. Behind a load balancer all peers share its address.
+	MaxConnsPerAddr  int // 0: none. Behind a load balancer that is not in Proxies all peers share its address.
 	MaxSubscriptions int // per connection. 64
 	MaxTopic         int // bytes in one subscribed topic. 255
 

@@ -72,7 +72,7 @@ func (e *PubEdge) Export(ctx context.Context) (State, error) {
 func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reason() != reasonNone {
+	if s.reason() != reasonNone || s.herald != nil { // whom nobody has introduced yet has to come again
 		return false
 	}
 	pending := s.q.all()

@@ -15,6 +15,7 @@ const (
 	ReasonGone                 // the peer closed or the network failed
 	ReasonProtocol             // no ZMTP, or broken ZMTP
 	ReasonLimit                // a frame, message or command beyond its limit
+	ReasonProxyHeader          // a load balancer that does not say for whom it connects
 	ReasonHandshake            // no READY in time
 	ReasonSlowMessage          // a message begun and not finished in time
 	ReasonIdle                 // nothing asked for longer than IdleTimeout
@@ -32,7 +33,7 @@ const (
 )
 
 var reasonText = [reasons]string{
-	"none", "gone", "protocol", "limit", "handshake_timeout", "slow_message", "idle", "memory", "output",
+	"none", "gone", "protocol", "limit", "proxy_header", "handshake_timeout", "slow_message", "idle", "memory", "output",
 	"slow", "stalled", "silent", "subscriptions", "full", "address_full", "drained", "closed",
 }
 

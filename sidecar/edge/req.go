@@ -83,7 +83,8 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		foreign: make(map[foreignKey]*Request),
 	}
 	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
-		log: cfg.Logger, met: met, admit: e.admit}
+		proxies: cfg.Proxies,
+		log:     cfg.Logger, met: met, admit: e.admit}
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
 		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.", func() float64 { return float64(e.slots.used()) }),
@@ -182,18 +183,18 @@ func (e *ReqEdge) awaitAnswers() {
 }
 
 // admit starts a connection.
-func (e *ReqEdge) admit(tcp *net.TCPConn, remote netip.AddrPort) {
+func (e *ReqEdge) admit(tcp *net.TCPConn, remote netip.AddrPort, h *herald) {
 	c := &reqConn{edge: e, slots: gate{limit: e.cfg.MaxInFlightPerConn}}
-	if err := c.init(tcp, remote, &e.cfg.Limits, e.frost); err != nil {
+	if err := c.init(tcp, remote, h, &e.cfg.Limits, e.frost); err != nil {
 		_ = tcp.Close()
-		e.door.leave(remote.Addr())
+		e.door.leave(c.counted)
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.draining {
 		_ = tcp.Close()
-		e.door.leave(remote.Addr())
+		e.door.leave(c.counted)
 		return
 	}
 	e.conns[c] = struct{}{}
@@ -205,7 +206,7 @@ func (e *ReqEdge) forget(c *reqConn) {
 	e.mu.Lock()
 	delete(e.conns, c)
 	e.mu.Unlock()
-	e.door.leave(c.remote.Addr())
+	e.door.leave(c.counted)
 	e.frost.stir()
 }
 

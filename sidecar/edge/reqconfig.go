@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,13 +26,16 @@ type ReqHandler interface {
 type ReqConfig struct {
 	Addrs  []string // host:port to listen on
 	Limits zmtp.Limits
+	// Proxies are load balancers: their connections must begin with a PROXY
+	// header (package proxyproto), and are those of the address it names.
+	Proxies []netip.Prefix
 	// Listen gives the listeners; nil: they are made.
 	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
 	MaxInFlightPerConn int   // requests without an answer; more are left unread. 32
 	MaxInFlight        int   // the same over all connections. 65536
 	MaxConns           int   // 65536
-	MaxConnsPerAddr    int   // 0: none. Behind a load balancer all peers share its address.
+	MaxConnsPerAddr    int   // 0: none. Behind a load balancer that is not in Proxies all peers share its address.
 	MaxMemory          int64 // bytes of incomplete and unanswered requests, all connections. 512 MiB
 	MaxOutput          int   // bytes of unread answers per connection, beside the one being written. 4 MiB
 	MaxUnread          int64 // bytes of unread answers, all connections. 512 MiB

@@ -91,6 +91,10 @@ func (c *reqConn) serve(greeted bool) {
 
 // hear takes input from the reader.
 func (c *reqConn) hear(in []byte) error {
+	in, err := c.introduced(in)
+	if err != nil {
+		return err
+	}
 	for len(in) > 0 {
 		ev, n, err := c.dec.Next(in)
 		if err != nil {

@@ -60,7 +60,7 @@ func (e *ReqEdge) Export(ctx context.Context) (State, error) {
 func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reason() != reasonNone {
+	if c.reason() != reasonNone || c.herald != nil { // whom nobody has introduced yet has to come again
 		return false
 	}
 	c.handed, c.number = true, number

@@ -50,6 +50,7 @@ func (l *link) encode(e *handover.Encoder, now int64) {
 func (l *link) decode(d *handover.Decoder, fd int, now int64, limits *zmtp.Limits, f *frost) error {
 	l.fd, l.frost, l.done = fd, f, make(chan struct{})
 	l.remote = d.Addr()
+	l.counted = l.remote.Addr()
 	l.met = d.Bool()
 	l.heard.Store(now - int64(d.Duration()))
 	s := zmtp.DecoderState{Stage: uint8(d.Int(math.MaxUint8)), Ready: d.Bool(), Minor: uint8(d.Int(math.MaxUint8))}

@@ -54,6 +54,10 @@ func (s *sub) serve(greeted bool) {
 
 // hear takes input from the reader.
 func (s *sub) hear(in []byte) error {
+	in, err := s.introduced(in)
+	if err != nil {
+		return err
+	}
 	for len(in) > 0 {
 		ev, n, err := s.dec.Next(in)
 		if err != nil {

@@ -45,6 +45,10 @@ type Edge struct {
 	DrainAnnounce            time.Duration // between turning red for load balancers and the first minion let go
 	DrainTime                time.Duration // over which subscribers are let go
 	RequestMinimumVersion    int           // payload version, 0..3
+	Heartbeat                time.Duration // between two PINGs to a subscriber
+	HeartbeatTimeout         time.Duration // for anything to come back
+	ProxyProtocol            bool          // load balancers say for whom they connect
+	ProxyProtocolTrusted     []netip.Prefix
 	AllowClearCommands       map[string][]netip.Prefix
 }
 

@@ -136,6 +136,8 @@ func TestMistakes(t *testing.T) {
 		{"command", "allow_clear_commands: {publsh: [10.0.0.0/8]}", `"publsh" is not an admin command (did you mean publish?)`},
 		{"network", "allow_clear_commands: {publish: [ten]}", `"ten" is not a network`},
 		{"no map", "allow_clear_commands: publish", "is not a map of commands"},
+		{"proxies", "proxy_protocol: True", "proxy_protocol: is on, but nobody is trusted with it"},
+		{"all proxies", "proxy_protocol: True\nproxy_protocol_trusted: [0.0.0.0/0]", "0.0.0.0/0 is everybody"},
 		{"health", "health_listen: 4580", `"4580" is not address:port`},
 		{"health name", "health_listen: 'here:4580'", `"here" is not an IP address`},
 		{"not yaml", "id: 'x", "is not valid YAML"},

@@ -26,6 +26,8 @@ func DefaultConfig() Config {
 			PubQueueMessages:         1000,
 			PubQueueBytes:            64 * MiB,
 			RotateWindow:             5 * time.Minute,
+			Heartbeat:                10 * time.Second,
+			HeartbeatTimeout:         30 * time.Second,
 			DrainAnnounce:            5 * time.Second,
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,

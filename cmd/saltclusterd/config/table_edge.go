@@ -21,6 +21,17 @@ func edgeOptions() []Option {
 			Doc: "Port for requests and returns.", check: intBetween(1, 65535),
 		},
 		{
+			Name: "proxy_protocol", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocol },
+			Doc: "Load balancers say for whom they connect (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
+				"limits per address and allow_clear_commands go by the minions' own addresses. Connections from " +
+				"proxy_protocol_trusted must then begin with it; from anywhere else it is refused.",
+		},
+		{
+			Name: "proxy_protocol_trusted", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocolTrusted },
+			Doc:     "Networks of the load balancers that are believed. Nobody else may live there.",
+			Example: "[10.0.0.5, 10.0.0.6]",
+		},
+		{
 			Name: "allow_clear_commands", Section: section, field: func(c *Config) any { return &c.Edge.AllowClearCommands },
 			Doc: "Networks that may send an unencrypted admin command (publish, runner, wheel, mk_token, get_token) through " +
 				"this node, for salt-api on another host. Nobody by default: tools on this host talk to the master itself.",
@@ -78,6 +89,16 @@ func limitOptions() []Option {
 		{
 			Name: "max_in_flight_per_connection", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlightPerConnection },
 			Doc: "Requests being worked on per connection.", check: intBetween(1, 1<<16),
+		},
+		{
+			Name: "heartbeat_interval", Section: section, field: func(c *Config) any { return &c.Edge.Heartbeat },
+			Doc: "Time between two PINGs on a publish connection, give or take a fifth. Keep it below half of the idle timeout of " +
+				"every load balancer and firewall in between.", check: durationBetween(time.Second, 10*time.Minute),
+		},
+		{
+			Name: "heartbeat_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HeartbeatTimeout },
+			Doc:   "A subscriber of which nothing is heard for so long after a PING is cut: its network is gone.",
+			check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "handshake_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HandshakeTimeout },

@@ -29,6 +29,7 @@ func (c *Config) validate() Findings {
 	c.validateNames(say)
 	c.validateSecret(say)
 	c.validateAddresses(say)
+	c.validateProxies(say)
 	return out
 }
 
@@ -98,6 +99,25 @@ func (c *Config) validateAddresses(say func(option, msg, hint string)) {
 		}
 		ports[p.port] = p.option
 	}
+}
+
+func (c *Config) validateProxies(say func(option, msg, hint string)) {
+	if c.Edge.ProxyProtocol && len(c.Edge.ProxyProtocolTrusted) == 0 {
+		say("proxy_protocol", "is on, but nobody is trusted with it", "name the load balancers' addresses in proxy_protocol_trusted")
+	}
+	for _, p := range c.Edge.ProxyProtocolTrusted {
+		if p.Bits() == 0 {
+			say("proxy_protocol_trusted", p.String()+" is everybody: any minion could choose its address", "name the load balancers' own addresses")
+		}
+	}
+}
+
+// Proxies are the networks whose connections begin with a PROXY header.
+func (e Edge) Proxies() []netip.Prefix {
+	if !e.ProxyProtocol {
+		return nil
+	}
+	return e.ProxyProtocolTrusted
 }
 
 // finding places a message where the option was set.

@@ -126,15 +126,16 @@ func (s *service) buildEdges() (err error) {
 	pub, req := cfg.EdgeAddresses(localAddrs())
 	e := cfg.Edge
 	s.pub, err = edge.NewPubEdge(edge.PubConfig{
-		Addrs: pub, MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
+		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
+		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout,
 		Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err
 	}
 	s.reqs, err = edge.NewReqEdge(edge.ReqConfig{
-		Addrs: req, Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
+		Addrs: req, Proxies: e.Proxies(), Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),

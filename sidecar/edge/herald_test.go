@@ -1,0 +1,163 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// header is what a load balancer says in front of a peer with this address.
+func header(addr string) string { return fmt.Sprintf("PROXY TCP4 %s 10.0.0.1 4711 4506\r\n", addr) }
+
+// dialFor is a peer behind a load balancer.
+func dialFor(t *testing.T, e addressed, socketType, addr string) *zmtp.Client {
+	t.Helper()
+	conn := dialRaw(t, e)
+	if _, err := conn.Write([]byte(header(addr))); err != nil {
+		t.Fatal(err)
+	}
+	c, err := zmtp.NewClient(context.Background(), conn, zmtp.ClientOptions{SocketType: socketType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestProxiedRequestsHaveTheTrueAddress(t *testing.T) {
+	seen := make(chan netip.AddrPort, 1)
+	e := openReq(t, ReqConfig{Proxies: loopback}, func(r *Request) {
+		seen <- r.Remote
+		echo(r)
+	})
+	ask(t, dialFor(t, e, "REQ", "192.0.2.7"), "x")
+	if got := <-seen; got.String() != "192.0.2.7:4711" {
+		t.Errorf("it came from %s", got)
+	}
+
+	// Header, greeting, READY and request byte by byte.
+	conn := dialRaw(t, e)
+	all := append([]byte(header("192.0.2.8")), hello("REQ")...)
+	all = zmtp.AppendMessage(all, nil, []byte("slowly"))
+	for i := range all {
+		if _, err := conn.Write(all[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-seen; got.String() != "192.0.2.8:4711" {
+		t.Errorf("it came from %s", got)
+	}
+
+	// A load balancer's own connection is its own.
+	conn = dialRaw(t, e)
+	if _, err := conn.Write([]byte("PROXY UNKNOWN\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "REQ"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, c, "own")
+	if got := <-seen; !got.Addr().IsLoopback() {
+		t.Errorf("it came from %s", got)
+	}
+}
+
+func TestProxiesMustSayForWhom(t *testing.T) {
+	e := openReq(t, ReqConfig{Proxies: loopback}, echo)
+	for name, said := range map[string]string{
+		"nothing of the kind": string(hello("REQ")),
+		"broken":              "PROXY TCP4 here there 1 2\r\n",
+		"without end":         "PROXY " + strings.Repeat("x", 5000),
+	} {
+		conn := dialRaw(t, e)
+		if _, err := conn.Write([]byte(said)); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, conn)
+		t.Log(name)
+	}
+	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonProxyHeader) == 3 })
+	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 && places(&e.door) == 0 })
+}
+
+func TestHeadersOfStrangersAreNotBelieved(t *testing.T) {
+	e := openReq(t, ReqConfig{Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, echo)
+	conn := dialRaw(t, e)
+	if _, err := conn.Write([]byte(header("198.51.100.1"))); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, conn)
+	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonProtocol) == 1 })
+	ask(t, dial(t, e, "REQ"), "direct")
+}
+
+func TestProxyHeaderHasToComeInTime(t *testing.T) {
+	e := openPub(t, PubConfig{Proxies: loopback, HandshakeTimeout: 20 * time.Millisecond})
+	conn := dialRaw(t, e)
+	_, _ = conn.Write([]byte("PROXY "))
+	ended(t, conn)
+	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonHandshake) == 1 })
+}
+
+func TestProxiedConnectionsAreCountedByTrueAddress(t *testing.T) {
+	e := openReq(t, ReqConfig{Proxies: loopback, MaxConnsPerAddr: 2}, echo)
+	var open []*zmtp.Client
+	for _, a := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2", "192.0.2.3"} {
+		c := dialFor(t, e, "REQ", a)
+		ask(t, c, a)
+		open = append(open, c)
+	}
+	conn := dialRaw(t, e)
+	if _, err := conn.Write(append([]byte(header("192.0.2.1")), hello("REQ")...)); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, conn)
+	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonAddrFull) == 1 })
+	_ = open[0].Close()
+	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
+	ask(t, dialFor(t, e, "REQ", "192.0.2.1"), "again")
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// places counts the addresses a door has connections of.
+func places(d *door) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.perAddr)
+}
+
+// FuzzIntroduced feeds a connection that must be introduced with what comes, cut anywhere.
+func FuzzIntroduced(f *testing.F) {
+	f.Add([]byte(header("192.0.2.1")), 3)
+	f.Add(append([]byte(header("192.0.2.1")), hello("REQ")...), 40)
+	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"), 12)
+	f.Add([]byte("PROXY UNKNOWN\r\n\xff"), 1)
+	f.Fuzz(func(t *testing.T, in []byte, cut int) {
+		cut = min(max(cut, 0), len(in))
+		d := &door{perAddr: map[netip.Addr]int{unnamed: 1}, inside: 1}
+		l := &link{herald: &herald{door: d}, remote: netip.MustParseAddrPort("127.0.0.1:1")}
+		var own []byte
+		for _, part := range [][]byte{in[:cut], in[cut:]} {
+			rest, err := l.introduced(part)
+			if err != nil {
+				return
+			}
+			own = append(own, rest...)
+		}
+		if l.herald == nil && (!strings.HasSuffix(string(in), string(own)) || d.perAddr[l.counted] != 1 || !l.remote.IsValid()) {
+			t.Fatalf("%q left of %q, remote %s", own, in, l.remote)
+		}
+		if l.herald != nil && len(own) > 0 {
+			t.Fatal("bytes of a peer that nobody has introduced")
+		}
+	})
+}
