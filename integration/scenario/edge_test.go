@@ -27,7 +27,7 @@ func TestEdge(t *testing.T) {
 		Masters: []string{"3008.3", "3006.28"}, Minions: lab.Versions,
 		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
 		DaemonSettings: lab.Settings{
-			"proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
+			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
 			"heartbeat_interval": "1500ms", "heartbeat_timeout": "3s", "drain_announce": "4s", "drain_time": "3s",
 		},
 		LB: lab.LBOptions{SendProxy: "send-proxy-v2", Idle: 5 * time.Second},
@@ -156,8 +156,17 @@ func testTrueAddresses(t *testing.T, c *lab.Cluster) {
 	if logged("protocol", "192.0.2.1") == nil {
 		t.Error("a stranger was believed")
 	}
+	refused := func() float64 {
+		return metricSum(t, c.Nodes[0], "saltcluster_edge_connections_ended_total", `edge="req"`, `reason="proxy_header"`)
+	}
+	before := refused()
 	rubbish(lb, c.Nodes[0].Addr+":4506", "") // the load balancer forgets its header
-	within("proxy_header", lb.Addr)
+	labtest.Must(t, lab.Eventually(ctx, 20*time.Second, "the connection to be counted", func(context.Context) error {
+		if n := refused() - before; n != 1 {
+			return fmt.Errorf("%v refused", n)
+		}
+		return nil
+	}))
 }
 
 // A node is drained while its cluster works: the load balancer leaves it without cutting anybody off, its minions move, its

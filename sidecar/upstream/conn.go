@@ -22,6 +22,7 @@ type conn struct {
 
 	call      *call     // in flight, nil when idle or draining
 	owed      bool      // a reply is outstanding
+	asked     time.Time // since when
 	idleSince time.Time // when it was put on the idle list
 	drain     *time.Timer
 	gone      bool // taken out of the pool

@@ -10,8 +10,11 @@
 //     reply or closed, never handed to another request before;
 //   - bounded connections, bounded FIFO queue with deadlines, nothing waits for ever;
 //   - nothing is ever sent twice. Retryable tells whether a failed request was certainly never handed to the master;
+//   - a master that is connected and does not work (stopped, hung) is noticed, calls to it fail at once, and it is used
+//     again with its first sign of life (stall.go); one that is only busy is left in peace;
 //   - PING is answered on idle connections too, so that a 3008 master does not cut them after 40 s.
 //
 // Vocabulary: a call is one Do or Go; a connection is idle, busy (its call waits for the reply) or draining (its
-// call was given up); the client is up while a connection's ZMTP handshake has succeeded since the last loss.
+// call was given up); the client is up while a connection's ZMTP handshake has succeeded since the last loss, and the
+// master works; it is stalled while it does not.
 package upstream

@@ -89,7 +89,9 @@ func (c *ReqClient) dial() (*zmtp.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the salt-master: %w", err)
 	}
-	z, err := zmtp.NewClient(ctx, raw, c.cfg.clientOptions())
+	o := c.cfg.clientOptions()
+	o.OnSilent = c.silent
+	z, err := zmtp.NewClient(ctx, raw, o)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the salt-master at %s: %w", c.cfg.Addr, err)
 	}
@@ -110,6 +112,7 @@ func (c *ReqClient) join(cn *conn) (next job) {
 	}
 	c.fresh++
 	if c.state != up {
+		c.stalled, c.lastReply = "", time.Now()
 		c.setState(up)
 		signal(c.risen)
 		c.cfg.Logger.Info("salt-master answers", "remote", c.cfg.Addr)

@@ -14,6 +14,7 @@ type reqMetrics struct {
 
 	up, queue, conns                     prometheus.Gauge
 	dials                                prometheus.Counter
+	silents, stucks                      prometheus.Counter
 	seconds                              prometheus.Histogram
 	ok, busy, down, timeout, lost, other prometheus.Counter
 }
@@ -23,7 +24,11 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 	result := f.NewCounterVec(prometheus.CounterOpts{
 		Name: "saltcluster_upstream_requests_total", Help: "Requests to the local salt-master by result.",
 	}, []string{"result"})
+	stalls := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "saltcluster_upstream_stalls_total", Help: "How often the local salt-master stood still while it was connected, by sign.",
+	}, []string{"sign"})
 	return &reqMetrics{
+		silents: stalls.WithLabelValues(string(Silent)), stucks: stalls.WithLabelValues(string(Stuck)),
 		up: f.NewGauge(prometheus.GaugeOpts{
 			Name: "saltcluster_upstream_up", Help: "Whether the local salt-master answers (1) or not (0).",
 		}),

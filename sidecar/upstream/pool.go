@@ -41,7 +41,7 @@ func (c *ReqClient) refuse(ca *call) error {
 	switch {
 	case c.closed || c.ctx == nil:
 		return errQueuedClosed
-	case c.state == down:
+	case c.state == down || c.stalled != "":
 		return ErrDown
 	case int64(len(ca.body)) > c.cfg.MaxRequest:
 		return unsent(ErrTooLarge)
@@ -53,7 +53,7 @@ func (c *ReqClient) refuse(ca *call) error {
 
 func (c *ReqClient) assign(cn *conn, ca *call) job {
 	ca.stage, ca.conn = inFlight, cn
-	cn.call, cn.owed = ca, true
+	cn.call, cn.owed, cn.asked = ca, true, time.Now()
 	if len(ca.body) > directWrite {
 		c.wg.Add(1) // under the lock and before Close, which waits for it
 	}
@@ -76,6 +76,7 @@ func (c *ReqClient) replied(cn *conn, body []byte) error {
 	if ca != nil {
 		ca.stage, ca.conn = over, nil
 	}
+	c.progress()
 	next := c.release(cn)
 	c.mu.Unlock()
 	if ca != nil {
@@ -189,12 +190,19 @@ func (c *ReqClient) newEpoch() {
 		old.close()
 	}
 	c.idle = nil
+	c.stalled = ""
 	c.setState(connecting)
 	signal(c.wake)
 }
 
 func (c *ReqClient) setState(s state) {
 	c.state = s
-	c.isUp.Store(s == up)
-	c.metrics.setUp(s == up)
+	c.showUp()
+}
+
+// showUp tells others whether calls are taken. Wants mu.
+func (c *ReqClient) showUp() {
+	isUp := c.state == up && c.stalled == ""
+	c.isUp.Store(isUp)
+	c.metrics.setUp(isUp)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // state is what the client knows of the master.
@@ -38,11 +39,17 @@ type ReqClient struct {
 	dialing int
 	queue   callQueue
 	onUp    []func()
+
+	stalled   Stall     // why calls are refused though the master is connected, see stall.go
+	lastReply time.Time // to anything
+	probes    map[*probe]struct{}
+	probed    time.Time // when the last probe was sent
 }
 
 // ReqStats is a snapshot for status output.
 type ReqStats struct {
 	Up                          bool
+	Stalled                     Stall
 	Conns, Idle, Waiting        int
 	Replies, Failures, Connects uint64
 	MaxConns, MaxQueue          int
@@ -51,7 +58,7 @@ type ReqStats struct {
 // NewReqClient returns a client that is not connected yet.
 func NewReqClient(cfg ReqConfig) *ReqClient {
 	c := &ReqClient{
-		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{},
+		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{}, probes: map[*probe]struct{}{},
 		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
 	}
 	c.calls.New = func() any { return c.newCall() }
@@ -66,6 +73,7 @@ func (c *ReqClient) Open(ctx context.Context) error {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(c.keep)
 	c.wg.Go(c.notify)
+	c.wg.Go(c.watch)
 	return nil
 }
 
@@ -140,7 +148,7 @@ func (c *ReqClient) Stats() ReqStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ReqStats{
-		Up: c.state == up, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len,
+		Up: c.isUp.Load(), Stalled: c.stalled, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len,
 		MaxConns: c.cfg.MaxConns, MaxQueue: c.cfg.MaxQueue, Replies: c.metrics.replies.Load(),
 		Failures: c.metrics.failures.Load(), Connects: c.metrics.connects.Load(),
 	}

@@ -27,7 +27,10 @@ type ReqConfig struct {
 	BackoffMin       time.Duration // pause after the first failed connect (50 ms), doubled up to
 	BackoffMax       time.Duration // this one (1 s)
 	Heartbeat        time.Duration // silence after which the master is asked by PING (10 s)
-	HeartbeatTimeout time.Duration // and the silence after that which means it is lost (20 s)
+	HeartbeatTimeout time.Duration // and the silence after that which means that it stands still (20 s)
+	Probe            []byte        // a request that any worker of the master answers at once; nil: none is sent
+	ProbeAfter       time.Duration // time without any reply after which one is sent, while something is asked (1 s)
+	StuckAfter       time.Duration // time without any reply, though asked, after which no worker works (15 s)
 	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
 	OnUp             func() // like ReqClient.OnUp, set before Open
 	Logger           *slog.Logger
@@ -47,6 +50,8 @@ func (c ReqConfig) withDefaults() ReqConfig {
 	c.BackoffMin = cmp.Or(c.BackoffMin, 50*time.Millisecond)
 	c.BackoffMax = max(cmp.Or(c.BackoffMax, time.Second), c.BackoffMin)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.ProbeAfter = cmp.Or(c.ProbeAfter, time.Second)
+	c.StuckAfter = cmp.Or(c.StuckAfter, 15*time.Second)
 	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 20*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext

@@ -27,7 +27,7 @@ type SubConfig struct {
 	BackoffMin       time.Duration        // 20 ms, doubled up to
 	BackoffMax       time.Duration        // 1 s
 	Heartbeat        time.Duration        // silence after which the master is asked by PING (10 s)
-	HeartbeatTimeout time.Duration        // and the silence after that which means it is lost (20 s)
+	HeartbeatTimeout time.Duration        // and the silence after that which means that it stands still (20 s)
 	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
 	Logger           *slog.Logger
 	Registerer       prometheus.Registerer
@@ -124,7 +124,7 @@ func (c *SubClient) subscribe() (*zmtp.Client, error) {
 	z, err := zmtp.NewClient(ctx, raw, zmtp.ClientOptions{
 		SocketType: "SUB", HandshakeTimeout: c.cfg.DialTimeout,
 		Limits:    zmtp.Limits{MaxFrame: c.cfg.MaxMessage, MaxMessage: c.cfg.MaxMessage},
-		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout,
+		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout, OnSilent: c.silent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
@@ -134,6 +134,17 @@ func (c *SubClient) subscribe() (*zmtp.Client, error) {
 		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
 	}
 	return z, nil
+}
+
+// silent notes that a master stands still, or goes on. The subscription is kept: what it publishes when it goes on, for
+// command lines that have waited, must not be missed.
+func (c *SubClient) silent(is bool) {
+	c.isUp.Store(!is)
+	if is {
+		c.metrics.up.Set(0)
+	} else {
+		c.metrics.up.Set(1)
+	}
 }
 
 // receive hands on messages until the connection ends, and returns why it did.

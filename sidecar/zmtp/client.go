@@ -24,6 +24,10 @@ type ClientOptions struct {
 	// never), and HeartbeatTimeout the time it then waits for any sign of life
 	// (three times Heartbeat if zero). Peers of ZMTP 3.0 are not pinged.
 	Heartbeat, HeartbeatTimeout time.Duration
+	// OnSilent, if not nil, is told when the peer falls silent, instead of an
+	// ErrSilent, and when it is heard again; by the reader's goroutine. A peer
+	// that only stood still goes on where it was.
+	OnSilent func(silent bool)
 }
 
 // ErrSilent says that a peer answered no PING in time.
@@ -39,6 +43,7 @@ type Client struct {
 	opts ClientOptions
 	peer Metadata
 	dec  Decoder
+	hush bool   // OnSilent was told so
 	in   []byte // what was read and not yet decoded, a part of space
 	room []byte
 
@@ -180,16 +185,35 @@ func (c *Client) ReadMessage() ([][]byte, error) {
 func (c *Client) fill() error {
 	beat := c.opts.Heartbeat > 0 && c.dec.ready && c.dec.Minor() >= 1
 	err := c.read(beat, c.opts.Heartbeat)
+	c.heard(err)
 	if !beat || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	if err := c.Ping(); err != nil {
 		return err
 	}
-	if err = c.read(true, c.opts.HeartbeatTimeout); errors.Is(err, os.ErrDeadlineExceeded) {
-		return ErrSilent
+	for {
+		err = c.read(true, c.opts.HeartbeatTimeout)
+		c.heard(err)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if c.opts.OnSilent == nil {
+			return ErrSilent
+		}
+		if !c.hush {
+			c.hush = true
+			c.opts.OnSilent(true)
+		}
 	}
-	return err
+}
+
+// heard notes that something was read.
+func (c *Client) heard(err error) {
+	if err == nil && c.hush {
+		c.hush = false
+		c.opts.OnSilent(false)
+	}
 }
 
 func (c *Client) read(limited bool, wait time.Duration) error {

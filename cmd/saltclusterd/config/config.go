@@ -75,6 +75,7 @@ type Salt struct {
 	MasterCommand       string   // asked for --version
 	RestartCommand      []string // run when the master must read a new identity; empty: an operator does it
 	UpstreamConnections int
+	StuckAfter          time.Duration // without any reply: no worker works
 	ForwardTimeout      time.Duration
 }
 

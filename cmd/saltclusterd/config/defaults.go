@@ -42,6 +42,7 @@ func DefaultConfig() Config {
 			MasterCommand:       "salt-master",
 			UpstreamConnections: 64,
 			ForwardTimeout:      60 * time.Second,
+			StuckAfter:          15 * time.Second,
 		},
 		Paths: Paths{
 			StateDir: "/var/lib/saltclusterd",

@@ -27,6 +27,12 @@ func saltOptions() []Option {
 			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
 			Doc: "Time a forwarded request may take.", check: durationBetween(time.Second, time.Hour),
 		},
+		{
+			Name: "master_stuck_after", Section: section, field: func(c *Config) any { return &c.Salt.StuckAfter },
+			Doc: "A salt-master that answers nothing for so long, not even the small requests sent to find out, counts as hung: others " +
+				"do its work until it answers again. A process that is stopped is noticed within five seconds whatever this says. " +
+				"Make it longer than the longest pillar takes to render.", check: durationBetween(time.Second, time.Hour),
+		},
 	}
 }
 

@@ -50,6 +50,9 @@ type service struct {
 	pub    *edge.PubEdge
 	reqs   *edge.ReqEdge
 
+	back  chan struct{}          // the local master was started
+	newer atomic.Pointer[string] // what version it has, when that is another than the one served
+
 	drain     *drainer
 	published *jobWatch
 
@@ -71,7 +74,7 @@ type service struct {
 
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
-	s := &service{m: m, learn: make(chan struct{}, 1)}
+	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	s.drain = newDrainer(s)
 	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
 	floor, err := hlc.ReadFloor(s.clockPath())
@@ -95,6 +98,7 @@ func (s *service) buildMaster() error {
 	d, cfg := s.m.d, s.m.d.cfg
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
+		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
@@ -111,7 +115,8 @@ func (s *service) buildMaster() error {
 	s.sessions = localmaster.NewSessions(so)
 	s.sub = upstream.NewSubClient(upstream.SubConfig{
 		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
-		OnConnect: s.masterUp, Logger: d.log, Registerer: d.reg,
+		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence,
+		OnConnect: s.masterBack, Logger: d.log, Registerer: d.reg,
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
@@ -233,6 +238,7 @@ func (s *service) Open(ctx context.Context) error {
 	}
 	s.open = append(s.open, closerFunc(s.cancel)) // before the subscription: its last message may wait for a sign-in
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
+	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.step.Store("bringing the key files up to date")
 	if s.alone.Load() {

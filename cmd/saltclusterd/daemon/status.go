@@ -9,6 +9,7 @@ import (
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/upstream"
 )
 
 // fillStatus adds what a member knows to the status of its node.
@@ -99,6 +100,10 @@ func (s *service) masterProblem(context.Context) string {
 	switch {
 	case errors.Is(err, sidecar.ErrForeignIdentity):
 		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
+	case s.req.Stats().Stalled == upstream.Silent:
+		return fmt.Sprintf("look at the salt-master: it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
+	case s.req.Stats().Stalled == upstream.Stuck:
+		return fmt.Sprintf("look at the salt-master: none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
 	case !s.req.Up():
 		return fmt.Sprintf("start the salt-master: nothing answers at %s", s.m.d.master.ReqAddr())
 	case !signedIn:

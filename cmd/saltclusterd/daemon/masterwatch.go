@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltwire"
+)
+
+const (
+	// masterHeartbeat and masterSilence find out within five seconds that the local master's process stands still. PINGs are
+	// answered by its I/O thread, whatever Python is busy with.
+	masterHeartbeat = time.Second
+	masterSilence   = 4 * time.Second
+	// versionSettle lets a master that was just started use the machine for itself, before Python is started to ask it.
+	versionSettle = 2 * time.Second
+)
+
+// masterProbe is a request that every worker of every version answers at once (salt/master.py:ClearFuncs.ping).
+func masterProbe() []byte {
+	load := saltwire.AppendMapHeader(nil, 1)
+	load = saltwire.AppendRaw(saltwire.AppendRaw(load, "cmd"), "ping")
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
+}
+
+// masterBack notes that the local master was started.
+func (s *service) masterBack() {
+	s.masterUp()
+	select {
+	case s.back <- struct{}{}:
+	default:
+	}
+}
+
+// watchVersion asks the salt-master for its version whenever it was started: an upgrade of Salt changes formats that
+// several parts of saltclusterd were made for.
+func (s *service) watchVersion(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.back:
+		}
+		if !wait(ctx, versionSettle) {
+			return
+		}
+		v, err := localmaster.DetectVersion(ctx, s.m.d.cfg.Salt.MasterCommand)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.m.log.Warn("salt-master's version not known", "err", err)
+		case v == s.m.d.master.Version:
+			s.newer.Store(nil)
+		default:
+			text := v.String()
+			s.newer.Store(&text)
+			s.m.log.Warn("salt-master has another version", "version", text, "before", s.m.d.master.Version.String())
+			s.m.d.checks.Kick("version")
+		}
+	}
+}
+
+// checkVersion warns while saltclusterd serves another version than the master has.
+func (d *Daemon) checkVersion(context.Context) health.Result {
+	m := d.current()
+	if m == nil {
+		return fine
+	}
+	newer := m.svc.newer.Load()
+	if newer == nil {
+		return fine
+	}
+	return health.Result{
+		Level:  health.Warn,
+		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s", *newer, d.master.Version),
+		Hint:   "systemctl restart saltclusterd",
+	}
+}

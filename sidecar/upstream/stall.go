@@ -1,0 +1,194 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+// A master can be there without working. PINGs are answered by its I/O thread, whatever Python does: when they are not, the
+// process stands still (SIGSTOP, a host that hangs). Replies come from its workers. While they are only busy, one reply or
+// another comes every few seconds; when none comes to anything for StuckAfter, nor to small requests that are sent only to
+// find out, none of them works. In both cases calls fail at once, so that another master can be asked, and connections are kept:
+// the first sign of life on one of them ends it.
+
+// Stall says how a connected master does not work; empty: it does.
+type Stall string
+
+// The signs.
+const (
+	Silent Stall = "silent" // no PING is answered
+	Stuck  Stall = "stuck"  // PINGs are, requests are not
+)
+
+const (
+	// maxProbes bounds the small requests that wait for an answer. They are dealt to the master's workers in turn, so that
+	// several find one that is not in the middle of something long.
+	maxProbes = 8
+	// idleProbe is after what time without a reply a master is asked that nobody asks.
+	idleProbe = 5
+)
+
+// silent takes what a connection says of its master's I/O thread.
+func (c *ReqClient) silent(is bool) {
+	c.mu.Lock()
+	if is {
+		fail := c.stall(Silent)
+		c.mu.Unlock()
+		fail()
+		return
+	}
+	if c.stalled == Silent {
+		c.revive()
+	}
+	c.mu.Unlock()
+}
+
+// stall stops taking calls; what it returns fails those under way, without the lock. Wants mu.
+func (c *ReqClient) stall(s Stall) (fail func()) {
+	if c.closed || c.state != up || c.stalled != "" {
+		return func() {}
+	}
+	c.stalled = s
+	c.showUp()
+	if s == Silent {
+		c.metrics.silents.Inc()
+	} else {
+		c.metrics.stucks.Inc()
+	}
+	waiting := c.queue.takeAll()
+	c.metrics.queue.Set(0)
+	var lost []*call
+	for cn := range c.conns {
+		if ca := cn.call; ca != nil {
+			cn.call, ca.stage, ca.conn = nil, over, nil
+			lost = append(lost, ca)
+		}
+		if cn.drain != nil { // its reply would be the sign that is waited for
+			cn.drain.Stop()
+			cn.drain = nil
+		}
+	}
+	return func() {
+		c.cfg.Logger.Warn("salt-master stands still", "remote", c.cfg.Addr, "reason", string(s), "calls", len(lost))
+		failAll(waiting, ErrDown)
+		failAll(lost, ErrLost)
+	}
+}
+
+// revive takes calls again. Connections that still owe a reply are given some time for it. Wants mu.
+func (c *ReqClient) revive() {
+	if c.stalled == "" || c.closed {
+		return
+	}
+	c.stalled, c.lastReply = "", time.Now()
+	c.showUp()
+	for cn := range c.conns {
+		if cn.owed && cn.call == nil && cn.drain == nil {
+			cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn) })
+		}
+	}
+	c.cfg.Logger.Info("salt-master goes on", "remote", c.cfg.Addr)
+	signal(c.risen)
+	signal(c.wake)
+}
+
+// progress notes that a worker of the master has answered something. Wants mu.
+func (c *ReqClient) progress() {
+	c.lastReply = time.Now()
+	c.revive()
+}
+
+// watch looks for a master whose workers do not work.
+func (c *ReqClient) watch() {
+	if c.cfg.Probe == nil {
+		return
+	}
+	tick := time.NewTicker(max(c.cfg.ProbeAfter/2, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+			c.look(time.Now())
+		}
+	}
+}
+
+// look sends a probe when one is due, and declares the master stuck when it is.
+func (c *ReqClient) look(now time.Time) {
+	c.mu.Lock()
+	quiet := now.Sub(c.lastReply)
+	since, asked := c.unanswered()
+	fail := func() {}
+	if asked && quiet > c.cfg.StuckAfter && now.Sub(since) > c.cfg.StuckAfter {
+		fail = c.stall(Stuck)
+	}
+	due := c.state == up && !c.closed && len(c.probes) < maxProbes && now.Sub(c.probed) >= c.cfg.ProbeAfter &&
+		quiet > c.cfg.ProbeAfter && (asked || c.stalled != "" || quiet > idleProbe*c.cfg.ProbeAfter)
+	if due {
+		p := &probe{c: c, asked: now}
+		c.probed, c.probes[p] = now, struct{}{}
+		c.wg.Go(p.run)
+	}
+	c.mu.Unlock()
+	fail()
+}
+
+// unanswered says since when the master owes an answer to anything. Wants mu.
+func (c *ReqClient) unanswered() (since time.Time, asked bool) {
+	note := func(t time.Time) {
+		if !asked || t.Before(since) {
+			since, asked = t, true
+		}
+	}
+	for cn := range c.conns {
+		if cn.owed {
+			note(cn.asked)
+		}
+	}
+	for p := range c.probes {
+		note(p.asked)
+	}
+	return since, asked
+}
+
+// probe is one small request on a connection of its own.
+type probe struct {
+	c     *ReqClient
+	asked time.Time
+}
+
+// run asks, and waits for the answer until the master is given up as a whole or this probe is.
+func (p *probe) run() {
+	err := p.ask()
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	delete(p.c.probes, p)
+	if err == nil {
+		p.c.progress()
+	}
+}
+
+func (p *probe) ask() error {
+	ctx, cancel := context.WithTimeout(p.c.ctx, 4*p.c.cfg.StuckAfter)
+	defer cancel()
+	raw, err := p.c.cfg.Dial(ctx, "tcp", p.c.cfg.Addr)
+	if err != nil {
+		return err
+	}
+	z, err := zmtp.NewClient(ctx, raw, p.c.cfg.clientOptions())
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	stop := context.AfterFunc(ctx, func() { _ = z.Close() })
+	defer stop()
+	if err := z.WriteMessage(delimiter, p.c.cfg.Probe); err != nil {
+		return err
+	}
+	_, err = z.ReadMessage()
+	return err
+}

@@ -1,0 +1,248 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// still is a relay in front of a master that can stop passing on what the master says, as if that had been stopped.
+type still struct {
+	ln net.Listener
+	wg sync.WaitGroup
+
+	mu    sync.Mutex
+	cond  sync.Cond
+	stop  bool
+	conns []net.Conn
+}
+
+func startStill(t *testing.T, master string) *still {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &still{ln: ln}
+	s.cond.L = &s.mu
+	s.wg.Go(func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", master)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, in, out)
+			s.mu.Unlock()
+			s.wg.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			s.wg.Go(func() { s.pass(in, out); _ = in.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		s.set(false)
+		s.mu.Lock()
+		for _, c := range s.conns {
+			_ = c.Close()
+		}
+		s.mu.Unlock()
+		s.wg.Wait()
+	})
+	return s
+}
+
+func (s *still) pass(to, from net.Conn) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		for s.stop {
+			s.cond.Wait()
+		}
+		s.mu.Unlock()
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (s *still) set(stop bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = stop
+	s.cond.Broadcast()
+}
+
+var probeBody = []byte("probe")
+
+// workers is a master that answers probes and requests only while they work.
+type workers struct {
+	mu     sync.Mutex
+	asleep bool
+	late   []func()
+}
+
+func (w *workers) handle(c *fakeConn, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asleep {
+		w.late = append(w.late, func() { c.reply(body) })
+		return
+	}
+	go c.reply(body)
+}
+
+func (w *workers) sleep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asleep = true
+}
+
+func (w *workers) wake() {
+	w.mu.Lock()
+	late := w.late
+	w.asleep, w.late = false, nil
+	w.mu.Unlock()
+	for _, f := range late {
+		f()
+	}
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func openStalling(t *testing.T, cfg ReqConfig) *ReqClient {
+	t.Helper()
+	c := NewReqClient(cfg)
+	if err := c.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	waitFor(t, "up", c.Up)
+	return c
+}
+
+// TestStuckWorkers: connections are fine, nothing is answered; then everything is.
+func TestStuckWorkers(t *testing.T) {
+	w := &workers{}
+	f := startFake(t, "127.0.0.1:0", w.handle)
+	rises := make(chan struct{}, 100)
+	c := openStalling(t, ReqConfig{
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 60 * time.Millisecond,
+		OnUp: func() { rises <- struct{}{} },
+	})
+	<-rises
+	w.sleep()
+	_, err := c.Do(t.Context(), []byte("in flight"))
+	if !errors.Is(err, ErrLost) || Retryable(err) {
+		t.Errorf("a call under way: %v", err)
+	}
+	if c.Up() || c.Stats().Stalled != Stuck {
+		t.Errorf("%+v", c.Stats())
+	}
+	if _, err := c.Do(t.Context(), []byte("new")); !errors.Is(err, ErrDown) || !Retryable(err) {
+		t.Errorf("a new call: %v", err)
+	}
+	waitFor(t, "probes", func() bool { // and not without end
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.probes) == maxProbes
+	})
+	w.wake()
+	waitFor(t, "up again", c.Up)
+	<-rises
+	for _, body := range []string{"a", "b"} {
+		if got, err := c.Do(t.Context(), []byte(body)); err != nil || string(got) != body {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// TestIdleMasterIsProbed finds a master stuck that nobody asks anything.
+func TestIdleMasterIsProbed(t *testing.T) {
+	w := &workers{}
+	f := startFake(t, "127.0.0.1:0", w.handle)
+	c := openStalling(t, ReqConfig{
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 60 * time.Millisecond,
+	})
+	w.sleep()
+	waitFor(t, "stuck", func() bool { return c.Stats().Stalled == Stuck })
+	w.wake()
+	waitFor(t, "up again", c.Up)
+}
+
+// TestBusyIsNotStuck: one request takes long, others are answered meanwhile.
+func TestBusyIsNotStuck(t *testing.T) {
+	release := make(chan struct{})
+	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
+		go func() {
+			if bytes.Equal(body, []byte("long")) {
+				<-release
+			}
+			c.reply(body)
+		}()
+	})
+	const stuckAfter = 50 * time.Millisecond
+	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: stuckAfter})
+	answer := make(chan error, 1)
+	c.Go(t.Context(), []byte("long"), func(_ []byte, err error) { answer <- err })
+	begun := time.Now()
+	waitFor(t, "ten times as long as a stuck master is given", func() bool { return time.Since(begun) > 10*stuckAfter || !c.Up() })
+	if !c.Up() {
+		t.Error("a busy master was taken for a stuck one")
+	}
+	close(release)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSilentMaster: nothing comes from it, not even PONGs; the connections stay, and it goes on where it was.
+func TestSilentMaster(t *testing.T) {
+	f := startFake(t, "127.0.0.1:0", echo)
+	relay := startStill(t, f.addr())
+	c := openStalling(t, ReqConfig{
+		Addr: relay.ln.Addr().String(), Heartbeat: 5 * time.Millisecond, HeartbeatTimeout: 30 * time.Millisecond, DrainTimeout: time.Minute,
+	})
+	if _, err := c.Do(t.Context(), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	relay.set(true)
+	under := make(chan error, 1)
+	c.Go(t.Context(), []byte("y"), func(_ []byte, err error) { under <- err })
+	waitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
+	if err := <-under; !errors.Is(err, ErrLost) {
+		t.Errorf("a call under way: %v", err)
+	}
+	if _, err := c.Do(t.Context(), []byte("y")); !errors.Is(err, ErrDown) {
+		t.Errorf("a call to a silent master: %v", err)
+	}
+	_, before := f.count()
+	relay.set(false)
+	waitFor(t, "up again", c.Up)
+	if got, err := c.Do(t.Context(), []byte("z")); err != nil || string(got) != "z" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, after := f.count(); after != before {
+		t.Errorf("%d connections were made anew", after-before)
+	}
+}
