@@ -147,7 +147,7 @@ func TestStuckWorkers(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", w.handle)
 	rises := make(chan struct{}, 100)
 	c := openStalling(t, ReqConfig{
-		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 60 * time.Millisecond,
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond,
 		OnUp: func() { rises <- struct{}{} },
 	})
 	<-rises
@@ -182,7 +182,7 @@ func TestIdleMasterIsProbed(t *testing.T) {
 	w := &workers{}
 	f := startFake(t, "127.0.0.1:0", w.handle)
 	c := openStalling(t, ReqConfig{
-		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 60 * time.Millisecond,
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond,
 	})
 	w.sleep()
 	waitFor(t, "stuck", func() bool { return c.Stats().Stalled == Stuck })
@@ -201,19 +201,31 @@ func TestBusyIsNotStuck(t *testing.T) {
 			c.reply(body)
 		}()
 	})
-	const stuckAfter = 50 * time.Millisecond
-	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: stuckAfter})
+	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute})
 	answer := make(chan error, 1)
 	c.Go(t.Context(), []byte("long"), func(_ []byte, err error) { answer <- err })
-	begun := time.Now()
-	waitFor(t, "ten times as long as a stuck master is given", func() bool { return time.Since(begun) > 10*stuckAfter || !c.Up() })
+	if _, err := c.Do(t.Context(), []byte("short")); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	now := c.lastReply
+	for cn := range c.conns {
+		cn.asked = now.Add(-time.Hour)
+	}
+	c.mu.Unlock()
+	c.look(now.Add(59 * time.Second)) // the long one is old, but something else was answered
 	if !c.Up() {
 		t.Error("a busy master was taken for a stuck one")
 	}
+	c.look(now.Add(61 * time.Second))
+	if c.Up() {
+		t.Error("a stuck master was taken for a busy one")
+	}
 	close(release)
-	if err := <-answer; err != nil {
+	if err := <-answer; !errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
+	waitFor(t, "up again, for the long one was answered", c.Up)
 }
 
 // TestSilentMaster: nothing comes from it, not even PONGs; the connections stay, and it goes on where it was.
@@ -221,7 +233,7 @@ func TestSilentMaster(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", echo)
 	relay := startStill(t, f.addr())
 	c := openStalling(t, ReqConfig{
-		Addr: relay.ln.Addr().String(), Heartbeat: 5 * time.Millisecond, HeartbeatTimeout: 30 * time.Millisecond, DrainTimeout: time.Minute,
+		Addr: relay.ln.Addr().String(), Heartbeat: 10 * time.Millisecond, HeartbeatTimeout: 500 * time.Millisecond, DrainTimeout: time.Minute,
 	})
 	if _, err := c.Do(t.Context(), []byte("x")); err != nil {
 		t.Fatal(err)
