@@ -112,3 +112,19 @@ func (l *Lab) Tails(lines int) string {
 	}
 	return b.String()
 }
+
+// SignalTitled sends sig to every process below the command whose title contains text (Salt names its processes: MWorker-1),
+// and returns how many there were.
+func (p *Process) SignalTitled(sig syscall.Signal, text string) (n int, err error) {
+	r := p.current()
+	if r == nil || r.ended() {
+		return 0, fmt.Errorf("signal %s: %w", p, ErrNotRunning)
+	}
+	for _, pid := range descendants(r.cmd.Process.Pid) {
+		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(title), text) && syscall.Kill(pid, sig) == nil {
+			n++
+		}
+	}
+	return n, nil
+}

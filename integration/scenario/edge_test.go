@@ -29,6 +29,7 @@ func TestEdge(t *testing.T) {
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
 			"heartbeat_interval": "1500ms", "heartbeat_timeout": "3s", "drain_announce": "4s", "drain_time": "3s",
+			"master_stuck_after": "6s",
 		},
 		LB: lab.LBOptions{SendProxy: "send-proxy-v2", Idle: 5 * time.Second},
 	})
@@ -43,6 +44,8 @@ func TestEdge(t *testing.T) {
 		{"drain", testDrain},
 		{"stop", testGentleStop},
 		{"half-open subscribers", testHalfOpen},
+		{"a master is paused", testMasterPaused},
+		{"a master's workers hang", testWorkersHang},
 	} {
 		if ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) }); !ok {
 			t.Log(l.Tails(60))
