@@ -21,6 +21,9 @@ var (
 	ErrClosed = errors.New("consensus is closed")
 	// ErrBootstrapped means that this node already belongs to a cluster.
 	ErrBootstrapped = errors.New("this node already has a cluster")
+	// ErrDamaged means that the log on disk cannot be read: this node must not
+	// vote with it, and has to join again.
+	ErrDamaged = errors.New("the consensus log is damaged")
 	// ErrInvalid means that the proposal or request is malformed.
 	ErrInvalid = errors.New("invalid proposal")
 )

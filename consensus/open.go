@@ -34,7 +34,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 		Logger:                  hlog,
 		MsgpackUseNewTimeFormat: true,
 	})
-	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, store.bolt, store.snaps, trans)
+	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, patient{store.bolt, n.ctx, n.log}, store.snaps, trans)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.broken())
 		return errors.Join(err, trans.Close(), store.close())

@@ -11,8 +11,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
-	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 const (
@@ -44,25 +42,15 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 		return nil, err
 	}
 	path := filepath.Join(dir, logFile)
-	bolt, err := raftboltdb.New(raftboltdb.Options{
-		Path:                    path,
-		BoltOptions:             &bbolt.Options{Timeout: lock, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
-		MsgpackUseNewTimeFormat: true,
-	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("open %s: another process uses it: is a second saltclusterd running?", path)
-	}
+	bolt, err := openLog(path, lock)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, bolt.Close())
 		}
 	}()
-	if err := readEnds(bolt); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
 	logs, err := raft.NewLogCache(logCacheSize, bolt)
 	if err != nil {
 		return nil, fmt.Errorf("log cache: %w", err)
@@ -80,18 +68,6 @@ func (s *storage) close() error {
 		return fmt.Errorf("close log: %w", err)
 	}
 	return nil
-}
-
-// readEnds reads the first and the last log entry, so that a damaged file is
-// found at the start and not at the next election.
-func readEnds(store *raftboltdb.BoltStore) error {
-	first, err1 := store.FirstIndex()
-	last, err2 := store.LastIndex()
-	if err := errors.Join(err1, err2); err != nil || last == 0 {
-		return err
-	}
-	var l raft.Log
-	return errors.Join(store.GetLog(first, &l), store.GetLog(last, &l))
 }
 
 // checkFormat names the layout on disk, so that a later version knows what it

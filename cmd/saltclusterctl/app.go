@@ -43,6 +43,8 @@ func newApp(e *env) *cli.App {
 			newUndrainCommand(e),
 			newRemoveCommand(e),
 			newTransferCommand(e),
+			newRecoverCommand(e),
+			newSnapshotCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),
 		},

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
+	"saltclusterd/consensus/archive"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -201,4 +203,34 @@ func waits(ctx context.Context, p admin.Progress, _ string) (adminapi.Outcome, e
 	p("catch-up", "receiving the log")
 	<-ctx.Done()
 	return adminapi.Outcome{}, ctx.Err()
+}
+
+func (f *fake) RecoverPlan(context.Context) (adminapi.RecoverPlan, error) {
+	return adminapi.RecoverPlan{
+		ClusterID: "salt-lab", Node: "m1", Rev: 41, Index: 57, LastContact: time.Now().Add(-2*time.Hour - 30*time.Second), Keys: 12,
+		Drop: []adminapi.RecoverDrop{
+			{ID: "m2", Address: "10.0.0.12:4520", Role: adminapi.RoleVoter, State: adminapi.StateFailed},
+			{ID: "m3", Address: "10.0.0.13:4520", Role: adminapi.RoleVoter, State: adminapi.StateFailed},
+		},
+	}, f.err
+}
+
+func (f *fake) Recover(ctx context.Context, r adminapi.RecoverRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, fmt.Sprintf("recover at %d", r.Rev))
+}
+
+func (f *fake) SaveSnapshot(_ context.Context, w io.Writer) error {
+	if f.err != nil {
+		return f.err
+	}
+	return archive.Write(w, archive.Header{ClusterID: "salt-lab", UUID: "0b0f3a52", Node: "m1", Rev: 41, Members: []string{"m1", "m2"},
+		Keys: archive.Counts{Accepted: 12}}, archive.Content{Private: []byte("PRIVATE"), State: []byte("STATE")}, nil)
+}
+
+func (f *fake) RestoreSnapshot(ctx context.Context, _ adminapi.RestoreRequest, file io.Reader, p admin.Progress) (adminapi.Outcome, error) {
+	h, c, err := archive.Read(file, nil)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	return f.operate(ctx, p, fmt.Sprintf("restore %s with %s", h.ClusterID, c.State))
 }

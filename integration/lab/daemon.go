@@ -19,7 +19,8 @@ type Daemon struct {
 	ConfigPath string
 	Socket     string // its admin socket
 	StateDir   string
-	master     *Master
+	host       *Host
+	master     *Master // nil beside a witness
 }
 
 // Secret is what the lab's nodes prove their right to join with.
@@ -35,7 +36,7 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 	}
 	d := &Daemon{
 		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: filepath.Join(h.dir, "run/admin.sock"),
-		StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"), master: m,
+		StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"), host: h, master: m,
 	}
 	for _, dir := range []string{filepath.Dir(d.Socket), d.StateDir, filepath.Join(m.ConfigDir, "saltclusterd.d")} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -100,7 +101,7 @@ func (d *Daemon) Env() []string {
 
 // Ctl runs saltclusterctl against this daemon.
 func (d *Daemon) Ctl(ctx context.Context, args ...string) (Result, error) {
-	h := d.master.Host()
+	h := d.host
 	bin := filepath.Join(h.lab.opts.Bin, "saltclusterctl")
 	return h.Exec(ctx, d.Env(), append([]string{bin}, args...)...)
 }
@@ -123,7 +124,7 @@ func (d *Daemon) Bootstrap(ctx context.Context) error { return d.must(ctx, "boot
 // Join makes this node a member of the cluster which peer belongs to. It returns when the cluster's identity is installed, which
 // is when the local master may be started (or has to be started again).
 func (d *Daemon) Join(ctx context.Context, peer *Daemon) error {
-	return d.must(ctx, "join", peer.master.Host().Addr, "--wait=false")
+	return d.must(ctx, "join", peer.host.Addr, "--wait=false")
 }
 
 // Members as this node sees them.
@@ -143,7 +144,7 @@ func (d *Daemon) must(ctx context.Context, args ...string) error {
 
 // Serving waits until the node accepts minions on both ports.
 func (d *Daemon) Serving(ctx context.Context, within time.Duration) error {
-	h := d.master.Host()
+	h := d.host
 	return Eventually(ctx, within, h.Name+" to serve minions", func(ctx context.Context) error {
 		return errors.Join(h.Accepts(ctx, h.Addr+":4505"), h.Accepts(ctx, h.Addr+":4506"))
 	})

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"io"
 
 	"saltclusterd/sidecar/adminapi"
 )
@@ -31,6 +32,11 @@ type Backend interface {
 	Undrain(ctx context.Context, r adminapi.UndrainRequest, p Progress) (adminapi.Outcome, error)
 	Remove(ctx context.Context, r adminapi.RemoveRequest, p Progress) (adminapi.Outcome, error)
 	Transfer(ctx context.Context, r adminapi.TransferRequest, p Progress) (adminapi.Outcome, error)
+	RecoverPlan(ctx context.Context) (adminapi.RecoverPlan, error)
+	Recover(ctx context.Context, r adminapi.RecoverRequest, p Progress) (adminapi.Outcome, error)
+	// SaveSnapshot writes nothing when it fails before the first byte.
+	SaveSnapshot(ctx context.Context, w io.Writer) error
+	RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest, file io.Reader, p Progress) (adminapi.Outcome, error)
 }
 
 // Progress tells the client what an operation is doing: a short stable step

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"io"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ type fakeBackend struct {
 	join      func(context.Context, adminapi.JoinRequest, Progress) (adminapi.Outcome, error)
 	remove    func(context.Context, adminapi.RemoveRequest, Progress) (adminapi.Outcome, error)
 	transfer  func(context.Context, adminapi.TransferRequest, Progress) (adminapi.Outcome, error)
+	recover   func(context.Context, adminapi.RecoverRequest, Progress) (adminapi.Outcome, error)
+	save      func(io.Writer) error
 	ringQuery adminapi.RingQuery
 }
 
@@ -102,4 +106,26 @@ func receive[T any](t *testing.T, ch <-chan T, what string) T {
 		t.Fatalf("%s did not happen", what)
 		panic("unreachable")
 	}
+}
+
+func (f *fakeBackend) RecoverPlan(context.Context) (adminapi.RecoverPlan, error) {
+	return adminapi.RecoverPlan{Node: "m1", Rev: 3}, nil
+}
+
+func (f *fakeBackend) Recover(ctx context.Context, r adminapi.RecoverRequest, p Progress) (adminapi.Outcome, error) {
+	return f.recover(ctx, r, p)
+}
+
+func (f *fakeBackend) SaveSnapshot(_ context.Context, w io.Writer) error {
+	if f.save != nil {
+		return f.save(w)
+	}
+	_, err := io.WriteString(w, "SNAPSHOT")
+	return err
+}
+
+func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreRequest, file io.Reader, p Progress) (adminapi.Outcome, error) {
+	b, err := io.ReadAll(file)
+	p("state", "reading")
+	return adminapi.Outcome{Node: "m1", Ready: r.Wait, Message: strconv.Itoa(len(b))}, err
 }

@@ -29,6 +29,10 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/undrain", s.undrain)
 	mux.HandleFunc("POST /v1/remove", s.remove)
 	mux.HandleFunc("POST /v1/transfer", s.transfer)
+	mux.HandleFunc("GET /v1/recover", read(s, "recover_plan", b.RecoverPlan))
+	mux.HandleFunc("POST /v1/recover", s.recover)
+	mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot)
+	mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

@@ -100,6 +100,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		}
 		r = bytes.NewReader(data)
 	}
+	return c.send(ctx, method, path, query, r)
+}
+
+// send is do with a body that is sent as it is.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, r io.Reader) (*http.Response, error) {
 	u := url.URL{Scheme: "http", Host: "saltclusterd", Path: Prefix + path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 )
 
@@ -39,7 +40,12 @@ func (c *Client) operate(ctx context.Context, path string, body any, progress fu
 		return Outcome{}, err
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
+	return c.events(ctx, resp.Body, progress)
+}
+
+// events reads a stream of events to its end.
+func (c *Client) events(ctx context.Context, body io.Reader, progress func(Progress)) (Outcome, error) {
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var e Event

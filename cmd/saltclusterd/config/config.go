@@ -64,6 +64,7 @@ type Cluster struct {
 	PoolPort           int
 	Advertise          string // IP address, maybe with :port, that peers dial; empty: see PeerAdvertise
 	IsolatedFilesystem bool
+	Witness            bool
 	MaxVoters          int
 	VoterTimeout       time.Duration // of a dead voter, before one in reserve gets its vote
 	AloneLimit         time.Duration // of serving from memory without a majority after a restart; 0: none

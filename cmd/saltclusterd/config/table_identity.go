@@ -77,6 +77,11 @@ func clusterOptions() []Option {
 			Doc: "True: every master has its own disk and saltclusterd replicates the roots and caches. False: the nodes share them.",
 		},
 		{
+			Name: "cluster_witness", Section: section, field: func(c *Config) any { return &c.Cluster.Witness },
+			Doc: "True: this node votes and does nothing else. It needs no salt-master, reads no configuration of one, serves no " +
+				"minions and gets no private key: the third voice for two sites. It cannot change once the node has joined.",
+		},
+		{
 			Name: "cluster_max_voters", Section: section, field: func(c *Config) any { return &c.Cluster.MaxVoters },
 			Doc:   "Members that vote; further ones are kept in reserve. The same on every node; the leader's counts.",
 			check: intBetween(1, 9),

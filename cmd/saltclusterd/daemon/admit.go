@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/peer"
@@ -39,8 +40,19 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 		return nil, peer.Refusef("a node %q is a member already, with another certificate: "+
 			"give the new node another id, or remove the old one first", r.ID)
 	}
+	if slices.Contains(m.cons.Status().Voters, r.ID) {
+		return nil, peer.Refusef("the node %q votes in this cluster: when it has lost its memory, run saltclusterctl remove %s on a member first", r.ID, r.ID)
+	}
+	wish, err := parsePetition(r.Payload)
+	if err != nil {
+		return nil, peer.Refusef("%v", err)
+	}
+	if old, ok := m.cons.View().Member(r.ID); ok && old.Witness != wish.Witness {
+		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: run saltclusterctl remove %s first", r.ID, r.ID)
+	}
 	results, err := m.cons.Propose(ctx, state.MemberAdd{
-		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: defaultWeight, Audit: m.audit("join"),
+		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: defaultWeight, Witness: wish.Witness,
+		Audit: m.audit("join"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take %s onto the roster: %w", r.ID, err)
@@ -54,8 +66,12 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	if _, ok := v.Member(r.ID); !ok { // decided by the leader, on its way to us
 		members = append(members, r.Entry())
 	}
+	private := h.private
+	if wish.Witness {
+		private = nil // it needs no identity, for it serves nobody
+	}
 	reply, err := json.Marshal(welcome{
-		Version: welcomeVersion, UUID: v.Identity().UUID, Private: h.private, Public: h.public,
+		Version: welcomeVersion, UUID: v.Identity().UUID, Private: private, Public: h.public,
 		Rev: max(v.Rev(), results[0].Rev), Generation: v.Generation(), Members: members, GossipKeys: gossipKeys(v),
 	})
 	if err != nil {

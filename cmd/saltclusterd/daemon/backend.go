@@ -17,7 +17,7 @@ import (
 // Version implements admin.Backend.
 func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 	return adminapi.Version{
-		Node: string(d.id), Version: d.version, SaltVersion: d.master.Version.String(), Go: runtime.Version(),
+		Node: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Go: runtime.Version(),
 		API: adminapi.APIVersion,
 	}, nil
 }
@@ -158,7 +158,9 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 			out.Role = adminapi.RoleVoter
 		}
 		out.Ready = m.ready()
-		if problem := m.svc.masterProblem(ctx); problem != "" {
+		if m.svc == nil {
+			out.Role = adminapi.RoleWitness
+		} else if problem := m.svc.masterProblem(ctx); problem != "" {
 			out.Next = append(out.Next, problem)
 		}
 	}
@@ -180,7 +182,7 @@ func (d *Daemon) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.Rin
 // Status implements admin.Backend.
 func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	st := adminapi.Status{Node: adminapi.Node{
-		ID: string(d.id), Version: d.version, SaltVersion: d.master.Version.String(), Started: d.started,
+		ID: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Started: d.started,
 	}}
 	d.fillHealth(&st)
 	m := d.current()

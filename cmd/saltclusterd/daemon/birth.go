@@ -29,6 +29,9 @@ func clusterKeyFiles(dir string) (private, public string) {
 
 // bootstrap makes a cluster out of this node: the local master's key becomes its identity.
 func (d *Daemon) bootstrap(say func(step, message string)) error {
+	if err := d.notOnWitness("found one"); err != nil {
+		return err
+	}
 	if err := d.hasBelonged(); err != nil {
 		return err
 	}
@@ -52,6 +55,9 @@ func (d *Daemon) bootstrap(say func(step, message string)) error {
 	}
 	advertise, err := d.advertise()
 	if err != nil {
+		return err
+	}
+	if err := d.putAside(); err != nil {
 		return err
 	}
 	key := make([]byte, gossipKeySize)
@@ -103,13 +109,35 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 	if w.Version != welcomeVersion {
 		return fmt.Errorf("the cluster speaks version %d of the join, this saltclusterd version %d", w.Version, welcomeVersion)
 	}
-	if _, err := saltcrypt.ParseMasterKey(w.Private); err != nil {
-		return fmt.Errorf("the cluster's identity: %w", err)
-	}
-	if err := d.writeIdentity(w.Private, w.Public); err != nil {
+	if err := d.adopt(w.Private, w.Public, say); err != nil {
 		return err
 	}
-	changed, backup, err := localmaster.InstallIdentity(d.master, w.Private, w.Public)
+	if err := d.putAside(); err != nil {
+		return err
+	}
+	m := &membership{
+		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Witness: d.witness(), Generation: w.Generation, GossipKeys: w.GossipKeys,
+	}
+	if err := d.store(m, w.Rev, w.Members); err != nil {
+		return err
+	}
+	d.settled()
+	return nil
+}
+
+// adopt stores the cluster's identity and installs it as the local master's. A witness gets the public half only.
+func (d *Daemon) adopt(private, public []byte, say func(step, message string)) error {
+	if d.witness() {
+		_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
+		return writeFile(path, public, 0o644)
+	}
+	if _, err := saltcrypt.ParseMasterKey(private); err != nil {
+		return fmt.Errorf("the cluster's identity: %w", err)
+	}
+	if err := d.writeIdentity(private, public); err != nil {
+		return err
+	}
+	changed, backup, err := localmaster.InstallIdentity(d.master, private, public)
 	if err != nil {
 		return fmt.Errorf("install the cluster's identity: %w", err)
 	}
@@ -119,21 +147,11 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 	case changed:
 		say("identity", "the cluster's identity is installed as master.pem")
 	}
-	m := &membership{
-		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Generation: w.Generation, GossipKeys: w.GossipKeys,
-	}
-	if err := d.store(m, w.Rev, w.Members); err != nil {
-		return err
-	}
-	d.settled()
 	return nil
 }
 
 // store makes this node a member: the roster first, for a membership without one could not find the others.
 func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
-	if err := d.putAside(); err != nil {
-		return err
-	}
 	book, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
 		return err
@@ -159,6 +177,16 @@ func (d *Daemon) writeIdentity(private, public []byte) error {
 		return err
 	}
 	return writeFile(publicPath, public, 0o644)
+}
+
+// readPublic returns the cluster's public key as a witness keeps it.
+func (d *Daemon) readPublic() (string, error) {
+	_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
+	public, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's identity: %w", err)
+	}
+	return saltcrypt.CleanKey(string(public)), nil
 }
 
 // readIdentity returns the cluster's key as a member keeps it.
@@ -199,10 +227,14 @@ func (d *Daemon) joinAt(ctx context.Context, addr string, secret config.Secret, 
 	if err != nil {
 		return err
 	}
+	payload, err := d.petition()
+	if err != nil {
+		return err
+	}
 	say("prove", "asking "+addr+" to be let in")
 	reply, err := peer.Join(ctx, peer.JoinConfig{
 		Addr: addr, Identity: d.identity, Advertise: advertise, Secret: peer.SecretBytes(secret.Reveal()),
-		ClusterID: d.cfg.Cluster.ID, PubFingerprint: fingerprint,
+		ClusterID: d.cfg.Cluster.ID, PubFingerprint: fingerprint, Payload: payload,
 	})
 	if err != nil {
 		return err

@@ -101,8 +101,10 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	if d.identity, err = peer.LoadIdentity(d.cfg.Paths.StateDir, d.id); err != nil {
 		return fmt.Errorf("node identity: %w", err)
 	}
-	if err := d.readMaster(ctx); err != nil {
-		return err
+	if !d.witness() {
+		if err := d.readMaster(ctx); err != nil {
+			return err
+		}
 	}
 	if err := d.openHealth(ctx, open); err != nil {
 		return err
@@ -189,6 +191,9 @@ func (d *Daemon) checkMembership(m *membership, err error) error {
 	case m.Node != d.id:
 		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: give it back its name, or use another state_dir",
 			d.cfg.Paths.StateDir, m.Node, d.id)
+	case m.Witness != d.witness():
+		return fmt.Errorf("this node became a member when cluster_witness was %t, but the option is %t: remove it from the cluster, "+
+			"empty %s and join again", m.Witness, d.witness(), d.cfg.Paths.StateDir)
 	case m.ClusterID != d.cfg.Cluster.ID:
 		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID, d.cfg.Cluster.ID)
 	}

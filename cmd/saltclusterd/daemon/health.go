@@ -70,7 +70,7 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	case !st.HasQuorum:
 		return health.Result{
 			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait",
-			Hint: "bring the other nodes back, or check the network on the peer port",
+			Hint: quorumHint,
 		}
 	case !st.CaughtUp:
 		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}
@@ -83,7 +83,7 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 	if m == nil {
 		return fine
 	}
-	if !m.ready() {
+	if m.svc != nil && !m.ready() {
 		return health.Result{
 			Level: health.Fail, Reason: "4505 and 4506 are not open: " + m.svc.waitsFor(),
 			Hint: "the log says why when it takes longer than seconds",
@@ -96,6 +96,9 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 func (d *Daemon) checkMaster(ctx context.Context) health.Result {
 	m := d.current()
 	if m == nil {
+		return fine
+	}
+	if m.svc == nil {
 		return fine
 	}
 	problem := m.svc.masterProblem(ctx)
@@ -115,6 +118,9 @@ const maxSkew = time.Minute
 func (d *Daemon) checkClock(context.Context) health.Result {
 	m := d.current()
 	if m == nil {
+		return fine
+	}
+	if m.svc == nil {
 		return fine
 	}
 	if skew := m.svc.clock.Skew(); skew > maxSkew {
@@ -137,6 +143,9 @@ func (d *Daemon) fillHealth(st *adminapi.Status) {
 		}
 		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
 		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint})
+	}
+	if d.master == nil {
+		return
 	}
 	for _, f := range localmaster.CheckDropIn(d.master) {
 		level := adminapi.LevelWarn

@@ -176,7 +176,7 @@ func (d *Daemon) progress() (step string, done bool) {
 	switch {
 	case !st.CaughtUp:
 		return "catching up with the cluster", false
-	case !m.ready():
+	case m.svc != nil && !m.ready():
 		return m.svc.waitsFor(), false
 	case !m.isVoter(st):
 		return "a learner, caught up: the leader makes it a voter", false

@@ -35,6 +35,7 @@ type member struct {
 	svc    *service
 	rpc    *rpcSwitch
 	view   atomic.Pointer[router.View]
+	haste  atomic.Bool            // closing must not wait for minions
 	left   atomic.Pointer[string] // why this node is no member any more
 
 	open   []closer
@@ -51,19 +52,14 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, failed: make(chan error, 1)}
-	key, private, public, err := d.readIdentity()
-	if err != nil {
-		return nil, err
-	}
-	m.key, m.public = key, key.PublicText()
-	signer, err := peer.ParseClusterKey(private, public)
+	join, err := m.readKeys()
 	if err != nil {
 		return nil, err
 	}
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
-		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: &host{m, signer, private, public}, Logger: d.log, Registerer: d.reg,
+		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: join, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
@@ -82,11 +78,31 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.svc, err = newService(m); err != nil {
+	m.view.Store(&router.View{Self: d.id})
+	if seed.Witness {
+		return m, nil
+	}
+	m.svc, err = newService(m)
+	return m, err
+}
+
+// readKeys reads the cluster's identity. Who has it can let others in, so a witness cannot.
+func (m *member) readKeys() (peer.JoinHandler, error) {
+	if m.seed.Witness {
+		var err error
+		m.public, err = m.d.readPublic()
 		return nil, err
 	}
-	m.view.Store(&router.View{Self: d.id})
-	return m, nil
+	key, private, public, err := m.d.readIdentity()
+	if err != nil {
+		return nil, err
+	}
+	m.key, m.public = key, key.PublicText()
+	signer, err := peer.ParseClusterKey(private, public)
+	if err != nil {
+		return nil, err
+	}
+	return &host{m, signer, private, public}, nil
 }
 
 // Open opens peer port, consensus and gossip.
@@ -97,12 +113,15 @@ func (m *member) Open(ctx context.Context) error {
 		return err
 	}
 	m.open = append(m.open, m.port)
-	if err := m.cons.Open(ctx); err != nil {
+	if err := m.cons.Open(ctx); errors.Is(err, consensus.ErrDamaged) {
+		m.log.Error("consensus not opened", "err", err)
+		return m.d.lostLog(consensus.ErrDamaged.Error())
+	} else if err != nil {
 		return err
 	}
 	m.open = append(m.open, m.cons)
 	if m.seed.Born && !m.cons.HasState() {
-		return errLostLog(raftDir(m.d.cfg.Paths.StateDir))
+		return m.d.lostLog("the consensus log is gone")
 	}
 	if err := m.gossip.Open(ctx, nil); err != nil { // it finds the others on the roster by itself
 		return err
@@ -158,8 +177,10 @@ func (m *member) Serve(ctx context.Context) error {
 		defer cancel() // opening must not go on either
 		ended <- m.watch(ctx)
 	}()
-	if err := m.svc.Open(ctx); err != nil && ctx.Err() == nil {
-		return err
+	if m.svc != nil {
+		if err := m.svc.Open(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	return <-ended
 }
@@ -180,7 +201,12 @@ func (m *member) watch(ctx context.Context) error {
 
 // Close closes the service, then what it stands on.
 func (m *member) Close() error {
-	err := m.svc.Close()
+	var err error
+	if m.svc != nil {
+		err = m.svc.Close()
+	} else {
+		m.resign()
+	}
 	if m.cancel != nil {
 		m.cancel()
 	}
@@ -189,6 +215,16 @@ func (m *member) Close() error {
 		err = errors.Join(err, m.open[i].Close())
 	}
 	return err
+}
+
+// patience ends when closing shall wait for nothing any more.
+func (m *member) patience() context.Context {
+	if !m.haste.Load() {
+		return m.d.patience
+	}
+	ctx, cancel := context.WithCancel(m.d.patience)
+	cancel()
+	return ctx
 }
 
 // fail ends Serve with the failure of a part.
@@ -217,7 +253,7 @@ func (m *member) awaitRev(ctx context.Context, rev uint64) error {
 }
 
 // ready says whether this node serves minions.
-func (m *member) ready() bool { return m.svc.opened.Load() }
+func (m *member) ready() bool { return m.svc != nil && m.svc.opened.Load() }
 
 // alive says whether gossip thinks that a node is there.
 func (m *member) alive(id node.ID) bool { return id == m.d.id || m.gossip.Alive(id) }

@@ -24,7 +24,8 @@ type membership struct {
 	UUID       string   `json:"uuid"`
 	Node       node.ID  `json:"node"`
 	Founder    bool     `json:"founder,omitempty"` // consensus is born here if it is not yet
-	Born       bool     `json:"born,omitempty"`    // consensus has spoken here: it must not be gone at the next start
+	Witness    bool     `json:"witness,omitempty"`
+	Born       bool     `json:"born,omitempty"` // consensus has spoken here: it must not be gone at the next start
 	Generation uint64   `json:"generation,omitempty"`
 	GossipKeys [][]byte `json:"gossip_keys"` // the primary first
 }

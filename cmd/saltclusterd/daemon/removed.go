@@ -189,8 +189,11 @@ func (m *member) leave(reason string) {
 	m.fail(&ending{reason, func() error { return m.d.forget(reason) }})
 }
 
-// errLostLog: a node that forgot what it voted for must not vote again, and a founder must not found a second cluster.
-func errLostLog(dir string) error {
-	return fmt.Errorf("the consensus log in %s is gone, but this node is a member: on another node run saltclusterctl remove for this "+
-		"one, then empty state_dir here and join again; if no other node is left, restore a snapshot", dir)
+// lostLog ends the membership of a node that forgot what it voted for: it must not vote again, and a founder must not found a
+// second cluster. The others have everything.
+func (d *Daemon) lostLog(what string) error {
+	reason := fmt.Sprintf("%s, and a node that has forgotten what it voted for must not go on: on another node run saltclusterctl "+
+		"remove %s, then join again; if no other node is left, restore a snapshot", what, d.id)
+	d.log.Error("this node is no member any more", "node", d.id, "reason", reason)
+	return &ending{reason, func() error { return d.forget(reason) }}
 }

@@ -48,7 +48,10 @@ func (m *member) watchRoutes(ctx context.Context) {
 
 // updateRoutes makes the view anew.
 func (m *member) updateRoutes() {
-	v := &router.View{Self: m.d.id, Jobs: m.svc.jobs}
+	v := &router.View{Self: m.d.id}
+	if m.svc != nil {
+		v.Jobs = m.svc.jobs
+	}
 	for _, mem := range m.cons.View().Members() {
 		if !mem.Witness {
 			v.Nodes = append(v.Nodes, m.routeNode(mem))
@@ -84,6 +87,9 @@ func majorVersion(salt string) int {
 
 // meta is what this node tells the others about itself.
 func (m *member) meta() node.Meta {
+	if m.svc == nil {
+		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.cons.CaughtUp(), Witness: true}
+	}
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
@@ -126,6 +132,9 @@ func (m *member) ringInfo(q adminapi.RingQuery) adminapi.RingInfo {
 	case q.JID != "":
 		ranked := ring.Ranked(q.JID, usable)
 		info.Owner = owner(adminapi.KeyJID, q.JID, ranked)
+		if m.svc == nil {
+			break // it sees no publications
+		}
 		if id, ok := m.svc.jobs.Lookup(q.JID); ok {
 			info.Owner = owner(adminapi.KeyJID, q.JID, append([]node.ID{id}, without(ranked, id)...))
 			info.Owner.By = adminapi.OwnerByPublisher

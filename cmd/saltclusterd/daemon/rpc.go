@@ -45,13 +45,15 @@ func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *rpcSwitch) handle(m *member) {
 	mux := http.NewServeMux()
-	mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
-	mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
-	mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
+	if m.svc != nil {
+		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
+		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
+		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
+		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
+		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
+	}
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
 	mux.HandleFunc("GET "+pathStats, m.handleStats)
-	mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
-	mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
 	mux.HandleFunc("POST "+pathTransfer, m.handleTransfer)
 	s.h.Store(mux)
 }

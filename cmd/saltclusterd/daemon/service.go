@@ -91,7 +91,9 @@ func newService(m *member) (*service, error) {
 	return s, s.buildProxy()
 }
 
-func (s *service) clockPath() string { return filepath.Join(s.m.d.cfg.Paths.StateDir, "clock") }
+func (s *service) clockPath() string { return clockPath(s.m.d.cfg.Paths.StateDir) }
+
+func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock") }
 
 // buildMaster makes what talks to the local master, and the key directory.
 func (s *service) buildMaster() error {
@@ -304,9 +306,9 @@ func (s *service) waitsFor() string {
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
 	if s.opened.Swap(false) {
-		s.drain.leave(s.m.d.patience)
+		s.drain.leave(s.m.patience())
 	} else {
-		s.drain.handLeadership(s.m.d.patience)
+		s.drain.handLeadership(s.m.patience())
 	}
 	s.serving.Store(false)
 	var errs []error

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -21,14 +23,18 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Cluster = &adminapi.Cluster{
 		ID: m.seed.ClusterID, UUID: m.seed.UUID, Leader: string(cons.Leader), Term: cons.Term,
 		Epoch: v.Epochs().Current.N, IdentityFingerprint: saltcrypt.Fingerprint(m.public),
-		Quorum: quorum(members, cons.HasQuorum),
+		Quorum: quorum(members, cons.Voters, cons.HasQuorum),
+	}
+	st.Cluster.Generation = v.Generation()
+	for _, id := range cons.Voters {
+		st.Cluster.VoterIDs = append(st.Cluster.VoterIDs, string(id))
 	}
 	for _, mem := range members {
 		switch {
 		case mem.State == adminapi.StateFailed || mem.State == adminapi.StateLeft:
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID),
-				Hint: "start saltclusterd there, or check the network on the peer port",
+				Hint: "start saltclusterd there, or check the network on the peer port; gone for good: saltclusterctl remove " + mem.ID,
 			})
 		case mem.Draining:
 			st.Problems = append(st.Problems, adminapi.Problem{
@@ -42,13 +48,15 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 			})
 		}
 	}
-	m.svc.fillNode(&st.Node)
+	if m.svc != nil {
+		m.svc.fillNode(&st.Node)
+	}
 }
 
-func quorum(members []adminapi.Member, ok bool) adminapi.Quorum {
+func quorum(members []adminapi.Member, voters []node.ID, ok bool) adminapi.Quorum {
 	q := adminapi.Quorum{OK: ok}
 	for _, mem := range members {
-		if mem.Role == adminapi.RoleLearner {
+		if !slices.Contains(voters, node.ID(mem.ID)) {
 			continue
 		}
 		q.Voters++

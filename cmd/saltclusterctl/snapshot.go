@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/consensus/archive"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newSnapshotCommand(e *env) *cli.Command {
+	c := verb(&cli.Command{
+		Name:  "snapshot",
+		Usage: "keep the whole cluster in a file, and bring it back",
+		Description: "The file holds the cluster's private key and every secret of it: whoever has it is the cluster. It is readable by its\n" +
+			"owner only; --passphrase-file encrypts it.",
+		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
+		Action: func(c *cli.Context) error {
+			return usagef("saltclusterctl snapshot --help", "snapshot has no %q: it is save, inspect or restore", c.Args().First())
+		},
+	})
+	return c
+}
+
+func passphraseFlag() cli.Flag {
+	return &cli.StringFlag{Name: "passphrase-file", Usage: "encrypt or decrypt with the first line of `FILE`"}
+}
+
+func newSaveCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "save", ArgsUsage: "FILE",
+		Usage: "write everything this node knows of the cluster to FILE, secrets included",
+		Flags: []cli.Flag{passphraseFlag(), timeoutFlag()},
+		Action: func(c *cli.Context) error {
+			return withFile(c, "save", func(f string) error { return runSave(c, e, f) })
+		},
+	})
+}
+
+func newInspectCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "inspect", ArgsUsage: "FILE",
+		Usage: "check FILE and show what it is of; no secret, no daemon needed",
+		Action: func(c *cli.Context) error {
+			return withFile(c, "inspect", func(f string) error { return runInspect(c, e, f) })
+		},
+	})
+}
+
+func newRestoreCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "restore", ArgsUsage: "FILE",
+		Usage: "make this node, which belongs to no cluster, the cluster in FILE, alone",
+		Description: "For an empty machine when all nodes are lost. The salt-master gets the cluster's identity (its own is kept beside it) and all\n" +
+			"minion keys. Nodes that are left of the former cluster have to join again.",
+		Flags: append([]cli.Flag{passphraseFlag()}, waitFlags()...),
+		Action: func(c *cli.Context) error {
+			return withFile(c, "restore", func(f string) error { return runRestore(c, e, f) })
+		},
+	})
+}
+
+func withFile(c *cli.Context, name string, run func(string) error) error {
+	if c.NArg() != 1 {
+		return usagef("saltclusterctl snapshot "+name+" /root/cluster.snapshot", "snapshot %s takes one argument, a file", name)
+	}
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	return run(c.Args().First())
+}
+
+func runSave(c *cli.Context, e *env, path string) error {
+	passphrase, err := readPassphrase(c.String("passphrase-file"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	client := e.client(c)
+	defer client.Close()
+	var file bytes.Buffer
+	if err := client.SaveSnapshot(ctx, &file); err != nil {
+		return err
+	}
+	h, content, err := archive.Read(&file, nil)
+	if err != nil {
+		return err
+	}
+	if err := writeSnapshot(path, func(w io.Writer) error { return archive.Write(w, h, content, passphrase) }); err != nil {
+		return err
+	}
+	if len(passphrase) == 0 {
+		fmt.Fprintf(e.stderr, "%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
+	}
+	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+}
+
+func runInspect(c *cli.Context, e *env, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h, err := archive.Inspect(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+}
+
+func runRestore(c *cli.Context, e *env, path string) error {
+	passphrase, err := readPassphrase(c.String("passphrase-file"))
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h, content, err := archive.Read(f, passphrase)
+	if err != nil {
+		hint := ""
+		if errors.Is(err, archive.ErrPassphrase) {
+			hint = "--passphrase-file FILE"
+		}
+		return usagef(hint, "%s: %v", path, err)
+	}
+	var plain bytes.Buffer // to our own socket only
+	if err := archive.Write(&plain, h, content, nil); err != nil {
+		return err
+	}
+	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		return client.RestoreSnapshot(ctx, r, &plain, p)
+	})
+}
+
+// writeSnapshot makes path appear whole or not at all, readable by its owner only.
+func writeSnapshot(path string, fill func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".saltcluster-*") // 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(tmp.Name()) // no-op after the rename
+	if err = errors.Join(fill(tmp), tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// readPassphrase returns the first line of a file; nothing when none is named.
+func readPassphrase(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("passphrase file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret))
+	if err != nil {
+		return nil, fmt.Errorf("passphrase file: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	if line = strings.TrimRight(line, "\r"); len(line) < 8 {
+		return nil, usagef("openssl rand -base64 24", "the passphrase in %s has less than 8 characters", path)
+	}
+	return []byte(line), nil
+}
+
+func headerText(s *screen, h archive.Header, now time.Time) {
+	sealed := "no"
+	if h.Sealed != nil {
+		sealed = "yes"
+	}
+	rows := [][]cell{
+		{txt("cluster"), txt(fmt.Sprintf("%s  uuid %s  generation %d", h.ClusterID, h.UUID, h.Generation))},
+		{txt("identity"), txt(h.IdentityFingerprint)},
+		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", h.Created.Local().Format("2006-01-02 15:04:05"), age(now.Sub(h.Created)), h.Node, h.Version))},
+		{txt("log"), txt(fmt.Sprintf("entry %d, revision %d, epoch %d", h.Index, h.Rev, h.Epoch))},
+		{txt("members"), txt(strings.Join(h.Members, " "))},
+		{txt("keys"), txt(fmt.Sprintf("%d accepted, %d pending, %d rejected, %d denied, %d deleted", h.Keys.Accepted, h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},
+		{txt("encrypted"), txt(sealed)},
+	}
+	s.table("", nil, rows)
+}
+
+// limited is the context of a command with --timeout.
+func limited(c *cli.Context) (context.Context, context.CancelFunc) {
+	if t := c.Duration("timeout"); t > 0 {
+		return context.WithTimeout(c.Context, t)
+	}
+	return context.WithCancel(c.Context)
+}

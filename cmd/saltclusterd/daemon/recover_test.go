@@ -1,0 +1,262 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/archive"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+)
+
+func minute(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Two of three are gone: the third goes on alone, the others learn it when they come back, and join again.
+func TestRecover(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a, b := nodes[0], nodes[1]
+	acceptKey(t, a, "m1", mustKey(t))
+	if _, err := a.RecoverPlan(t.Context()); adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "majority") {
+		t.Errorf("a plan while all is well: %v", err)
+	}
+	uuid := a.current().seed.UUID
+	b.halt()
+	nodes[2].halt()
+	var plan adminapi.RecoverPlan
+	eventually(t, "the majority is lost", func() (err error) {
+		plan, err = a.RecoverPlan(t.Context())
+		return err
+	})
+	if len(plan.Drop) != 2 || plan.Keys != 1 || time.Since(plan.LastContact) > time.Minute {
+		t.Errorf("%+v", plan)
+	}
+	if err := serves(a)(); err != nil {
+		t.Errorf("without a majority it does not serve: %v", err)
+	}
+	if r := a.checkConsensus(t.Context()); r.Level != health.Fail || !strings.Contains(r.Hint, "recover --force-new-cluster") {
+		t.Errorf("health: %+v", r)
+	}
+	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev + 1}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("another plan: %v", err)
+	}
+	out, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
+	if err != nil || out.UUID != uuid || len(out.Next) < 2 || !strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if _, ok := a.current().svc.keys.Accepted("m1"); !ok {
+		t.Error("a key is lost")
+	}
+	acceptKey(t, a, "m2", mustKey(t))
+	eventually(t, "alone on the roster", wantMembers(a, "a"))
+
+	b = startNode(t, "b", dirs[1])
+	eventually(t, "b learns that it was left behind", gone(b))
+	if left, err := readRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.current().svc.keys.Accepted("m2"); !ok {
+		t.Error("who joined again lacks a key")
+	}
+	a.halt()
+	a = startNode(t, "a", dirs[0])
+	eventually(t, "after a restart", wantMembers(a, "a", "b"))
+	if g := a.current().generation(); g != 1 {
+		t.Errorf("generation %d", g)
+	}
+}
+
+// Those left behind come back first and go on without the survivor; when they meet it, they step down.
+func TestTheOtherHalfStepsDownAfterARecovery(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a := nodes[0]
+	nodes[1].halt()
+	nodes[2].halt()
+	var plan adminapi.RecoverPlan
+	eventually(t, "the majority is lost", func() (err error) {
+		plan, err = a.RecoverPlan(t.Context())
+		return err
+	})
+	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.halt()
+	b, c := startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
+	eventually(t, "the old majority goes on", func() error {
+		if m := c.current(); m == nil || !m.cons.CaughtUp() || b.current() == nil || !b.current().cons.CaughtUp() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	a = startNode(t, "a", dirs[0])
+	eventually(t, "b steps down", gone(b))
+	eventually(t, "c steps down", gone(c))
+	eventually(t, "a goes on", serves(a))
+}
+
+func saved(t *testing.T, n *testNode) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := n.SaveSnapshot(minute(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func TestSnapshotRestoredOnAnEmptyMachine(t *testing.T) {
+	a := startNode(t, "a", t.TempDir())
+	if _, err := a.Bootstrap(minute(t), adminapi.BootstrapRequest{Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	pub := mustKey(t)
+	acceptKey(t, a, "m1", pub)
+	file := saved(t, a)
+	h, err := archive.Inspect(bytes.NewReader(file))
+	if err != nil || h.ClusterID != "test" || h.Keys.Accepted != 1 || len(h.Members) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if _, err := a.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(file), quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
+		t.Errorf("over a cluster: %v", err)
+	}
+	session := a.current().svc.keys.Session("m1", pub)
+	a.halt()
+
+	z := startNode(t, "z", t.TempDir())
+	for name, bad := range map[string][]byte{"cut": file[:len(file)-5], "nothing": nil} {
+		if _, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(bad), quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	out, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
+	if err != nil || out.UUID != h.UUID || !out.Ready {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	sameIdentity(t, a, z)
+	if z.current().svc.keys.Session("m1", pub) != session {
+		t.Error("a minion's session has changed")
+	}
+	eventually(t, "the key file", func() error {
+		_, err := os.Stat(filepath.Join(z.master.PkiDir, "minions", "m1"))
+		return err
+	})
+	b := startNode(t, "b", t.TempDir())
+	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: z.addr, Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both", wantMembers(b, "b", "z"))
+}
+
+// A witness votes, lets one of two nodes fail, has no private key and reads no master's configuration.
+func TestWitness(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs[:2]...)
+	a, b := nodes[0], nodes[1]
+	w := startNode(t, "w", dirs[2], "cluster_witness: true")
+	for _, path := range []string{"master", "salt-master"} { // whoever reads this does not start again
+		write(t, filepath.Join(dirs[2], path), "{", 0o755)
+	}
+	if _, err := w.Bootstrap(minute(t), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("a witness founds a cluster: %v", err)
+	}
+	if out, err := w.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil || out.Role != adminapi.RoleWitness {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for _, n := range []*testNode{a, b, w} {
+		eventually(t, "the roles on "+string(n.id), wantRoles(n, "a voter alive", "b voter alive", "w witness alive"))
+		if _, err := n.Status(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if info, err := n.RingInfo(t.Context(), adminapi.RingQuery{JID: "20261121070000000000"}); err != nil || len(info.Nodes) != 2 {
+			t.Errorf("ring on %s: %+v, %v", n.id, info, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.cfg.Cluster.PKIDir, "cluster.pem")); err == nil {
+		t.Error("the witness has the private key")
+	}
+	if err := w.SaveSnapshot(t.Context(), &bytes.Buffer{}); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("a witness saves a snapshot: %v", err)
+	}
+	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()), w.checkMaster(t.Context())} {
+		if r.Level != health.OK {
+			t.Errorf("health of the witness: %+v", r)
+		}
+	}
+	if _, err := b.Transfer(minute(t), adminapi.TransferRequest{To: "a"}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for _, dead := range []string{"a", "w", "b"} {
+		all := map[string]**testNode{"a": &a, "b": &b, "w": &w}
+		(*all[dead]).halt()
+		left := b
+		if dead == "b" {
+			left = a
+		}
+		acceptKey(t, left, "while-"+dead+"-is-away", mustKey(t))
+		dir := map[string]string{"a": dirs[0], "b": dirs[1], "w": dirs[2]}[dead]
+		*all[dead] = startNode(t, dead, dir)
+		eventually(t, dead+" is back", func() error {
+			if m := (*all[dead]).current(); m == nil || !m.cons.CaughtUp() {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+	}
+	eventually(t, "a node with a master leads", func() error {
+		if l := w.current().cons.Leader(); l != "a" && l != "b" {
+			return fmt.Errorf("%q leads", l)
+		}
+		return nil
+	})
+	if err := remove(t, a, "w", false); err != nil {
+		t.Errorf("remove the witness: %v", err)
+	}
+	eventually(t, "the witness knows", gone(w))
+}
+
+func TestANodeWhoseLogIsDamagedJoinsAgain(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	b := nodes[1]
+	b.halt()
+	path := filepath.Join(raftDir(b.cfg.Paths.StateDir), "raft.db")
+	if err := os.Truncate(path, 9000); err != nil {
+		t.Fatal(err)
+	}
+	b = startNode(t, "b", dirs[1])
+	eventually(t, "b knows", gone(b))
+	if st, err := b.Status(t.Context()); err != nil || !strings.Contains(st.Removed, "saltclusterctl remove b") {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet); err == nil || !strings.Contains(err.Error(), "remove b") {
+		t.Errorf("join with a vote: %v", err)
+	}
+	eventually(t, "b is seen dead", func() error {
+		if nodes[0].current().alive("b") {
+			return errors.New("alive")
+		}
+		return nil
+	})
+	if err := remove(t, nodes[0], "b", false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "b is taken in again", func() error {
+		_, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet)
+		return err
+	})
+}

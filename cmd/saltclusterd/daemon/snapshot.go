@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/archive"
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// SaveSnapshot implements admin.Backend: everything this cluster is, as this node knows it, secrets included.
+func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
+	m := d.current()
+	if m == nil {
+		return errNoMember()
+	}
+	if err := d.notOnWitness("save a snapshot"); err != nil {
+		return err
+	}
+	fresh, cancel := context.WithTimeout(ctx, freshView)
+	defer cancel()
+	if err := m.cons.Barrier(fresh); err != nil { // without a majority what this node knows is worth saving, too
+		d.log.Warn("the snapshot may lack what was decided last", "err", err)
+	}
+	_, private, public, err := d.readIdentity()
+	if err != nil {
+		return err
+	}
+	v := m.cons.View()
+	var b bytes.Buffer
+	if err := v.WriteSnapshot(&b); err != nil {
+		return err
+	}
+	return archive.Write(w, d.header(m, v), archive.Content{
+		Private: private, Public: public, Clock: uint64(m.svc.clock.Last()), State: b.Bytes(),
+	}, nil)
+}
+
+func (d *Daemon) header(m *member, v state.View) archive.Header {
+	h := archive.Header{
+		ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Generation: v.Generation(), IdentityFingerprint: saltcrypt.Fingerprint(m.public),
+		Node: string(d.id), Version: d.version, Created: time.Now().UTC(), Index: v.Index(), Rev: v.Rev(), Epoch: v.Epochs().Current.N,
+	}
+	for _, mem := range v.Members() {
+		h.Members = append(h.Members, string(mem.ID))
+	}
+	v.Keys(func(k state.Key) bool {
+		switch k.State {
+		case state.KeyAccepted:
+			h.Keys.Accepted++
+		case state.KeyPending:
+			h.Keys.Pending++
+		case state.KeyRejected:
+			h.Keys.Rejected++
+		}
+		return true
+	})
+	h.Keys.Denied, h.Keys.Deleted = len(v.DeniedKeys()), v.Tombstones()
+	return h
+}
+
+// RestoreSnapshot implements admin.Backend: this node, which has none, becomes the cluster that was saved, alone.
+func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest, file io.Reader, p admin.Progress) (adminapi.Outcome, error) {
+	if err := d.notOnWitness("restore a cluster"); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	_, content, err := archive.Read(file, nil)
+	if err != nil {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
+	}
+	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(content, p) })
+	if err == nil {
+		out.Next = append(out.Next, "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
+	}
+	return out, err
+}
+
+// restore writes everything; the membership last, so that a restore that was cut short can be repeated.
+func (d *Daemon) restore(c archive.Content, say func(step, message string)) error {
+	s, err := state.ReadSnapshot(bytes.NewReader(c.State))
+	if err != nil {
+		return fmt.Errorf("the state in the snapshot: %w", err)
+	}
+	v := s.View()
+	switch id := v.Identity(); {
+	case !v.Initialized():
+		return errors.New("the snapshot holds no cluster")
+	case id.ClusterID != d.cfg.Cluster.ID:
+		return adminapi.Errorf(adminapi.CodeRefused, "set it, or restore another file", "the snapshot is of the cluster %q, but the option cluster_id is %q",
+			id.ClusterID, d.cfg.Cluster.ID)
+	}
+	if key, err := saltcrypt.ParseMasterKey(c.Private); err != nil || saltcrypt.Fingerprint(key.PublicText()) != v.Identity().IdentityFP {
+		return errors.New("the identity in the snapshot is not that of its state")
+	}
+	addr, err := d.advertise()
+	if err != nil {
+		return err
+	}
+	if err := d.putAside(); err != nil {
+		return err
+	}
+	if err := d.adopt(c.Private, c.Public, say); err != nil {
+		return err
+	}
+	if err := d.restoreClock(hlc.Timestamp(c.Clock)); err != nil {
+		return err
+	}
+	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(gossipKeySize)
+	if err := consensus.Restore(raftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
+		return err
+	}
+	say("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))
+	seed := &membership{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: d.id}
+	if err := d.settleAlone(seed, s.View(), self, key); err != nil {
+		return err
+	}
+	d.settled()
+	return nil
+}
+
+// restoreClock lets serials grow on from where they were: a minion drops a publication whose serial does not. A clock that ran
+// far ahead is not believed.
+func (d *Daemon) restoreClock(ts hlc.Timestamp) error {
+	if time.Until(ts.Time()) > hlc.MaxAhead {
+		d.log.Warn("the clock in the snapshot is far ahead and is not used", "dur", time.Until(ts.Time()))
+		return nil
+	}
+	return writeFile(clockPath(d.cfg.Paths.StateDir), []byte(strconv.FormatUint(uint64(ts), 10)+"\n"), 0o600)
+}

@@ -1,0 +1,21 @@
+// Package archive is the file that `saltclusterctl snapshot` writes and reads: the whole state of a cluster, its identity
+// included, in one file.
+//
+// In and out: a Header, which holds no secret and is what `snapshot inspect` shows, and a Content, which holds all of them.
+// The package knows nothing of what is in the state.
+//
+// The form, numbers big-endian:
+//
+//	"saltclusterd snapshot\n"   22 bytes
+//	version                      1 byte, 1
+//	length of the header         4 bytes, then the header as JSON
+//	length of the body           8 bytes, then the body
+//	SHA-256 of all before       32 bytes
+//
+// The body is lengths (4 bytes each) and texts of the identity's private and public key, the clock (8 bytes), and the state
+// to the end. When the header says so it is sealed: AES-256-GCM under a key that PBKDF2 (SHA-256) makes from a passphrase,
+// with the header as additional data.
+//
+// Promises: a file that was cut, damaged or is none of ours is told from a good one before anything of it is used; memory
+// is bounded by the file and MaxBody, time by MaxIterations; an error quotes nothing of a body.
+package archive

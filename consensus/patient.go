@@ -1,0 +1,52 @@
+package consensus
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// currentTerm is raft's key.
+const currentTerm = "CurrentTerm"
+
+// storePause is how long a vote that the disk did not take waits for the next try.
+const storePause = 500 * time.Millisecond
+
+// patient keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait for its disk
+// is as one that does not answer: the others go on without it, and it has promised nothing.
+type patient struct {
+	raft.StableStore
+	ctx context.Context // ends with the node
+	log *slog.Logger
+}
+
+// Set implements raft.StableStore.
+func (p patient) Set(key, val []byte) error {
+	return p.retry(func() error { return p.StableStore.Set(key, val) })
+}
+
+// SetUint64 implements raft.StableStore. A node that closes has given its last vote, so that the term does not matter any more.
+func (p patient) SetUint64(key []byte, val uint64) error {
+	err := p.retry(func() error { return p.StableStore.SetUint64(key, val) })
+	if err != nil && string(key) == currentTerm {
+		return nil
+	}
+	return err
+}
+
+// retry goes on until the disk takes it or the node closes.
+func (p patient) retry(store func() error) error {
+	for {
+		err := store()
+		if err == nil || p.ctx.Err() != nil {
+			return err
+		}
+		p.log.Error("term or vote not stored: this node takes no part until the disk takes it", "err", err)
+		select {
+		case <-time.After(storePause):
+		case <-p.ctx.Done():
+		}
+	}
+}

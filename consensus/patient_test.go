@@ -1,0 +1,68 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// fullDisk takes nothing while it is full.
+type fullDisk struct {
+	raft.StableStore
+	full  atomic.Bool
+	tries atomic.Int32
+}
+
+var errFull = errors.New("no space left on device")
+
+func (d *fullDisk) Set(key, val []byte) error {
+	if d.tries.Add(1); d.full.Load() {
+		return errFull
+	}
+	return d.StableStore.Set(key, val)
+}
+
+func (d *fullDisk) SetUint64(key []byte, val uint64) error {
+	if d.tries.Add(1); d.full.Load() {
+		return errFull
+	}
+	return d.StableStore.SetUint64(key, val)
+}
+
+func TestPatientWaitsForTheDisk(t *testing.T) {
+	disk := &fullDisk{StableStore: raft.NewInmemStore()}
+	disk.full.Store(true)
+	p := patient{disk, t.Context(), slog.New(slog.DiscardHandler)}
+	done := make(chan error, 1)
+	go func() { done <- p.SetUint64([]byte(currentTerm), 3) }()
+	for disk.tries.Load() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	disk.full.Store(false)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if v, err := p.GetUint64([]byte(currentTerm)); err != nil || v != 3 {
+		t.Errorf("%d, %v", v, err)
+	}
+}
+
+// A vote that is not stored is not given; a term that is not stored does not kill a node that closes.
+func TestPatientGivesUpWhenTheNodeCloses(t *testing.T) {
+	disk := &fullDisk{StableStore: raft.NewInmemStore()}
+	disk.full.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	p := patient{disk, ctx, slog.New(slog.DiscardHandler)}
+	cancel()
+	if err := p.Set([]byte("LastVoteCand"), []byte("m1")); !errors.Is(err, errFull) {
+		t.Errorf("the vote: %v", err)
+	}
+	if err := p.SetUint64([]byte(currentTerm), 3); err != nil {
+		t.Errorf("the term: %v", err)
+	}
+}

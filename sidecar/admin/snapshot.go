@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+const (
+	snapshotTimeout = 5 * time.Minute // to send or receive one
+	maxSnapshot     = 1<<30 + 1<<20   // bytes of a posted file
+)
+
+func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.RecoverRequest
+	if e := decode(w, r, &req); e != nil {
+		s.fail(w, "recover", e)
+		return
+	}
+	s.operate(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Recover(ctx, req, p)
+	})
+}
+
+// saveSnapshot streams a snapshot. A failure on the way breaks the connection off, so that nobody takes the piece for a whole.
+func (s *Server) saveSnapshot(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
+	defer cancel()
+	limitWrite(w, snapshotTimeout)
+	p, _ := ctx.Value(peerKey{}).(peer)
+	s.log.Info("snapshot asked for", "uid", p.uid)
+	out := &counting{ResponseWriter: w}
+	err := s.cfg.Backend.SaveSnapshot(ctx, out)
+	switch {
+	case err == nil:
+		s.metrics.request("snapshot", "ok")
+	case out.begun:
+		s.log.Warn("snapshot not sent", "err", err)
+		panic(http.ErrAbortHandler)
+	default:
+		s.fail(w, "snapshot", toError(err))
+	}
+}
+
+// counting knows whether anything was written.
+type counting struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (c *counting) Write(b []byte) (int, error) {
+	if !c.begun {
+		c.Header().Set("Content-Type", "application/octet-stream")
+		c.begun = true
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+func (s *Server) restoreSnapshot(w http.ResponseWriter, r *http.Request) {
+	req, err := adminapi.ParseRestore(r.URL.Query())
+	if err != nil {
+		s.fail(w, "restore", toError(err))
+		return
+	}
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Now().Add(snapshotTimeout))
+	control.EnableFullDuplex() // progress is told while the file is still coming
+	body := http.MaxBytesReader(w, r.Body, maxSnapshot)
+	s.operate(w, r, "restore", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.RestoreSnapshot(ctx, req, body, p)
+	})
+}
