@@ -67,7 +67,7 @@ func (s *service) watchVersion(ctx context.Context) {
 // checkVersion warns while saltclusterd serves another version than the master has.
 func (d *Daemon) checkVersion(context.Context) health.Result {
 	m := d.current()
-	if m == nil {
+	if m == nil || m.svc == nil {
 		return fine
 	}
 	newer := m.svc.newer.Load()
