@@ -28,6 +28,9 @@ type ClientOptions struct {
 	// ErrSilent, and when it is heard again; by the reader's goroutine. A peer
 	// that only stood still goes on where it was.
 	OnSilent func(silent bool)
+	// ReadBuffer is the bytes read at a time, 32 KiB if zero. It bounds no
+	// message.
+	ReadBuffer int
 }
 
 // ErrSilent says that a peer answered no PING in time.
@@ -52,7 +55,7 @@ type Client struct {
 }
 
 const (
-	clientRoom     = 32 << 10 // read buffer of a client
+	clientRoom     = 32 << 10 // read buffer unless the options say another
 	clientKeepsOut = 64 << 10 // largest write buffer kept between messages
 )
 
@@ -60,7 +63,7 @@ const (
 // read. When it fails, c is closed.
 func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error) {
 	o = o.withDefaults()
-	cl := &Client{conn: c, opts: o, room: make([]byte, clientRoom)}
+	cl := &Client{conn: c, opts: o, room: make([]byte, o.ReadBuffer)}
 	cl.dec = NewDecoder(&cl.opts.Limits)
 	if err := cl.handshake(ctx); err != nil {
 		_ = c.Close()
@@ -79,6 +82,9 @@ func (o ClientOptions) withDefaults() ClientOptions {
 	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 30 * time.Second
+	}
+	if o.ReadBuffer <= 0 {
+		o.ReadBuffer = clientRoom
 	}
 	if o.HeartbeatTimeout <= 0 {
 		o.HeartbeatTimeout = 3 * o.Heartbeat
