@@ -156,7 +156,9 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		return
 	}
 	p.metrics.request("_auth", "local")
-	p.signIn(&signin.Request{Auth: auth, Raw: x.body, Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at})
+	p.signIn(&signin.Request{
+		Auth: auth, Raw: x.body, Remote: x.remote.Addr(), Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at,
+	})
 }
 
 // forwardRaw hands a clear request to the local master as it is.

@@ -20,18 +20,18 @@ const (
 )
 
 // ask has the local master decide a sign-in by its own policy.
-func (s *Service) ask(ctx context.Context, f flight, r *Request) {
+func (s *Service) ask(ctx context.Context, l *line, r *Request) {
 	reply, outcome, err := s.decide(ctx, r)
 	if err != nil {
 		s.cfg.Logger.Warn("sign-in not decided", "minion", r.Auth.ID, "err", err)
-		s.finish(f, nil, "undecided")
+		s.finish(l, r, nil, "undecided")
 		return
 	}
 	if reply == nil {
-		s.accept(f, r.Auth, outcome)
+		s.accept(ctx, l, r, outcome)
 		return
 	}
-	s.finish(f, reply, outcome)
+	s.finish(l, r, reply, outcome)
 }
 
 // decide returns the reply to hand on, or nil when the minion is accepted and answered with the cluster's keys.

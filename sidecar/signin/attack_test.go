@@ -10,32 +10,34 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
+// offer serves a sign-in whose end is told to ends.
+func (c *cluster) offer(who string, auth saltwire.AuthRequest, ends chan string) {
+	c.svc.Serve(&Request{
+		Auth: auth, Reply: func([]byte) { ends <- who }, Drop: func() { ends <- who },
+		Gone: func() bool { return false }, At: time.Now(),
+	})
+}
+
 // One minion that signs in over and over takes its share of the queue; the others find room.
 func TestOneMinionCannotFillTheQueue(t *testing.T) {
 	hold := make(chan struct{})
-	c := newCluster(t, func(cfg *Config) { cfg.Master, cfg.Workers, cfg.Queue = slowMaster{hold}, 1, 64 })
+	c := newCluster(t, func(cfg *Config) { cfg.Master, cfg.Queue = slowMaster{hold}, 64 })
 	ends := make(chan string, 128)
-	serve := func(who string, auth saltwire.AuthRequest) {
-		c.svc.Serve(&Request{
-			Auth: auth, Reply: func([]byte) { ends <- who }, Drop: func() { ends <- who },
-			Gone: func() bool { return false }, At: time.Now(),
-		})
-	}
 	auth := c.request(t)
 	for i := range 100 {
 		auth.Nonce = fmt.Sprintf("%032d", i)
-		serve("greedy", auth)
+		c.offer("greedy", auth, ends)
 	}
 	if n := len(ends); n != 100-maxShare {
-		t.Errorf("%d of 100 sign-ins refused at once, want %d", n, 100-maxShare)
+		t.Errorf("%d of 100 sign-ins given up at once, want %d", n, 100-maxShare)
 	}
 	for len(ends) > 0 {
 		<-ends
 	}
 	auth.ID = "web2"
-	serve("other", auth)
+	c.offer("other", auth, ends)
 	auth.ID, auth.Pub = "web1", c.identity.PublicText() // who only knows the name is counted apart
-	serve("stranger", auth)
+	c.offer("stranger", auth, ends)
 	close(hold)
 	got := map[string]int{}
 	for range maxShare + 2 {
@@ -49,9 +51,35 @@ func TestOneMinionCannotFillTheQueue(t *testing.T) {
 	if got["greedy"] != maxShare || got["other"] != 1 || got["stranger"] != 1 {
 		t.Errorf("ended: %v", got)
 	}
-	if n := func() int { c.svc.mu.Lock(); defer c.svc.mu.Unlock(); return len(c.svc.share) }(); n != 0 {
-		t.Errorf("%d parties are remembered", n)
+	c.svc.queue.mu.Lock()
+	defer c.svc.queue.mu.Unlock()
+	if q := c.svc.queue; len(q.parts) != 0 || q.count != 0 {
+		t.Errorf("%d parties, %d sign-ins are remembered", len(q.parts), q.count)
 	}
+}
+
+// New minions beyond the limit hear "pending" and leave nothing behind; those that are known are not concerned.
+func TestNewcomersAreHeldBack(t *testing.T) {
+	c := newCluster(t, func(cfg *Config) { cfg.Newcomers = Newcomers{MaxPending: 10, Pending: func() int { return 10 }} })
+	auth := c.request(t)
+	is := func(st Standing) { c.mu.Lock(); c.standing = st; c.mu.Unlock() }
+	say := func(outcome saltwire.AuthOutcome, asked int) {
+		t.Helper()
+		r, err := saltwire.ParseAuthReply(c.answer(t, auth))
+		if err != nil || r.Outcome != outcome || c.asked != asked {
+			t.Fatalf("outcome %v, %v; the master was asked %d times", r.Outcome, err, c.asked)
+		}
+	}
+	say(saltwire.AuthPending, 0)
+	c.masterSay = masterReply(t, c, saltwire.AppendAuthRet(nil, true, auth.Nonce))
+	is(Standing{Known: true, Pub: auth.Pub})
+	say(saltwire.AuthPending, 1)
+	is(Standing{Known: true, Pub: c.identity.PublicText(), Accepted: true}) // another key: "pending" would be wrong
+	if c.answer(t, auth) != nil || c.asked != 1 {
+		t.Errorf("answered; the master was asked %d times", c.asked)
+	}
+	is(Standing{Known: true, Pub: auth.Pub, Accepted: true})
+	say(saltwire.AuthAccepted, 1)
 }
 
 // A sign-in that is not accepted leaves no session file behind; one of an accepted minion is never touched.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
@@ -73,6 +74,17 @@ func (r *replier) token(req saltwire.AuthRequest, key *saltcrypt.PublicKey) ([]b
 		return nil, fmt.Errorf("encrypt token: %w", err)
 	}
 	return sealed, nil
+}
+
+// cost measures what the private operations of a reply take here: one that decrypts a token, one that signs.
+func (r *replier) cost() (time.Duration, error) {
+	began := time.Now()
+	for range 2 {
+		if _, err := r.identity.Sign(saltcrypt.PKCS1v15SHA1, []byte("what does it cost?")); err != nil {
+			return 0, fmt.Errorf("measure a signature: %w", err)
+		}
+	}
+	return time.Since(began), nil
 }
 
 // pending builds the signed reply "your key waits for acceptance".

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,8 +19,9 @@ import (
 
 // Standing is what consensus knows of a minion's key.
 type Standing struct {
-	Pub      string // text of the accepted key
+	Pub      string // text of the key
 	Accepted bool
+	Known    bool   // the cluster knows a key of that id, in whatever state; Pub is its text
 	Rev      uint64 // the precondition of a proposal: revision of the key or of its tombstone
 	Seen     uint64 // revision of consensus at which this was the standing
 }
@@ -65,24 +68,26 @@ type Config struct {
 		// Discard undoes it: the sign-in was not accepted.
 		Discard(id string, key saltcrypt.Key) error
 	}
-	AskAll  bool                 // every sign-in needs the master's word (max_minions counts connections)
-	Event   func(id, pub string) // fires salt/auth for a sign-in answered here
-	Workers int                  // sign-ins computed at a time; 0: one per CPU
-	Queue   int                  // sign-ins waiting at most; 0: 4096
-	MaxWait time.Duration        // one that waited longer is given up; 0: 5 s, the minion's auth_timeout
-	Logger  *slog.Logger
-
+	AskAll     bool                 // every sign-in needs the master's word (max_minions counts connections)
+	Event      func(id, pub string) // fires salt/auth for a sign-in answered here
+	CPUs       int                  // 0: GOMAXPROCS
+	Share      float64              // of them that sign-ins may use at most; 0: a half
+	Queue      int                  // sign-ins waiting at most; 0: 8192
+	Patience   time.Duration        // one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
+	Newcomers  Newcomers
+	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
 // Request is one sign-in. Exactly one of Reply and Drop is called.
 type Request struct {
-	Auth  saltwire.AuthRequest
-	Raw   []byte // the request as it came, for the local master
-	Reply func([]byte)
-	Drop  func()
-	Gone  func() bool // the minion has hung up
-	At    time.Time
+	Auth   saltwire.AuthRequest
+	Raw    []byte // the request as it came, for the local master
+	Remote netip.Addr
+	Reply  func([]byte)
+	Drop   func()
+	Gone   func() bool // the minion has hung up
+	At     time.Time
 }
 
 // Service answers sign-ins.
@@ -91,55 +96,54 @@ type Service struct {
 	replier replier
 	metrics *metrics
 	parsed  *keyCache
-	compute chan struct{} // a token per sign-in that may compute
+	queue   *queue
+	budget  atomic.Pointer[budget] // nil before Open
+	turn    *turnstile
 	asking  chan struct{} // a token per sign-in that waits for the master
+	full    atomic.Int64  // when it was last said that too many keys are pending, Unix seconds
 
-	mu      sync.Mutex
-	pending map[flight][]*Request // sign-ins being answered, with the same sign-in's later tries
-	share   map[party]int         // how many of them are one minion's
-	ctx     context.Context
-	cancel  context.CancelFunc
-	queue   chan flight
-	wg      sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
 }
-
-// flight names one sign-in across its tries: a minion repeats its nonce (salt/crypt.py AsyncAuth.sign_in).
-type flight struct{ id, nonce, pub string }
-
-// party is who signs in. Who only knows the id of a minion is not the same party as the minion.
-type party struct{ id, pub string }
-
-func (f flight) party() party { return party{f.id, f.pub} }
 
 // New returns a Service that answers nothing before Open.
 func New(cfg Config) *Service {
-	if cfg.Workers == 0 {
-		cfg.Workers = runtime.GOMAXPROCS(0)
+	if cfg.CPUs == 0 {
+		cfg.CPUs = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Share == 0 {
+		cfg.Share = 0.5
 	}
 	if cfg.Queue == 0 {
-		cfg.Queue = 4096
+		cfg.Queue = 8192
 	}
-	if cfg.MaxWait == 0 {
-		cfg.MaxWait = 5 * time.Second
+	if cfg.Patience == 0 {
+		cfg.Patience = 4500 * time.Millisecond
 	}
-	return &Service{
+	s := &Service{
 		cfg:     cfg,
 		replier: replier{identity: cfg.Identity, pubSigner: cfg.PubSigner, publishPort: cfg.PublishPort},
-		metrics: newMetrics(cfg.Registerer),
 		parsed:  newKeyCache(maxParsed),
-		compute: make(chan struct{}, cfg.Workers),
+		queue:   newQueue(cfg.Queue, cfg.Patience, time.Now),
+		turn:    newTurnstile(cfg.Newcomers, time.Now),
 		asking:  make(chan struct{}, maxAsking),
-		pending: map[flight][]*Request{},
-		share:   map[party]int{},
-		queue:   make(chan flight, cfg.Queue),
 	}
+	s.metrics = newMetrics(cfg.Registerer, s)
+	return s
 }
 
-// Open starts the workers; they end with Close, not with ctx. Sign-ins that wait for the master have goroutines of
-// their own.
+// Open measures what a sign-in costs and starts the workers; they end with Close, not with ctx. Sign-ins that wait for the master
+// have goroutines of their own.
 func (s *Service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	for range s.cfg.Workers {
+	cost, err := s.replier.cost()
+	if err != nil {
+		return err
+	}
+	b := newBudget(s.cfg.CPUs, s.cfg.Share, cost, time.Now)
+	s.budget.Store(b)
+	for range cap(b.slots) {
 		s.wg.Go(func() { s.work(s.ctx) })
 	}
 	return nil
@@ -151,122 +155,143 @@ func (s *Service) Close() error {
 		s.cancel()
 	}
 	s.wg.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for f, reqs := range s.pending {
-		for _, r := range reqs {
-			r.Drop()
-		}
-		delete(s.pending, f)
+	for _, r := range s.queue.close() {
+		r.Drop()
 	}
 	return nil
 }
 
-// Serve takes a validated sign-in. It does not block: one too many is dropped, and the minion tries again.
+// Rate is how many sign-ins of accepted keys this node answers per second at most, as measured lately; 0 before Open.
+func (s *Service) Rate() float64 {
+	if b := s.budget.Load(); b != nil {
+		return b.rate()
+	}
+	return 0
+}
+
+// Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try again.
 func (s *Service) Serve(r *Request) {
-	f := flight{r.Auth.ID, r.Auth.Nonce, r.Auth.Pub}
-	s.mu.Lock()
-	if tries, ok := s.pending[f]; ok {
-		if len(tries) < maxTries {
-			s.pending[f] = append(tries, r)
-			s.mu.Unlock()
-			s.metrics.outcome("coalesced")
-			return
-		}
-		s.mu.Unlock()
-		s.giveUp(r, "too_many_tries")
-		return
-	}
-	if s.share[f.party()] >= maxShare {
-		s.mu.Unlock()
-		s.giveUp(r, "too_many_sign_ins")
-		return
-	}
-	s.pending[f] = []*Request{r}
-	s.share[f.party()]++
-	s.mu.Unlock()
-	select {
-	case s.queue <- f:
-	default:
-		s.finish(f, nil, "queue_full")
+	st := s.cfg.Keys.Standing(r.Auth.ID)
+	shed, outcome := s.queue.put(r, s.ours(st, r))
+	s.drop(shed, outcome)
+}
+
+// ours says whether a sign-in is answered without asking the master.
+func (s *Service) ours(st Standing, r *Request) bool {
+	return st.Accepted && !s.cfg.AskAll && sameKey(st.Pub, r.Auth.Pub)
+}
+
+func (s *Service) drop(all []*Request, outcome string) {
+	for _, r := range all {
+		r.Drop()
+		s.metrics.outcome(outcome)
 	}
 }
 
 // maxAsking bounds the sign-ins that wait for the master: strangers must not fill its queue.
 const maxAsking = 256
 
-// maxTries bounds how many tries of one sign-in are answered together; a minion makes seven.
-const maxTries = 8
-
-// maxShare bounds the sign-ins of one minion that are answered at a time. It makes one, salt-call beside it another; one
-// that makes thousands must not fill the queue that all the others wait in, at two RSA operations each.
-const maxShare = 16
-
 func (s *Service) work(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case f := <-s.queue:
-			s.serve(ctx, f)
+	for ctx.Err() == nil {
+		mayAsk := s.mayAsk()
+		l, r, gone := s.queue.take(mayAsk)
+		s.drop(gone, "gone")
+		if l != nil {
+			s.metrics.waited(r)
+			mayAsk = s.serve(ctx, l, r, mayAsk)
+		}
+		if mayAsk {
+			<-s.asking
+		}
+		if l == nil {
+			select {
+			case <-ctx.Done():
+			case <-s.queue.wake:
+			}
 		}
 	}
 }
 
-// serve answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master.
-func (s *Service) serve(ctx context.Context, f flight) {
-	r := s.latest(f)
-	switch {
-	case r == nil:
-		s.finish(f, nil, "gone")
-		return
-	case time.Since(r.At) > s.cfg.MaxWait:
-		s.finish(f, nil, "late")
-		return
-	}
-	st := s.cfg.Keys.Standing(r.Auth.ID)
-	if st.Accepted && !s.cfg.AskAll && sameKey(st.Pub, r.Auth.Pub) {
-		s.accept(f, r.Auth, "accepted")
-		return
-	}
+// mayAsk takes a token for asking the master, if there is one.
+func (s *Service) mayAsk() bool {
 	select {
 	case s.asking <- struct{}{}:
+		return true
 	default:
-		s.finish(f, nil, "master_busy")
-		return
+		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	s.wg.Go(func() {
-		defer func() { <-s.asking; cancel() }()
-		s.ask(ctx, f, r)
-	})
 }
 
-// latest returns the newest try whose minion still listens, nil when all have hung up.
-func (s *Service) latest(f flight) *Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tries := s.pending[f]
-	for i := len(tries) - 1; i >= 0; i-- {
-		if !tries[i].Gone() {
-			return tries[i]
+// serve answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master. It returns whether the token for
+// asking is still there.
+func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) bool {
+	st := s.cfg.Keys.Standing(r.Auth.ID)
+	switch {
+	case s.ours(st, r):
+		s.accept(ctx, l, r, "accepted")
+		return mayAsk
+	case !mayAsk: // it was accepted when it came
+		s.queue.back(l)
+		return false
+	case s.heldBack(ctx, l, r, st):
+		return true
+	}
+	s.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		s.ask(ctx, l, r)
+		<-s.asking
+		s.queue.signal()
+	})
+	return false
+}
+
+// heldBack deals with a newcomer for whom there is no room now.
+func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing) bool {
+	if st.Known && sameKey(st.Pub, r.Auth.Pub) {
+		return false
+	}
+	limit := s.turn.enter(r.Remote)
+	if limit == "" {
+		return false
+	}
+	s.cry(limit)
+	var reply []byte
+	if !st.Known && s.turn.answer() {
+		var err error
+		s.spend(ctx, func() { reply, err = s.replier.pending(r.Auth) })
+		if err != nil {
+			s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
 		}
 	}
-	return nil
+	s.finish(l, r, reply, limit)
+	return true
 }
 
-// accept builds the accepting reply and answers every try with it.
-func (s *Service) accept(f flight, auth saltwire.AuthRequest, outcome string) {
-	s.compute <- struct{}{}
-	reply, err := s.build(auth)
-	<-s.compute
-	if err != nil {
-		s.cfg.Logger.Error("sign-in not answered", "minion", auth.ID, "err", err)
-		s.finish(f, nil, "error")
-		return
+// cryEvery is how often an operator is told that newcomers are held back, in seconds.
+const cryEvery = 60
+
+func (s *Service) cry(limit string) {
+	now, last := time.Now().Unix(), s.full.Load()
+	if now-last >= cryEvery && s.full.CompareAndSwap(last, now) {
+		s.cfg.Logger.Warn("new minions are held back", "reason", limit)
 	}
-	if s.finish(f, reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
-		s.cfg.Event(auth.ID, auth.Pub)
+}
+
+// spend computes when sign-ins may use the CPU; f does not run when the service ends before.
+func (s *Service) spend(ctx context.Context, f func()) bool { return s.budget.Load().spend(ctx, f) }
+
+// accept builds the accepting reply and answers every try with it.
+func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome string) {
+	var reply []byte
+	var err error
+	s.spend(ctx, func() { reply, err = s.build(r.Auth) })
+	if err != nil {
+		s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
+		outcome = "error"
+	}
+	if s.finish(l, r, reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
+		s.cfg.Event(r.Auth.ID, r.Auth.Pub)
 	}
 }
 
@@ -286,26 +311,18 @@ func (s *Service) build(auth saltwire.AuthRequest) ([]byte, error) {
 }
 
 // finish answers (or, with a nil reply, drops) all tries of a sign-in. It reports whether any was answered.
-func (s *Service) finish(f flight, reply []byte, outcome string) bool {
-	s.mu.Lock()
-	tries := s.pending[f]
-	delete(s.pending, f)
-	if s.share[f.party()]--; s.share[f.party()] <= 0 {
-		delete(s.share, f.party())
-	}
-	s.mu.Unlock()
-	for _, r := range tries {
+func (s *Service) finish(l *line, r *Request, reply []byte, outcome string) bool {
+	tries := s.queue.done(l, r.Auth.Nonce)
+	for _, t := range tries {
 		if reply == nil {
-			r.Drop()
+			t.Drop()
 		} else {
-			r.Reply(reply)
+			t.Reply(reply)
 		}
 	}
 	s.metrics.outcome(outcome)
+	if len(tries) > 1 {
+		s.metrics.outcomes.WithLabelValues("coalesced").Add(float64(len(tries) - 1))
+	}
 	return reply != nil && len(tries) > 0
-}
-
-func (s *Service) giveUp(r *Request, outcome string) {
-	r.Drop()
-	s.metrics.outcome(outcome)
 }

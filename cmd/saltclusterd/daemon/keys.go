@@ -58,7 +58,7 @@ func (k *keyView) Standing(id string) signin.Standing {
 	v := k.m.cons.View()
 	st := signin.Standing{Rev: v.KeyRev(id), Seen: v.Rev()}
 	if key, ok := v.Key(id); ok {
-		st.Pub, st.Accepted = key.Pub, key.State == state.KeyAccepted
+		st.Pub, st.Known, st.Accepted = key.Pub, true, key.State == state.KeyAccepted
 	}
 	return st
 }

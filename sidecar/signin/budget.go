@@ -1,0 +1,91 @@
+package signin
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// budget keeps sign-ins to their share of the CPUs: a token bucket that every sign-in pays its measured cost into, beside a bound on how
+// many compute at a time. With the share's whole number of CPUs busy it never makes anyone wait; the bucket is for the fraction.
+type budget struct {
+	slots chan struct{}
+	cpus  float64 // seconds of computing per second
+	now   func() time.Time
+
+	mu      sync.Mutex
+	balance float64 // seconds
+	at      time.Time
+	cost    float64 // seconds of a sign-in, a moving average
+}
+
+const (
+	// burst is how much unspent share may be saved up, in seconds of computing per CPU.
+	burst = 0.05
+	// costWeight is that of the newest cost in the average.
+	costWeight = 0.05
+)
+
+// newBudget allows sign-ins to use a share of cpus; cost is what one takes, to begin with.
+func newBudget(cpus int, share float64, cost time.Duration, now func() time.Time) *budget {
+	b := &budget{cpus: max(float64(cpus)*share, 0.05), now: now, at: now(), cost: cost.Seconds()}
+	slots := int(b.cpus)
+	if float64(slots) < b.cpus {
+		slots++
+	}
+	b.slots = make(chan struct{}, slots)
+	return b
+}
+
+// spend runs f when the share allows it; false when ctx ended before.
+func (b *budget) spend(ctx context.Context, f func()) bool {
+	select {
+	case b.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-b.slots }()
+	if wait := b.wait(); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	began := b.now()
+	f()
+	b.pay(b.now().Sub(began))
+	return true
+}
+
+// wait is how long until the balance is positive.
+func (b *budget) wait() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.balance = min(b.balance+now.Sub(b.at).Seconds()*b.cpus, burst*b.cpus)
+	b.at = now
+	if b.balance >= 0 {
+		return 0
+	}
+	return time.Duration(-b.balance / b.cpus * float64(time.Second))
+}
+
+func (b *budget) pay(cost time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.balance -= cost.Seconds()
+	b.cost += (cost.Seconds() - b.cost) * costWeight
+}
+
+// rate is how many sign-ins a second the share allows at their present cost.
+func (b *budget) rate() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cost <= 0 {
+		return 0
+	}
+	return b.cpus / b.cost
+}

@@ -1,0 +1,60 @@
+package signin
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Sign-ins use their share of the CPUs and no more, whatever their number.
+func TestBudgetShare(t *testing.T) {
+	for _, tc := range []struct {
+		cpus  int
+		share float64
+		slots int
+	}{
+		{1, 0.5, 1}, {2, 0.5, 1}, {3, 0.5, 2}, {8, 0.25, 2}, {4, 1, 4}, {2, 0.75, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudget(tc.cpus, tc.share, 2*time.Millisecond, time.Now)
+			if cap(b.slots) != tc.slots {
+				t.Errorf("%d CPUs, share %g: %d at a time", tc.cpus, tc.share, cap(b.slots))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			done := make(chan int)
+			for range tc.slots {
+				go func() {
+					n := 0
+					for b.spend(ctx, func() { time.Sleep(4 * time.Millisecond) }) {
+						n++
+					}
+					done <- n
+				}()
+			}
+			n := 0
+			for range tc.slots {
+				n += <-done
+			}
+			want := float64(tc.cpus) * tc.share * 10 / 0.004
+			if got := float64(n); got > want*1.02+2 || got < want*0.97 {
+				t.Errorf("%d CPUs, share %g: %d computed in 10 s, want %g", tc.cpus, tc.share, n, want)
+			}
+			if r, want := b.rate(), float64(tc.cpus)*tc.share/0.004; math.Abs(r-want) > want/100 {
+				t.Errorf("rate %g, want %g", r, want)
+			}
+		})
+	}
+}
+
+func TestBudgetEndsWithItsContext(t *testing.T) {
+	b := newBudget(1, 0.05, time.Millisecond, time.Now)
+	b.pay(time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if b.spend(ctx, func() { t.Error("ran") }) {
+		t.Error("said it ran")
+	}
+}

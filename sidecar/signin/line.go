@@ -1,0 +1,279 @@
+package signin
+
+import (
+	"sync"
+	"time"
+)
+
+// party is who signs in. Who only knows the id of a minion is not the same party as the minion.
+type party struct{ id, pub string }
+
+// line is the sign-ins of one party, in the order in which they came. One of them is answered at a time, so that a minion costs one
+// computation however often it asks.
+type line struct {
+	party
+	known   bool // its key is accepted: it is answered here, and before strangers
+	old     bool // its newest sign-in is so old that its minion may have given up
+	busy    bool // one of its sign-ins is being answered
+	turn    int  // which of its places in a lane counts
+	waiting []*Request
+}
+
+// place is that of a line in a lane. One that the line has left for another does not count.
+type place struct {
+	*line
+	turn int
+}
+
+func (p place) counts() bool { return p.turn == p.line.turn && !p.busy && len(p.waiting) > 0 }
+
+// maxShare bounds the sign-ins of one party that wait. A minion makes one, salt-call beside it another, and each is tried again.
+const maxShare = 16
+
+// lane is where a line waits to be taken.
+type lane int
+
+const (
+	known lane = iota // accepted keys
+	strange
+	late // accepted keys, too, whose minion has timed out unless it is more patient than Salt's default
+	lanes
+)
+
+// strangersTurn is how often a stranger is taken while minions wait, so that new ones get in during a storm.
+const strangersTurn = 8
+
+// queue holds the sign-ins that wait. Bounded in all and per party, with these policies: the newest sign-in of a party is
+// answered first; a party with more than maxShare loses its oldest; with more than max in all the oldest sign-in of all goes. Parties are
+// taken in the order in which they came, known before strange, and those that have waited for nearly as long as a minion does after
+// all others: what they would be told, nobody may listen to any more.
+type queue struct {
+	max     int
+	patient time.Duration // after that a sign-in is late
+	now     func() time.Time
+
+	mu     sync.Mutex
+	parts  map[party]*line
+	lanes  [lanes][]place
+	count  int // requests waiting, those being answered too
+	taken  int
+	closed bool
+	wake   chan struct{}
+}
+
+func newQueue(max int, patient time.Duration, now func() time.Time) *queue {
+	return &queue{max: max, patient: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
+}
+
+// put adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be among them.
+func (q *queue) put(r *Request, isKnown bool) (shed []*Request, outcome string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return []*Request{r}, "closed"
+	}
+	p := party{r.Auth.ID, r.Auth.Pub}
+	l := q.parts[p]
+	if l == nil {
+		l = &line{party: p}
+		q.parts[p] = l
+	}
+	first := len(l.waiting) == 0 || l.old
+	l.known, l.old = isKnown, false
+	l.waiting = append(l.waiting, r)
+	if q.count++; first && !l.busy {
+		q.enqueue(l)
+	}
+	if len(l.waiting) > maxShare {
+		return []*Request{q.dropOldest(l)}, "too_many_sign_ins"
+	}
+	if q.count > q.max {
+		return q.shed(), "shed"
+	}
+	return nil, ""
+}
+
+// enqueue lets a line wait for its turn, at the end of its lane. The caller holds mu.
+func (q *queue) enqueue(l *line) {
+	at := strange
+	switch {
+	case l.old:
+		at = late
+	case l.known:
+		at = known
+	}
+	l.turn++
+	q.lanes[at] = append(q.lanes[at], place{l, l.turn})
+	q.signal()
+}
+
+// signal wakes one worker, which wakes the next.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dropOldest takes the oldest sign-in from a line that has several.
+func (q *queue) dropOldest(l *line) *Request {
+	r := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	q.count--
+	return r
+}
+
+// shed takes away the sign-ins of the line that has waited longest, lates and strangers first.
+func (q *queue) shed() []*Request {
+	for _, at := range []lane{late, strange, known} {
+		if l := q.pop(at); l != nil {
+			return q.retire(l)
+		}
+	}
+	return nil
+}
+
+// retire forgets a line and returns what waited in it.
+func (q *queue) retire(l *line) []*Request {
+	gone := l.waiting
+	l.waiting = nil
+	q.count -= len(gone)
+	delete(q.parts, l.party)
+	return gone
+}
+
+// take returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil when nobody waits.
+// Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to drop.
+func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if l = q.pick(strangers); l == nil {
+			return nil, nil, gone
+		}
+		gone = append(gone, q.hungUp(l)...)
+		if len(l.waiting) == 0 {
+			q.retire(l)
+			continue
+		}
+		r = l.waiting[len(l.waiting)-1]
+		if l.known && !l.old && q.now().Sub(r.At) > q.patient && len(q.lanes[known]) > 0 {
+			l.old = true
+			q.enqueue(l)
+			continue
+		}
+		l.busy = true
+		if q.others() {
+			q.signal()
+		}
+		return l, r, gone
+	}
+}
+
+// hungUp takes those out of a line whose minions have hung up.
+func (q *queue) hungUp(l *line) (gone []*Request) {
+	var left []*Request
+	for _, w := range l.waiting {
+		if w.Gone() {
+			gone = append(gone, w)
+		} else {
+			left = append(left, w)
+		}
+	}
+	q.count -= len(gone)
+	l.waiting = left
+	return gone
+}
+
+// pick takes the line whose turn it is.
+func (q *queue) pick(strangers bool) *line {
+	q.taken++
+	order := []lane{known, strange, late}
+	switch {
+	case !strangers:
+		order = []lane{known, late}
+	case q.taken%strangersTurn == 0:
+		order = []lane{strange, known, late}
+	}
+	for _, at := range order {
+		if l := q.pop(at); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// pop takes the first line of a lane, nil when there is none.
+func (q *queue) pop(at lane) *line {
+	for len(q.lanes[at]) > 0 {
+		p := q.lanes[at][0]
+		q.lanes[at][0] = place{}
+		if q.lanes[at] = q.lanes[at][1:]; len(q.lanes[at]) == 0 {
+			q.lanes[at] = nil
+		}
+		if p.counts() {
+			return p.line
+		}
+	}
+	return nil
+}
+
+func (q *queue) others() bool {
+	return len(q.lanes[known])+len(q.lanes[strange])+len(q.lanes[late]) > 0
+}
+
+// done ends the answering of a sign-in and returns all tries of it: those with its nonce. What else the party waits for gets its turn.
+func (q *queue) done(l *line, nonce string) (tries []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var rest []*Request
+	for _, w := range l.waiting {
+		if w.Auth.Nonce == nonce {
+			tries = append(tries, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	q.count -= len(tries)
+	l.waiting = rest
+	q.free(l)
+	return tries
+}
+
+// back puts a line that was taken as known among the strangers, unanswered.
+func (q *queue) back(l *line) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.known = false
+	q.free(l)
+}
+
+// free ends that a line is busy.
+func (q *queue) free(l *line) {
+	l.busy, l.old = false, false
+	switch {
+	case q.parts[l.party] != l: // closed
+	case len(l.waiting) == 0:
+		delete(q.parts, l.party)
+	default:
+		q.enqueue(l)
+	}
+}
+
+// close ends the queue and returns all that wait.
+func (q *queue) close() (all []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	for _, l := range q.parts {
+		all = append(all, q.retire(l)...)
+	}
+	q.lanes = [lanes][]place{}
+	return all
+}
+
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}

@@ -1,0 +1,179 @@
+package signin
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// bench is a queue with a clock of its own, whose sign-ins are told apart by names.
+type bench struct {
+	*queue
+	at   time.Time
+	gone map[string]bool
+	shed []string
+}
+
+func newBench(max int) *bench {
+	b := &bench{at: time.Unix(1000, 0), gone: map[string]bool{}}
+	b.queue = newQueue(max, 4*time.Second, func() time.Time { return b.at })
+	return b
+}
+
+// come adds the sign-in "minion/nonce".
+func (b *bench) come(id, nonce string, known bool) {
+	name := id + "/" + nonce
+	r := &Request{Auth: saltwire.AuthRequest{ID: id, Nonce: nonce}, Raw: []byte(name), At: b.at, Gone: func() bool { return b.gone[name] }}
+	shed, _ := b.put(r, known)
+	b.shed = append(b.shed, names(shed)...)
+}
+
+func names(all []*Request) (out []string) {
+	for _, r := range all {
+		out = append(out, string(r.Raw))
+	}
+	return out
+}
+
+// next takes a sign-in and ends it; the names of all that were answered with it come back.
+func (b *bench) next(strangers bool) string {
+	l, r, _ := b.take(strangers)
+	if l == nil {
+		return ""
+	}
+	tries := names(b.done(l, r.Auth.Nonce))
+	if len(tries) > 1 {
+		return fmt.Sprint(r.Auth.ID, tries)
+	}
+	return string(r.Raw)
+}
+
+func (b *bench) all(strangers bool) (out []string) {
+	for {
+		n := b.next(strangers)
+		if n == "" {
+			return out
+		}
+		out = append(out, n)
+	}
+}
+
+func TestQueueOrder(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		come      func(*bench)
+		strangers bool
+		want      []string
+		shed      []string
+	}{
+		{"first come, first served; known before strange", func(b *bench) {
+			b.come("s1", "1", false)
+			b.come("k1", "1", true)
+			b.come("k2", "1", true)
+		}, true, []string{"k1/1", "k2/1", "s1/1"}, nil},
+		{"strangers wait until they may be taken", func(b *bench) {
+			b.come("s1", "1", false)
+			b.come("k1", "1", true)
+		}, false, []string{"k1/1"}, nil},
+		{"the newest of a party is answered, with all its tries; the others after everybody else", func(b *bench) {
+			b.come("k1", "1", true)
+			b.come("k1", "2", true)
+			b.come("k2", "1", true)
+			b.come("k1", "2", true)
+		}, true, []string{"k1[k1/2 k1/2]", "k2/1", "k1/1"}, nil},
+		{"who hung up is not answered", func(b *bench) {
+			b.come("k1", "1", true)
+			b.come("k1", "2", true)
+			b.come("k2", "1", true)
+			b.gone["k1/2"], b.gone["k2/1"] = true, true
+		}, true, []string{"k1/1"}, nil},
+		{"the old ones come last, but not who has come again", func(b *bench) {
+			b.come("k1", "1", true)
+			b.come("k2", "1", true)
+			b.at = b.at.Add(5 * time.Second)
+			b.come("k3", "1", true)
+			b.come("k2", "1", true)
+		}, true, []string{"k2[k2/1 k2/1]", "k3/1", "k1/1"}, nil},
+		{"old, but nobody else is there", func(b *bench) {
+			b.come("k1", "1", true)
+			b.at = b.at.Add(5 * time.Second)
+		}, true, []string{"k1/1"}, nil},
+		{"full: the oldest stranger goes, then the oldest", func(b *bench) {
+			b.come("k1", "1", true)
+			b.come("s1", "1", false)
+			for i := range 4 {
+				b.come(fmt.Sprint("k", i+2), "1", true)
+			}
+		}, true, []string{"k2/1", "k3/1", "k4/1", "k5/1"}, []string{"s1/1", "k1/1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(4)
+			tc.come(b)
+			if got := b.all(tc.strangers); !slices.Equal(got, tc.want) {
+				t.Errorf("taken %v, want %v", got, tc.want)
+			}
+			if !slices.Equal(b.shed, tc.shed) {
+				t.Errorf("given up %v, want %v", b.shed, tc.shed)
+			}
+			b.all(true)
+			if b.count != 0 || len(b.parts) != 0 {
+				t.Errorf("%d sign-ins, %d parties remain", b.count, len(b.parts))
+			}
+		})
+	}
+}
+
+// A stranger gets its turn while minions keep coming.
+func TestQueueStrangersTurn(t *testing.T) {
+	b := newBench(1000)
+	b.come("s1", "1", false)
+	for i := range 100 {
+		b.come(fmt.Sprint("k", i), "1", true)
+	}
+	got := b.all(true)
+	if i := slices.Index(got, "s1/1"); i < 1 || i >= strangersTurn {
+		t.Errorf("the stranger was number %d", i)
+	}
+}
+
+// While one sign-in of a party is being answered, none of its others is taken.
+func TestQueueOneAtATime(t *testing.T) {
+	b := newBench(1000)
+	b.come("k1", "1", true)
+	l, r, _ := b.take(true)
+	b.come("k1", "2", true)
+	b.come("k1", "1", true)
+	if again, _, _ := b.take(true); again != nil {
+		t.Fatal("taken twice at a time")
+	}
+	if got := names(b.done(l, r.Auth.Nonce)); !slices.Equal(got, []string{"k1/1", "k1/1"}) {
+		t.Errorf("answered %v", got)
+	}
+	if got := b.all(true); !slices.Equal(got, []string{"k1/2"}) {
+		t.Errorf("then %v", got)
+	}
+}
+
+// What turned out not to be known any more waits among the strangers.
+func TestQueueBack(t *testing.T) {
+	b := newBench(1000)
+	b.come("k1", "1", true)
+	l, _, _ := b.take(false)
+	b.back(l)
+	if got := b.next(false); got != "" {
+		t.Errorf("taken without leave: %s", got)
+	}
+	if got := b.next(true); got != "k1/1" {
+		t.Errorf("taken %q", got)
+	}
+	if all := b.close(); len(all) != 0 {
+		t.Errorf("left: %v", names(all))
+	}
+	b.come("k2", "1", true)
+	if !slices.Equal(b.shed, []string{"k2/1"}) {
+		t.Errorf("after the end: %v", b.shed)
+	}
+}

@@ -1,0 +1,141 @@
+package signin
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A key that nobody knows yet costs more than an answer: the master writes a file, the cluster agrees on it, every node keeps it until an
+// operator looks. Stock masters take as many as come. Here new ones are let through at a rate, with room for the many that a site
+// starts at once; who comes too early hears "pending" all the same, as it would a moment later, but nothing is kept. It asks again in
+// acceptance_wait_time.
+
+const (
+	// newcomerBurst is how many seconds' worth may come at once.
+	newcomerBurst = 40
+	// maxAddresses bounds how many addresses are told apart.
+	maxAddresses = 4096
+	// courtesyRate bounds those answers per second; they cost a signature each. Beyond, nothing is answered.
+	courtesyRate = 100
+)
+
+// Newcomers limits sign-ins with keys that the cluster does not know.
+type Newcomers struct {
+	Rate       float64    // per second; 0: no limit
+	PerAddress float64    // per second and address (IPv6: /64); 0: no limit
+	MaxPending int        // keys waiting for acceptance; 0: no limit
+	Pending    func() int // how many there are; called for each newcomer
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	rate, room, tokens float64
+	at                 time.Time
+}
+
+func newBucket(rate float64, now time.Time) *bucket {
+	return &bucket{rate: rate, room: rate * newcomerBurst, tokens: rate * newcomerBurst, at: now}
+}
+
+func (b *bucket) fill(now time.Time) {
+	b.tokens = min(b.room, b.tokens+now.Sub(b.at).Seconds()*b.rate)
+	b.at = now
+}
+
+// turnstile lets newcomers through.
+type turnstile struct {
+	cfg Newcomers
+	now func() time.Time
+
+	mu       sync.Mutex
+	all      *bucket
+	courtesy *bucket
+	by       map[netip.Addr]*bucket
+}
+
+func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
+	t := &turnstile{cfg: cfg, now: now, by: map[netip.Addr]*bucket{}}
+	t.courtesy = &bucket{rate: courtesyRate, room: courtesyRate, tokens: courtesyRate, at: now()}
+	if cfg.Rate > 0 {
+		t.all = newBucket(cfg.Rate, now())
+	}
+	return t
+}
+
+// enter lets a newcomer through (empty), or says which limit holds it back.
+func (t *turnstile) enter(from netip.Addr) (limit string) {
+	if t.cfg.MaxPending > 0 && t.cfg.Pending != nil && t.cfg.Pending() >= t.cfg.MaxPending {
+		return "pending_full"
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	mine := t.of(from, now)
+	for _, b := range []*bucket{t.all, mine} {
+		if b != nil {
+			b.fill(now)
+		}
+	}
+	switch {
+	case mine != nil && mine.tokens < 1:
+		return "newcomer_address"
+	case t.all != nil && t.all.tokens < 1:
+		return "newcomer_total"
+	}
+	for _, b := range []*bucket{t.all, mine} {
+		if b != nil {
+			b.tokens--
+		}
+	}
+	return ""
+}
+
+// answer says whether one that is held back may be answered.
+func (t *turnstile) answer() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.courtesy.fill(t.now())
+	if t.courtesy.tokens < 1 {
+		return false
+	}
+	t.courtesy.tokens--
+	return true
+}
+
+// of returns the bucket of an address.
+func (t *turnstile) of(from netip.Addr, now time.Time) *bucket {
+	if t.cfg.PerAddress <= 0 {
+		return nil
+	}
+	if from = from.Unmap(); from.Is6() {
+		p, err := from.WithZone("").Prefix(64)
+		if err == nil {
+			from = p.Addr()
+		}
+	}
+	b := t.by[from]
+	if b == nil {
+		if len(t.by) >= maxAddresses {
+			t.forget(now)
+		}
+		b = newBucket(t.cfg.PerAddress, now)
+		t.by[from] = b
+	}
+	return b
+}
+
+// forget drops addresses that are as good as new, or any one when there are none.
+func (t *turnstile) forget(now time.Time) {
+	for a, b := range t.by {
+		if b.fill(now); b.tokens >= b.room {
+			delete(t.by, a)
+		}
+	}
+	for a := range t.by {
+		if len(t.by) < maxAddresses {
+			return
+		}
+		delete(t.by, a)
+	}
+}
