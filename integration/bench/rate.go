@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/integration/herd"
 )
 
 // sealed is a request that is ready to be sent.
 type sealed struct {
-	by    *credentials
+	by    *herd.Credentials
 	body  []byte
 	nonce string
 	due   time.Time
@@ -24,7 +26,7 @@ func (t *target) seal(cmd string, count int) ([]*sealed, error) {
 	all := make([]*sealed, count)
 	for i := range all {
 		c := t.creds[i%len(t.creds)]
-		body, nonce, err := c.request(cmd)
+		body, nonce, err := c.Request(cmd, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +89,7 @@ func (t *target) flow(ctx context.Context, cmd string, conns, perSecond int, lon
 	}
 	times := make([]time.Duration, len(all))
 	for i, s := range all {
-		if err := s.by.checkReply(s.reply, s.nonce); err != nil {
+		if _, err := s.by.Open(s.reply, s.nonce); err != nil {
 			return f, fmt.Errorf("%s: %w", t.name, err)
 		}
 		times[i] = s.took

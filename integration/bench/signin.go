@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -60,12 +61,16 @@ const atATime = 4
 // signInCost is what one side needed per sign-in, in milliseconds of CPU.
 type signInCost struct{ all, daemon, master series }
 
-func (b *bench) signin(ctx context.Context, duels []*duel, minions []*minion) error {
+func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Identity) error {
 	costs := map[*target]*signInCost{}
 	var floor series
+	ordinary, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		return err
+	}
 	for round := range b.sizes.rounds + 1 {
 		b.say("sign-ins, round %d", round)
-		two, err := privateOperations(minions[0].key)
+		two, err := privateOperations(ordinary)
 		if err != nil {
 			return err
 		}
@@ -107,7 +112,7 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*minion) er
 	return nil
 }
 
-func (b *bench) signInRound(ctx context.Context, t *target, minions []*minion) (used, error) {
+func (b *bench) signInRound(ctx context.Context, t *target, minions []*herd.Identity) (used, error) {
 	all, err := t.prepare(minions, b.signIns)
 	if err != nil {
 		return used{}, err
@@ -119,7 +124,7 @@ func (b *bench) signInRound(ctx context.Context, t *target, minions []*minion) (
 	var g errgroup.Group
 	g.SetLimit(2)
 	for _, s := range all {
-		g.Go(func() error { _, err := s.check(); return err })
+		g.Go(func() error { _, err := s.check(t.creds[0].Master); return err })
 	}
 	if err := g.Wait(); err != nil {
 		return u, fmt.Errorf("%s: %w", t.name, err)

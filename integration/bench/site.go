@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 )
 
@@ -14,7 +15,7 @@ const startWithin = 3 * time.Minute
 const loadHost = "load"
 
 // bareMaster starts a stock master that minions reach directly.
-func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions []*minion, fleet int) (*target, error) {
+func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity, fleet int) (*target, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions [
 }
 
 // clusterNode starts a stock master with saltclusterd before it, a cluster of one.
-func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions []*minion, fleet int) (*target, error) {
+func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity, fleet int) (*target, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/saltcrypt"
@@ -57,10 +58,10 @@ func newStandIn(ctx context.Context, m *lab.Master) (*standIn, error) {
 func (s *standIn) close() error { return errors.Join(s.req.Close(), s.pub.Close()) }
 
 // trust tells the session keys that minions got from saltclusterd.
-func (s *standIn) trust(creds []*credentials) {
+func (s *standIn) trust(creds []*herd.Credentials) {
 	all := map[string]*saltcrypt.Crypticle{}
 	for _, c := range creds {
-		all[c.m.id] = c.session
+		all[c.ID()] = c.Session()
 	}
 	s.sessions.Store(&all)
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/zmtp"
@@ -19,7 +20,7 @@ type target struct {
 	from   *lab.Host // where the load comes from
 	daemon *lab.Process
 	master *lab.Process
-	creds  []*credentials // of each minion, after enroll
+	creds  []*herd.Credentials // of each minion, after enroll
 }
 
 // used is CPU time.
@@ -122,32 +123,33 @@ func (p *peer) ask(body []byte) ([]byte, error) {
 }
 
 // enroll signs every minion in once, and waits until the target can do that.
-func (t *target) enroll(ctx context.Context, minions []*minion) error {
+func (t *target) enroll(ctx context.Context, minions []*herd.Identity) error {
 	t.creds = nil
 	var master *saltcrypt.PublicKey
 	for _, m := range minions {
-		err := lab.Eventually(ctx, time.Minute, m.id+" to be let in by "+t.name, func(ctx context.Context) error {
+		err := lab.Eventually(ctx, time.Minute, m.ID+" to be let in by "+t.name, func(ctx context.Context) error {
 			return t.enrollOne(ctx, m, master)
 		})
 		if err != nil {
 			return err
 		}
-		master = t.creds[0].master
+		master = t.creds[0].Master
 	}
 	return nil
 }
 
-func (t *target) enrollOne(ctx context.Context, m *minion, master *saltcrypt.PublicKey) error {
+func (t *target) enrollOne(ctx context.Context, m *herd.Identity, master *saltcrypt.PublicKey) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	s, err := m.newSignIn(master)
+	asked, err := m.SignIn(master)
 	if err != nil {
 		return err
 	}
+	s := &signIn{SignIn: asked}
 	if err := t.signIn(ctx, s); err != nil {
 		return err
 	}
-	c, err := s.check()
+	c, err := s.check(master)
 	if err == nil {
 		t.creds = append(t.creds, c)
 	}
@@ -155,13 +157,14 @@ func (t *target) enrollOne(ctx context.Context, m *minion, master *saltcrypt.Pub
 }
 
 // prepare makes count sign-ins, of each minion in turn.
-func (t *target) prepare(minions []*minion, count int) ([]*signIn, error) {
+func (t *target) prepare(minions []*herd.Identity, count int) ([]*signIn, error) {
 	all := make([]*signIn, count)
 	for i := range all {
-		var err error
-		if all[i], err = minions[i%len(minions)].newSignIn(t.creds[0].master); err != nil {
+		asked, err := minions[i%len(minions)].SignIn(t.creds[0].Master)
+		if err != nil {
 			return nil, err
 		}
+		all[i] = &signIn{SignIn: asked}
 	}
 	return all, nil
 }
@@ -186,6 +189,6 @@ func (t *target) signIn(ctx context.Context, s *signIn) error {
 	}
 	defer p.z.Close()
 	defer hangUpAfter(ctx, []*peer{p})()
-	s.reply, err = p.ask(s.body())
+	s.reply, err = p.ask(s.Body())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 type Config struct {
 	ID      string // of this node, in the cluster and in saltclusterctl; default: the host's name
 	Edge    Edge
+	SignIn  SignIn
 	Cluster Cluster
 	Salt    Salt
 	Paths   Paths
@@ -50,6 +51,14 @@ type Edge struct {
 	ProxyProtocol            bool          // load balancers say for whom they connect
 	ProxyProtocolTrusted     []netip.Prefix
 	AllowClearCommands       map[string][]netip.Prefix
+}
+
+// SignIn bounds what minions that sign in may cost.
+type SignIn struct {
+	CPUPercent        int // of the CPUs, at most
+	NewRate           int // keys that nobody knows yet, per second
+	NewRatePerAddress int
+	MaxPendingKeys    int
 }
 
 // Cluster is who belongs together.

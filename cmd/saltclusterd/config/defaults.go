@@ -32,6 +32,7 @@ func DefaultConfig() Config {
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,
 		},
+		SignIn: SignIn{CPUPercent: 50, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000},
 		Cluster: Cluster{
 			Interface: "0.0.0.0",
 			PoolPort:  4520,

@@ -20,7 +20,7 @@ type Option struct {
 
 // Options returns the table in the order of the default file.
 func Options() []Option {
-	return slices.Concat(identityOptions(), clusterOptions(), edgeOptions(), limitOptions(), saltOptions(), pathOptions(), healthOptions())
+	return slices.Concat(identityOptions(), clusterOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), pathOptions(), healthOptions())
 }
 
 // Names returns the names of all options, in table order.

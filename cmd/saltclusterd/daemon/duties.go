@@ -18,8 +18,6 @@ const (
 	coalesceRevocations = 250 * time.Millisecond
 	// rotateRetry is the pause after a rotation that failed.
 	rotateRetry = time.Second
-	// signInsPerSecond is the pace at which a rotation makes the minions of one node sign in again.
-	signInsPerSecond = 400
 	// minRotateWindow is the shortest time over which they are spread.
 	minRotateWindow = 200 * time.Millisecond
 )
@@ -141,7 +139,7 @@ func (s *service) rotated(v state.View) bool {
 // rotateWindow is how long this node's subscribers take to move to a new epoch: as long as their sign-ins need, and no
 // longer than the operator allows.
 func (s *service) rotateWindow(reason string) time.Duration {
-	need := time.Duration(s.pub.Stats().Subscribers) * time.Second / signInsPerSecond
+	need := spread(s.pub.Stats().Subscribers, s.signin.Rate())
 	limit := s.m.d.cfg.Edge.RotateWindow
 	if reason != reasonRevoked { // nobody is in a hurry
 		need = limit

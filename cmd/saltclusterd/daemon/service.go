@@ -174,7 +174,8 @@ func (s *service) buildProxy() error {
 	}
 	s.signin = signin.New(signin.Config{
 		Identity: m.key, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Logger: d.log, Registerer: d.reg,
+		Master: s.req, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent,
+		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: m.key, Algorithm: s.publishAlgorithm(), Clock: s.clock,

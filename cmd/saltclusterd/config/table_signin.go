@@ -1,0 +1,32 @@
+package config
+
+func signInOptions() []Option {
+	const section = "Sign-ins of minions"
+	return []Option{
+		{
+			Name: "signin_cpu_percent", Section: section, field: func(c *Config) any { return &c.SignIn.CPUPercent },
+			Doc: "Percentage of this host's CPUs that sign-ins (_auth) may use at most, so that requests, returns and publications " +
+				"get through while thousands of minions sign in. Each takes two RSA operations; the metric saltcluster_signin_rate " +
+				"tells how many a second that allows.",
+			check: intBetween(5, 100),
+		},
+		{
+			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
+			Doc: "Keys nobody knows yet that this node lets through to the local master per second; forty seconds' worth may come at once. " +
+				"A minion beyond that hears that its key is pending, as it would anyway, but is listed only when it asks " +
+				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
+			check: intBetween(0, 1<<20),
+		},
+		{
+			Name: "new_minion_rate_per_address", Section: section, field: func(c *Config) any { return &c.SignIn.NewRatePerAddress },
+			Doc: "The same for one address (IPv6: one /64 network). Behind a load balancer all minions may have its address. 0: no limit.",
+			check: intBetween(0, 1<<20),
+		},
+		{
+			Name: "max_pending_keys", Section: section, field: func(c *Config) any { return &c.SignIn.MaxPendingKeys },
+			Doc: "Keys that may wait for acceptance in the whole cluster. When there are as many, further new minions hear that they are " +
+				"pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
+			check: intBetween(0, 1<<20),
+		},
+	}
+}

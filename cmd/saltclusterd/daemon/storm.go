@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/signin"
+)
+
+// newcomers are the limits on keys that nobody knows yet.
+func (s *service) newcomers() signin.Newcomers {
+	c := s.m.d.cfg.SignIn
+	p := &pendingKeys{view: s.m.cons.View, now: time.Now}
+	return signin.Newcomers{
+		Rate: float64(c.NewRate), PerAddress: float64(c.NewRatePerAddress), MaxPending: c.MaxPendingKeys, Pending: p.count,
+	}
+}
+
+// pendingKeys counts the keys that wait for acceptance, once a second at most: it has to look at all.
+type pendingKeys struct {
+	view func() state.View
+	now  func() time.Time
+
+	mu  sync.Mutex
+	at  time.Time
+	rev uint64
+	n   int
+}
+
+const countEvery = time.Second
+
+func (p *pendingKeys) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if now.Sub(p.at) < countEvery {
+		return p.n
+	}
+	p.at = now
+	v := p.view()
+	if v.Rev() == p.rev {
+		return p.n
+	}
+	p.rev, p.n = v.Rev(), 0
+	v.Keys(func(k state.Key) bool {
+		if k.State == state.KeyPending {
+			p.n++
+		}
+		return true
+	})
+	return p.n
+}
+
+// signInShare is the part of this node's sign-in rate that a rotation may use: minions sign in for other reasons, too.
+const signInShare = 0.7
+
+// spread is how long n minions need to sign in one after the other at the pace that this machine was measured to keep.
+func spread(n int, rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / (rate * signInShare) * float64(time.Second))
+}
