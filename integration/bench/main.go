@@ -24,10 +24,11 @@ type options struct {
 	keep     bool
 	loopback bool
 	bin      string
+	herdSize int
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "memory"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "memory", "herd", "failover"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -57,6 +58,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.keep, "keep", false, "keep the lab's directory with logs")
 	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
+	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd and failover (default 1000, quick 200); with 5000 a bare master alone needs a quarter of an hour")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -86,6 +88,8 @@ func run(ctx context.Context, o options) error {
 		{sections[:3], b.edge},
 		{[]string{"signin", "forward"}, b.realMasters},
 		{[]string{"forward", "memory"}, b.standIn},
+		{[]string{"herd"}, b.herds},
+		{[]string{"failover"}, b.failover},
 	} {
 		if !o.wants(part.names...) {
 			continue

@@ -19,15 +19,16 @@ type Stats struct {
 	Pended       int // heard that their key is pending
 	Restarts     int // started over after that
 
-	Disconnects int // lost 4505
-	Refused     int // attempts to subscribe that failed
-	Unreadable  int // publications that the key held did not open
-	Discarded   int // of these, that a new sign-in did not help
-	Stale       int // publications with a serial that does not grow
-	BadLoads    int // requests answered "bad load"
-	Retries     int // requests repeated after a timeout
-	ReturnsLost int // given up
-	Silent      int // start events and registrations given up
+	Disconnects int       // lost 4505
+	LastServed  time.Time // when the last minion, so far, got 4505 (back)
+	Refused     int       // attempts to subscribe that failed
+	Unreadable  int       // publications that the key held did not open
+	Discarded   int       // of these, that a new sign-in did not help
+	Stale       int       // publications with a serial that does not grow
+	BadLoads    int       // requests answered "bad load"
+	Retries     int       // requests repeated after a timeout
+	ReturnsLost int       // given up
+	Silent      int       // start events and registrations given up
 
 	SignInTimes []time.Duration // sorted, since the last Reset
 	Outages     []time.Duration // from losing 4505 to having it again, sorted, since the last Reset
@@ -112,6 +113,7 @@ func (c *counters) wrong(err error) {
 func (c *counters) subscribed(minion int) {
 	c.count(func(s *Stats) {
 		s.Subscribed++
+		s.LastServed = time.Now()
 		if c.on[minion] = true; !c.since[minion].IsZero() {
 			s.Outages = append(s.Outages, time.Since(c.since[minion]))
 		}

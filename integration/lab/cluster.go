@@ -26,7 +26,8 @@ type ClusterSpec struct {
 
 	MasterSettings, MinionSettings, DaemonSettings Settings
 
-	LB LBOptions
+	LB        LBOptions
+	LBPerPort bool // a HAProxy for each port, for thousands of minions
 }
 
 // DefaultCluster is one master and two minions of each version.
@@ -50,6 +51,7 @@ type Cluster struct {
 	Lab     *Lab
 	Nodes   []*Node
 	LB      *HAProxy
+	LBPub   *HAProxy // with ClusterSpec.LBPerPort that of 4505; else nil
 	Minions []*Minion
 }
 
@@ -68,7 +70,12 @@ func (l *Lab) NewCluster(ctx context.Context, s ClusterSpec) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.LB, err = lb.NewHAProxy(s.LB, hosts...); err != nil {
+	if s.LBPerPort {
+		c.LBPub, c.LB, err = lb.NewHAProxies(s.LB, hosts...)
+	} else {
+		c.LB, err = lb.NewHAProxy(s.LB, hosts...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.Minions, err = l.newMinions(ctx, lb.Addr, s.Minions, s.MinionSettings)
@@ -220,11 +227,16 @@ func (c *Cluster) foundation(ctx context.Context) error {
 // StartEdge starts HAProxy and all minions.
 func (c *Cluster) StartEdge(ctx context.Context) error {
 	c.Lab.Logf("start HAProxy on lb (%s) and %d minions", c.LB.Host().Addr, len(c.Minions))
-	if err := c.LB.Start(ctx); err != nil {
-		return err
-	}
-	if err := c.LB.WaitReady(ctx, startWithin); err != nil {
-		return err
+	for _, p := range []*HAProxy{c.LBPub, c.LB} {
+		if p == nil {
+			continue
+		}
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+		if err := p.WaitReady(ctx, startWithin); err != nil {
+			return err
+		}
 	}
 	for _, m := range c.Minions {
 		if err := m.Start(ctx); err != nil {

@@ -30,7 +30,7 @@ type LBOptions struct {
 }
 
 var haproxyConfig = template.Must(template.New("haproxy.cfg").Parse(`global
-    maxconn 4000
+    maxconn 9000
     stats socket {{.Socket}} mode 600 level admin
 
 defaults
@@ -44,6 +44,7 @@ defaults
     timeout tunnel {{.Idle}}
 {{- end}}
 
+{{if .Publish -}}
 # Publications: one connection per minion that may be silent for days.
 listen salt-publish
     bind {{.Addr}}:4505
@@ -54,7 +55,8 @@ listen salt-publish
 {{- range .Nodes}}
     server {{.Name}} {{.Addr}}:4505 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
 {{- end}}
-
+{{end}}
+{{if .Request -}}
 # Requests: any request may go to any node.
 listen salt-request
     bind {{.Addr}}:4506
@@ -65,10 +67,23 @@ listen salt-request
 {{- range .Nodes}}
     server {{.Name}} {{.Addr}}:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
 {{- end}}
-`))
+{{end}}`))
 
 // NewHAProxy lays out a real HAProxy on the host in front of the nodes.
 func (h *Host) NewHAProxy(o LBOptions, nodes ...*Host) (*HAProxy, error) {
+	return h.newHAProxy(o, "haproxy", true, true, nodes)
+}
+
+// NewHAProxies lays out one for each port, for where the limit of open files is too small for all connections of one.
+func (h *Host) NewHAProxies(o LBOptions, nodes ...*Host) (publish, request *HAProxy, err error) {
+	if publish, err = h.newHAProxy(o, "haproxy-publish", true, false, nodes); err != nil {
+		return nil, nil, err
+	}
+	request, err = h.newHAProxy(o, "haproxy", false, true, nodes)
+	return publish, request, err
+}
+
+func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes []*Host) (*HAProxy, error) {
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		path = "/usr/sbin/haproxy"
@@ -76,14 +91,14 @@ func (h *Host) NewHAProxy(o LBOptions, nodes ...*Host) (*HAProxy, error) {
 			return nil, errors.New("haproxy is not installed: run 'make setup' as root, or install the package haproxy")
 		}
 	}
-	p := &HAProxy{ConfigPath: filepath.Join(h.dir, "haproxy.cfg"), Socket: filepath.Join(h.dir, "haproxy.sock")}
+	p := &HAProxy{ConfigPath: filepath.Join(h.dir, name+".cfg"), Socket: filepath.Join(h.dir, name+".sock")}
 	idle := ""
 	if o.Idle > 0 {
 		idle = fmt.Sprintf("%dms", o.Idle.Milliseconds())
 	}
 	var b bytes.Buffer
 	err = haproxyConfig.Execute(&b, map[string]any{
-		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "Idle": idle,
+		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "Idle": idle, "Publish": publish, "Request": request,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
@@ -91,9 +106,13 @@ func (h *Host) NewHAProxy(o LBOptions, nodes ...*Host) (*HAProxy, error) {
 	if err := os.WriteFile(p.ConfigPath, b.Bytes(), 0o644); err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
 	}
+	port := ":4506"
+	if !request {
+		port = ":4505"
+	}
 	p.Process = h.NewProcess(Spec{
-		Name: "haproxy", Argv: []string{path, "-db", "-f", p.ConfigPath}, Grace: 5 * time.Second,
-		Ready: func(ctx context.Context) error { return h.Accepts(ctx, h.Addr+":4506") },
+		Name: name, Argv: []string{path, "-db", "-f", p.ConfigPath}, Grace: 5 * time.Second,
+		Ready: func(ctx context.Context) error { return h.Accepts(ctx, h.Addr+port) },
 	})
 	return p, nil
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"saltclusterd/integration/herd"
+	"saltclusterd/integration/lab"
+)
+
+// herdVersions are the Salt versions whose jobs are measured; the played minions are of all versions in turn.
+var herdVersions = []string{"3006.28", "3008.3"}
+
+// herdGoals are at most so much of the bare master, by number of minions.
+func herdGoals(minions int) (job, cli float64) {
+	if minions >= 5000 {
+		return 0.1, 0.3
+	}
+	return 0.25, 0.3
+}
+
+const returnGoal = 1.0 // ms of CPU per `_return` with jid "req"
+
+// jobCost is what a side needs for a job.
+type jobCost struct{ acked, cached, cli, cpu, herdCPU, req series }
+
+// herds measures jobs of many minions, alone and behind saltclusterd.
+func (b *bench) herds(ctx context.Context) error {
+	var jobs, returns [][]string
+	for _, version := range herdVersions {
+		var cost [2]jobCost
+		for side, make := range []func(context.Context, *lab.Lab, string, int) (*pack, error){barePack, clusterPack} {
+			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
+				p, err := make(ctx, l, version, b.herd)
+				if err != nil {
+					return err
+				}
+				defer p.close()
+				return b.measurePack(ctx, p, &cost[side])
+			})
+			if err != nil {
+				return err
+			}
+		}
+		bare, ours := cost[0], cost[1]
+		job, cli := herdGoals(b.herd)
+		row := func(what string, bare, ours series, goal float64, format string) {
+			r := overall(ours, bare)
+			cells := []string{version, what, bare.show(format), ours.show(format), "**" + r.show("%.3f") + "**", "", ""}
+			if goal > 0 {
+				cells[5], cells[6] = fmt.Sprintf("≤ %.2f", goal), atMost(r, goal)
+			}
+			jobs = append(jobs, cells)
+		}
+		row("s, publication to last acknowledgement", bare.acked, ours.acked, job, "%.2f")
+		row("s, publication until whole in the job cache", bare.cached, ours.cached, job, "%.2f")
+		row("s, the command line tool", bare.cli, ours.cli, cli, "%.1f")
+		row("CPU ms per minion, master and saltclusterd", bare.cpu, ours.cpu, 0, "%.2f")
+		row("CPU ms per minion, the herd's own", bare.herdCPU, ours.herdCPU, 0, "%.2f")
+		returns = append(returns, []string{
+			version, bare.req.show("%.2f"), ours.req.show("%.2f"), fmt.Sprintf("≤ %.0f", returnGoal), atMost(ours.req, returnGoal),
+		})
+	}
+	b.out.table(fmt.Sprintf("test.ping of %d minions", b.herd), fmt.Sprintf(
+		"Published with `salt --async`, answered at once by %d played minions of 3006, 3007 and 3008 in turn that sign in, verify, retry and "+
+			"reconnect as stock ones do, each with two connections. Time from the first minion that has it to the last return acknowledged, "+
+			"and until the job cache has all. "+
+			"The command line tool: `salt -t %d '*' test.ping`, from start to end. Sides after each other; median of ours over median of bare.",
+		b.herd, int(cliPatience.Seconds())),
+		[]string{"Salt", "figure", "master alone", "behind saltclusterd", "ratio", "target", ""}, jobs)
+	b.out.table(fmt.Sprintf("`_return` with jid `req`, %d accepted keys", b.herd),
+		"CPU milliseconds per return, master and saltclusterd together, one after the other.",
+		[]string{"Salt", "master alone", "behind saltclusterd", "target", ""}, returns)
+	return nil
+}
+
+// overall is the ratio of medians, for sides that did not take turns; one is lost on a side that has no figure.
+func overall(ours, bare series) series {
+	if len(ours) == 0 || bare.median() == 0 {
+		return nil
+	}
+	var r series
+	for _, v := range ours {
+		r.add(v / bare.median())
+	}
+	return r
+}
+
+func (b *bench) measurePack(ctx context.Context, p *pack, cost *jobCost) error {
+	if err := p.gather(ctx, b.say); err != nil {
+		return err
+	}
+	for round := range b.herdRounds + 1 {
+		b.say("%s: job %d", p.name, round)
+		if err := p.job(ctx, cost, round > 0); err != nil {
+			return err
+		}
+	}
+	b.say("%s: the command line tool", p.name)
+	for range b.herdRounds {
+		took, err := p.cli(ctx)
+		if err != nil {
+			return err
+		}
+		cost.cli.add(took.Seconds())
+	}
+	b.say("%s: returns with jid req", p.name)
+	for range b.herdRounds {
+		ms, err := p.reqReturns(ctx)
+		if err != nil {
+			return err
+		}
+		cost.req.add(ms)
+	}
+	s := p.herd.Stats()
+	b.say("%s: %d sign-ins, %d retries, %d returns lost, %d unreadable, %d stale", p.name, s.SignIns, s.Retries, s.ReturnsLost, s.Unreadable, s.Stale)
+	if err := s.Err(); err != nil && p.daemon != nil {
+		return err
+	}
+	return nil
+}
+
+// profiles are those of all versions.
+func profiles() (all []herd.Profile, err error) {
+	for _, v := range lab.Versions {
+		p, err := herd.ProfileOf(v)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// gatherWithin is how long a herd may take to sign in: a bare master lets in some two hundred a second.
+const gatherWithin = 5 * time.Minute

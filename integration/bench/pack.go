@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"saltclusterd/integration/herd"
+	"saltclusterd/integration/lab"
+)
+
+// pack is a herd and the master it belongs to.
+type pack struct {
+	*target
+	herd   *herd.Herd
+	salt   *lab.Master
+	dialer *lab.Dialer
+	daemon *lab.Daemon // nil: bare
+}
+
+// newPack lays out a master that listens at addr, and a herd that knows the address at. Nothing is started.
+func newPack(ctx context.Context, l *lab.Lab, version string, n int, bare bool) (*pack, error) {
+	h, err := l.Host(ctx, "salt")
+	if err != nil {
+		return nil, err
+	}
+	from, err := l.Host(ctx, loadHost)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{target: &target{name: version + " behind saltclusterd", from: from}}
+	listen := h.Local
+	if bare {
+		p.name, listen = version+" alone", h.Addr
+	}
+	if p.salt, err = h.NewMaster(version, listen); err != nil {
+		return nil, err
+	}
+	p.target.master = p.salt.Process
+	if p.dialer, err = from.NewDialer(); err != nil {
+		return nil, err
+	}
+	all, err := profiles()
+	if err != nil {
+		return nil, err
+	}
+	p.herd, err = herd.New(herd.Config{Host: h.Addr, Dial: p.dialer.Dial, Profiles: all, Minions: n, KeepRequests: true})
+	if err != nil {
+		return nil, err
+	}
+	return p, herd.Accept(filepath.Join(p.salt.PKIDir(), "minions"), p.herd.Key(), p.herd.IDs()...)
+}
+
+func barePack(ctx context.Context, l *lab.Lab, version string, n int) (*pack, error) {
+	p, err := newPack(ctx, l, version, n, true)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.startMaster(ctx)
+}
+
+func (p *pack) startMaster(ctx context.Context) error {
+	if err := p.salt.Start(ctx); err != nil {
+		return err
+	}
+	return p.salt.WaitReady(ctx, startWithin)
+}
+
+func clusterPack(ctx context.Context, l *lab.Lab, version string, n int) (*pack, error) {
+	p, err := newPack(ctx, l, version, n, false)
+	if err != nil {
+		return nil, err
+	}
+	if p.daemon, err = p.salt.NewDaemon(quiet); err != nil {
+		return nil, err
+	}
+	p.target.daemon = p.daemon.Process
+	if err := p.startMaster(ctx); err != nil {
+		return nil, err
+	}
+	return p, found(ctx, p.daemon)
+}
+
+func (p *pack) close() {
+	_ = p.herd.Close()
+	p.dialer.Close()
+}
+
+// gather waits until the herd is subscribed.
+func (p *pack) gather(ctx context.Context, say func(string, ...any)) error {
+	say("%s: %d minions sign in", p.name, p.herd.Stats().Minions)
+	began := time.Now()
+	p.herd.Open(ctx)
+	err := lab.Eventually(ctx, gatherWithin, "the herd to be subscribed", func(context.Context) error {
+		if s := p.herd.Stats(); s.Subscribed < s.Minions {
+			return fmt.Errorf("%d of %d are, %w", s.Subscribed, s.Minions, s.Err())
+		}
+		return nil
+	})
+	say("%s: subscribed after %.1fs", p.name, time.Since(began).Seconds())
+	return err
+}
+
+// jobWithin bounds one job; a bare master needs more than a minute for 5,000 returns, and then those that were sent again.
+const jobWithin = 4 * time.Minute
+
+// job publishes one and waits until the job cache has all returns.
+func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
+	n := p.herd.Stats().Minions
+	own, err := herd.CPU()
+	if err != nil {
+		return err
+	}
+	var job herd.Job
+	var cached time.Duration
+	u, err := p.spend(func() error {
+		jid, err := p.publish(ctx)
+		if err != nil {
+			return err
+		}
+		dir := p.jobDir(jid)
+		err = lab.Eventually(ctx, jobWithin, "all returns of "+jid, func(context.Context) error {
+			job = p.herd.Job(jid)
+			if job.Acked+job.ReturnsLost < job.Heard || job.Heard < n {
+				return fmt.Errorf("%d of %d have heard it, %d returns acknowledged, %d lost", job.Heard, n, job.Acked, job.ReturnsLost)
+			}
+			cached = time.Since(job.FirstHeard)
+			return whole(dir, n)
+		})
+		return err
+	})
+	if err != nil || !keep {
+		return err
+	}
+	ownAfter, err := herd.CPU()
+	cost.acked.add(job.LastAck.Sub(job.FirstHeard).Seconds())
+	cost.cached.add(max(cached, job.LastAck.Sub(job.FirstHeard)).Seconds())
+	cost.cpu.add(millis(u.sum()) / float64(n))
+	cost.herdCPU.add(millis(ownAfter-own) / float64(n))
+	return err
+}
+
+// publish publishes test.ping to all and returns the jid.
+func (p *pack) publish(ctx context.Context) (string, error) {
+	res, err := p.salt.Run(ctx, "salt", "--async", "*", "test.ping")
+	if err == nil {
+		err = res.Err()
+	}
+	f := strings.Fields(res.Stdout)
+	if err == nil && len(f) == 0 {
+		err = errors.New("salt --async printed no jid: " + res.Output())
+	}
+	if err != nil {
+		return "", err
+	}
+	return f[len(f)-1], nil
+}
+
+// jobDir is where the stock job cache keeps a job (hash_type sha256).
+func (p *pack) jobDir(jid string) string {
+	sum := sha256.Sum256([]byte(jid))
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join(p.salt.CacheDir(), "jobs", name[:2], name[2:])
+}
+
+// whole returns nil when the job's directory has the returns of n minions.
+func whole(dir string, n int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	have := 0
+	for _, e := range entries {
+		if e.IsDir() {
+			if _, err := os.Stat(filepath.Join(dir, e.Name(), "return.p")); err == nil {
+				have++
+			}
+		}
+	}
+	if have < n {
+		return fmt.Errorf("%d of %d returns are in the job cache", have, n)
+	}
+	return nil
+}
+
+// cliPatience is the timeout the command line tool gets: it must not give up on a bare master and ask again, which would take longer.
+const cliPatience = 180 * time.Second
+
+// cli runs salt as an operator does and wants every answer.
+func (p *pack) cli(ctx context.Context) (time.Duration, error) {
+	res, err := p.salt.Run(ctx, "salt", "-t", fmt.Sprint(int(cliPatience.Seconds())), "--out=txt", "*", "test.ping")
+	if err != nil {
+		return 0, err
+	}
+	n := p.herd.Stats().Minions
+	if got := strings.Count(res.Stdout, ": True"); got != n {
+		return 0, fmt.Errorf("%s: salt printed %d of %d answers", p.name, got, n)
+	}
+	return res.Took, nil
+}
+
+// reqReturns has minions return what no job asked for, and tells the CPU per return.
+func (p *pack) reqReturns(ctx context.Context) (float64, error) {
+	count := 300
+	if p.daemon == nil {
+		count = 20 // of which each may cost half a second
+	}
+	u, err := p.spend(func() error {
+		for i := range count {
+			_, err := p.herd.Send(ctx, i%p.herd.Stats().Minions, "_return", map[string]any{
+				"jid": "req", "fun": "status.uptime", "fun_args": []any{}, "return": map[string]any{"seconds": i}, "success": true, "retcode": 0,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return millis(u.sum()) / float64(count), err
+}
