@@ -9,6 +9,10 @@
 //   - forward: CPU in saltclusterd per forwarded request and the latency it adds, against real masters at a rate that they can
 //     take, and at 1,000 requests/s against a stand-in for a master written in Go, for no stock master answers that many.
 //   - memory: resident memory with idle subscribers.
+//   - herd: test.ping of a thousand played minions (package integration/herd), bare stock masters against the same behind
+//     saltclusterd: until the last return is acknowledged, until the job cache is whole, until the command line tool has ended; CPU per
+//     `_return` that no job asked for. -herd 5000 for as many; a bare master needs a quarter of an hour then.
+//   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //
 // # How
 //

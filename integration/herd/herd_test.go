@@ -214,9 +214,9 @@ func hurried(t *testing.T) (all []Profile) {
 const few = 30
 
 // impatient gives up a try that is not answered at once.
-func impatient(c *Config) {
+func impatient(c *Config, timeout time.Duration) {
 	for i := range c.Profiles {
-		c.Profiles[i].AuthTimeout = 500 * time.Millisecond
+		c.Profiles[i].AuthTimeout = timeout
 	}
 }
 
@@ -281,7 +281,7 @@ func TestHerdTriesAgain(t *testing.T) {
 	f := newFakeMaster(t)
 	f.deaf.Store(few)
 	f.pending.Store(few)
-	h := newHerd(t, f, impatient)
+	h := newHerd(t, f, func(c *Config) { impatient(c, 500*time.Millisecond) })
 	if s := h.Stats(); s.SignInTries <= 2*few || s.Pended != few || s.SignInFailed != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -295,7 +295,7 @@ func TestHerdTriesAgain(t *testing.T) {
 func TestHerdGivesUpAndStartsOver(t *testing.T) {
 	f := newFakeMaster(t)
 	f.deaf.Store(7)
-	h := newHerd(t, f, func(c *Config) { impatient(c); c.AtATime = 1 })
+	h := newHerd(t, f, func(c *Config) { impatient(c, 200*time.Millisecond); c.AtATime = 1 })
 	if s := h.Stats(); s.SignInFailed < 1 || s.Restarts != s.SignInFailed || s.SignIns != few {
 		t.Errorf("%+v", s)
 	}

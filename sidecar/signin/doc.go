@@ -9,7 +9,9 @@
 //
 // Promises: "rejected" is never an answer to a trouble of ours, because minions exit on it; a sign-in that cannot be
 // decided is not answered (the minion tries again) or, when consensus has no quorum, answered "pending". Sign-ins wait
-// in one bounded queue, are given up when the minion has hung up, and at most Workers of them compute at a time, so
-// that a storm never starves requests. `salt/auth` is fired once: here for what was answered here, by the master for
-// what it decided.
+// in one bounded queue (queue: who goes first, who is given up), use no more than their share of the CPUs (budget), so
+// that a storm never starves requests, and cost nothing once the minion has hung up. A minion costs one computation at a
+// time however often it asks. Ids that the cluster does not know are let through to the master at a rate (turnstile);
+// beyond it they hear "pending" and nothing is kept. `salt/auth` is fired once: here for what was answered here, by the
+// master for what it decided.
 package signin
