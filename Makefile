@@ -15,7 +15,7 @@ PKGS ?= ./...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration bench chaos soak lint clean
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-fuzz: ## every fuzz target for FUZZTIME seconds
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
 	$(GO) test -tags integration -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
+
+test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a node is killed (HERD=number)
+	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
 	$(GO) run ./integration/bench $(ARGS)

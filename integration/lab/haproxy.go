@@ -40,6 +40,9 @@ defaults
     timeout check 3s
     option clitcpka
     option srvtcpka
+    # A node that has just died is not tried again, which would cost a minion seconds, but the next one.
+    retries 2
+    option redispatch 1
 {{- if .Idle}}
     timeout tunnel {{.Idle}}
 {{- end}}

@@ -63,7 +63,7 @@ func (c *cluster) Do(context.Context, []byte) ([]byte, error) {
 	return c.masterSay, c.masterErr
 }
 
-func newCluster(t *testing.T, change ...func(*Config)) *cluster {
+func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 	t.Helper()
 	c := &cluster{}
 	for _, k := range []**saltcrypt.MasterKey{&c.identity, &c.minion} {
@@ -96,7 +96,7 @@ func newCluster(t *testing.T, change ...func(*Config)) *cluster {
 	return c
 }
 
-func (c *cluster) request(t *testing.T) saltwire.AuthRequest {
+func (c *cluster) request(t testing.TB) saltwire.AuthRequest {
 	t.Helper()
 	token, err := c.identity.Public().EncryptOAEP(saltcrypt.OAEPSHA224, []byte("the minion's token"))
 	if err != nil {

@@ -1,0 +1,148 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/herd"
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// servedWithin is the promise: everyone is served again, and nobody has failed to sign in, a minute after a node died.
+const servedWithin = time.Minute
+
+// stormSize is how many minions take part; "make test-storm" has 5,000.
+func stormSize(t *testing.T) int {
+	text := os.Getenv("HERD")
+	if text == "" {
+		return 600
+	}
+	n, err := strconv.Atoi(text)
+	labtest.Must(t, err)
+	return n
+}
+
+// Hundreds of played minions of all versions on three nodes behind HAProxy: nobody misses a job when the cluster's AES key changes, and
+// all come back when a node's saltclusterd is killed.
+func TestStorm(t *testing.T) {
+	l := labtest.New(t, lab.Options{})
+	ctx := t.Context()
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, LBPerPort: true})
+	labtest.Must(t, err)
+	h := herdAt(t, l, c.LB.Host().Addr, stormSize(t), lab.Versions...)
+	keys := append(h.IDs(), "leaver-1", "leaver-2")
+	labtest.Must(t, herd.Accept(filepath.Join(c.Nodes[0].Master.PKIDir(), "minions"), h.Key(), keys...))
+	labtest.Must(t, c.Form(ctx))
+	labtest.Must(t, c.StartEdge(ctx))
+	loose(t, h, 5*time.Minute)
+	for _, n := range c.Nodes {
+		everyoneHears(t, h, n)
+	}
+	t.Run("a key is removed", func(t *testing.T) { stormRotation(t, c, h) })
+	t.Run("saltclusterd is killed", func(t *testing.T) { stormKill(t, c, h) })
+	s := h.Stats()
+	if s.Stale+s.Discarded+s.SignInFailed > 0 || s.Err() != nil {
+		t.Errorf("stale %d, discarded %d, failed to sign in %d, wrong: %v", s.Stale, s.Discarded, s.SignInFailed, s.Err())
+	}
+}
+
+// publishAsync publishes test.ping and returns the jid.
+func publishAsync(t *testing.T, n *lab.Node) string {
+	t.Helper()
+	res, err := n.Master.Run(t.Context(), "salt", "--async", "herd*", "test.ping")
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	f := strings.Fields(res.Stdout)
+	if len(f) == 0 {
+		t.Fatalf("no jid: %s", res.Output())
+	}
+	return f[len(f)-1]
+}
+
+func heardByAll(t *testing.T, h *herd.Herd, n *lab.Node, jid string) {
+	t.Helper()
+	size := h.Stats().Minions
+	err := lab.Eventually(t.Context(), 2*time.Minute, "everyone to run "+jid, func(context.Context) error {
+		if j := h.Job(jid); j.Heard < size {
+			return fmt.Errorf("%d of %d have, not %.200s", j.Heard, size, strings.Join(h.Missed(jid), " "))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("job of %s: %v", n.Name, err)
+	}
+}
+
+// everyoneHears publishes a job that must reach the whole herd.
+func everyoneHears(t *testing.T, h *herd.Herd, n *lab.Node) {
+	t.Helper()
+	heardByAll(t, h, n, publishAsync(t, n))
+}
+
+// The AES key changes. With and without a job right behind, everyone hears everything and signs in once.
+func stormRotation(t *testing.T, c *lab.Cluster, h *herd.Herd) {
+	for i, quiet := range []bool{true, false} {
+		h.Reset()
+		before := h.Stats()
+		n := c.Nodes[i]
+		res, err := n.Master.Run(t.Context(), "salt-key", "-y", "-d", fmt.Sprint("leaver-", i+1))
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		began := time.Now()
+		var jobs []string
+		for _, from := range c.Nodes {
+			if !quiet {
+				jobs = append(jobs, publishAsync(t, from))
+			}
+		}
+		labtest.Must(t, lab.Eventually(t.Context(), 5*time.Minute, "everyone to have the new key", func(context.Context) error {
+			if s := h.Stats(); s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
+				return fmt.Errorf("%d of %d have signed in, %d are at it", s.SignIns-before.SignIns, s.Minions, s.SigningIn)
+			}
+			return nil
+		}))
+		s := h.Stats()
+		t.Logf("%d minions signed in within %s of the removal (jobs published meanwhile: %t); a sign-in took %s, %s at worst",
+			s.Minions, time.Since(began).Round(100*time.Millisecond), !quiet, herd.Quantile(s.SignInTimes, 0.5).Round(time.Millisecond),
+			herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
+		for i, jid := range jobs {
+			heardByAll(t, h, c.Nodes[i], jid)
+		}
+		if extra := s.SignIns - before.SignIns - s.Minions; extra > s.Minions/20 {
+			t.Errorf("%d sign-ins too many", extra)
+		}
+	}
+}
+
+// A node's saltclusterd dies. All of its minions are served by the others, none fails to sign in.
+func stormKill(t *testing.T, c *lab.Cluster, h *herd.Herd) {
+	n := c.Nodes[1]
+	h.Reset()
+	before := h.Stats()
+	labtest.Must(t, n.Daemon.Kill())
+	killed := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), servedWithin)
+	defer cancel()
+	s, err := h.AwaitServed(ctx, before)
+	labtest.Must(t, err)
+	t.Logf("%d minions lost their connection, all were served again %s after the kill; %d sign-ins with %d requests, %s at worst",
+		s.Disconnects-before.Disconnects, s.LastServed.Sub(killed).Round(10*time.Millisecond), s.SignIns-before.SignIns,
+		s.SignInTries-before.SignInTries, herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
+	if failed := s.SignInFailed - before.SignInFailed; failed > 0 {
+		t.Errorf("%d minions failed to sign in", failed)
+	}
+	for _, from := range []*lab.Node{c.Nodes[0], c.Nodes[2]} {
+		everyoneHears(t, h, from)
+	}
+	labtest.Must(t, n.Daemon.Start(t.Context()))
+	labtest.Must(t, c.Whole(t.Context(), 2*time.Minute))
+}
