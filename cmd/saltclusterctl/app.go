@@ -45,6 +45,7 @@ func newApp(e *env) *cli.App {
 			newTransferCommand(e),
 			newRecoverCommand(e),
 			newSnapshotCommand(e),
+			newRotateCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),
 		},

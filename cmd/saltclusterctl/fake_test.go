@@ -76,6 +76,10 @@ func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 	return f.operate(ctx, p, "transfer to "+r.To)
 }
 
+func (f *fake) Rotate(ctx context.Context, _ adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, "a new AES key is in force")
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // daemons are the situations that scripts can ask for.

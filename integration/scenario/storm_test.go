@@ -36,7 +36,9 @@ func stormSize(t *testing.T) int {
 func TestStorm(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	ctx := t.Context()
-	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, LBPerPort: true})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{
+		Masters: lab.Versions, LBPerPort: true, DaemonSettings: lab.Settings{"rotate_window": rotateWindow.String()},
+	})
 	labtest.Must(t, err)
 	h := herdAt(t, l, c.LB.Host().Addr, stormSize(t), lab.Versions...)
 	keys := append(h.IDs(), "leaver-1", "leaver-2")
@@ -48,6 +50,7 @@ func TestStorm(t *testing.T) {
 		everyoneHears(t, h, n)
 	}
 	t.Run("a key is removed", func(t *testing.T) { stormRotation(t, c, h) })
+	t.Run("the AES key is rotated", func(t *testing.T) { stormSchedule(t, c, h) })
 	t.Run("saltclusterd is killed", func(t *testing.T) { stormKill(t, c, h) })
 	s := h.Stats()
 	if s.Stale+s.Discarded+s.SignInFailed > 0 || s.Err() != nil {
@@ -120,6 +123,42 @@ func stormRotation(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 		if extra := s.SignIns - before.SignIns - s.Minions; extra > s.Minions/20 {
 			t.Errorf("%d sign-ins too many", extra)
 		}
+	}
+}
+
+// rotateWindow is over what time the minions are moved to a new AES key; five minutes by default.
+const rotateWindow = 15 * time.Second
+
+// A rotation that nobody is in a hurry for: jobs published while it goes on reach those that hold the old key and those that hold the new
+// one, and minions sign in one after the other whatever is published.
+func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
+	h.Reset()
+	before := h.Stats()
+	res, err := c.Nodes[2].Daemon.Ctl(t.Context(), "rotate")
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	busiest := 0
+	for i := range 3 {
+		everyoneHears(t, h, c.Nodes[i])
+		busiest = max(busiest, h.Stats().SigningIn)
+	}
+	halfway := h.Stats().SignIns - before.SignIns
+	labtest.Must(t, lab.Eventually(t.Context(), 2*rotateWindow, "everyone to have the new key", func(context.Context) error {
+		s := h.Stats()
+		busiest = max(busiest, s.SigningIn)
+		if s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
+			return fmt.Errorf("%d of %d have signed in", s.SignIns-before.SignIns, s.Minions)
+		}
+		return nil
+	}))
+	s := h.Stats()
+	t.Logf("%d of %d had signed in when three jobs were done, all at the end; never more than %d at a time; a sign-in took %s at worst",
+		halfway, s.Minions, busiest, herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
+	if extra := s.SignIns - before.SignIns - s.Minions; extra > s.Minions/20 || halfway >= s.Minions {
+		t.Errorf("%d sign-ins too many; %d halfway", extra, halfway)
+	}
+	for _, n := range c.Nodes {
+		everyoneHears(t, h, n)
 	}
 }
 

@@ -37,6 +37,7 @@ type Backend interface {
 	// SaveSnapshot writes nothing when it fails before the first byte.
 	SaveSnapshot(ctx context.Context, w io.Writer) error
 	RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest, file io.Reader, p Progress) (adminapi.Outcome, error)
+	Rotate(ctx context.Context, r adminapi.RotateRequest, p Progress) (adminapi.Outcome, error)
 }
 
 // Progress tells the client what an operation is doing: a short stable step

@@ -73,6 +73,10 @@ func (f *fakeBackend) Transfer(ctx context.Context, r adminapi.TransferRequest, 
 	return f.transfer(ctx, r, p)
 }
 
+func (f *fakeBackend) Rotate(context.Context, adminapi.RotateRequest, Progress) (adminapi.Outcome, error) {
+	return adminapi.Outcome{}, nil
+}
+
 // start opens a server on a fresh socket and returns a client of it.
 func start(t *testing.T, b Backend, change ...func(*Config)) (*Server, *adminapi.Client) {
 	t.Helper()

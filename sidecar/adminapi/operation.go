@@ -43,6 +43,11 @@ type TransferRequest struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
+// RotateRequest is the body of POST /v1/rotate: a new AES key for publications.
+type RotateRequest struct {
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
 // Progress is one step of a long operation, told as it happens.
 type Progress struct {
 	Time    time.Time `json:"time"`

@@ -33,6 +33,11 @@ func (c *Client) Transfer(ctx context.Context, r TransferRequest, progress func(
 	return c.operate(ctx, "/transfer", r, progress)
 }
 
+// Rotate puts a new AES key in force. progress as for Join.
+func (c *Client) Rotate(ctx context.Context, r RotateRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/rotate", r, progress)
+}
+
 // operate posts a request and reads its stream of events to the end.
 func (c *Client) operate(ctx context.Context, path string, body any, progress func(Progress)) (Outcome, error) {
 	resp, err := c.do(ctx, http.MethodPost, path, nil, body)

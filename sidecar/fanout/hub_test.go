@@ -173,7 +173,7 @@ func TestNudgeIsForNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := f.open(t, body, m); len(p.Targets) != 0 || p.TgtType != "list" || p.JID == "" || p.Fun == "" {
+	if p := f.open(t, body, m); len(p.Targets) != 0 || p.TgtType != "list" || p.JID == "" || p.Fun == "" || p.HasSerial {
 		t.Fatalf("nudge: %+v", p)
 	}
 }

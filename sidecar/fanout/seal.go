@@ -44,6 +44,15 @@ func (s *sealer) seal(plain []byte) (cur, prev []byte, err error) {
 	return cur, prev, err
 }
 
+// plain returns the payload under the current epoch, with no serial.
+func (s *sealer) plain(payload []byte) ([]byte, error) {
+	now, _ := s.epochs.Sealing()
+	if now == nil {
+		return nil, errNoEpoch
+	}
+	return s.under(now, payload)
+}
+
 func (s *sealer) under(m *epochs.Material, stamped []byte) ([]byte, error) {
 	load := m.Crypticle.Seal(make([]byte, 0, len(stamped)+96), stamped, nil)
 	if s.algorithm == "" {

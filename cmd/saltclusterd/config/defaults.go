@@ -25,6 +25,7 @@ func DefaultConfig() Config {
 			HandshakeTimeout:         10 * time.Second,
 			PubQueueMessages:         1000,
 			PubQueueBytes:            64 * MiB,
+			RotateInterval:           24 * time.Hour,
 			RotateWindow:             5 * time.Minute,
 			Heartbeat:                10 * time.Second,
 			HeartbeatTimeout:         30 * time.Second,

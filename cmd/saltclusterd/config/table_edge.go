@@ -44,6 +44,12 @@ func edgeOptions() []Option {
 			check: intBetween(2, 3),
 		},
 		{
+			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },
+			Doc: "Age at which the AES key of publications is replaced, as publish_session of Salt's masters; 0: only when a key is deleted or " +
+				"rejected, or with saltclusterctl rotate. The leader's setting counts.",
+			check: durationBetween(0, 365*24*time.Hour),
+		},
+		{
 			Name: "rotate_window", Section: section, field: func(c *Config) any { return &c.Edge.RotateWindow },
 			Doc: "Time over which connected minions are moved to a new AES key, so that they do not all sign in at once. " +
 				"After a key was deleted or rejected a shorter time is used.",

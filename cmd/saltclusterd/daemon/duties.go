@@ -33,22 +33,34 @@ func (m *member) lead(ctx context.Context) {
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
-			_, err := m.cons.RotateEpoch(ctx, v.Epochs().Current.N, reasonRevoked, newEpochKey)
-			if err != nil && ctx.Err() == nil {
-				m.log.Error("cluster AES key not rotated", "err", err)
-				wait(ctx, rotateRetry)
+			if !m.rotate(ctx, v, reasonRevoked) {
 				continue
 			}
 		}
+		aged, stop := m.aged()
 		select {
+		case <-aged:
+			m.rotate(ctx, m.cons.View(), reasonAge)
 		case <-ctx.Done():
+			stop()
 			return
 		case _, ok := <-changed:
-			if !ok {
+			if stop(); !ok {
 				return
 			}
 		}
 	}
+}
+
+// rotate asks for a new epoch; false after a failure and a pause.
+func (m *member) rotate(ctx context.Context, v state.View, reason string) bool {
+	_, err := m.cons.RotateEpoch(ctx, v.Epochs().Current.N, reason, newEpochKey)
+	if err == nil || ctx.Err() != nil {
+		return true
+	}
+	m.log.Error("cluster AES key not rotated", "reason", reason, "err", err)
+	wait(ctx, rotateRetry)
+	return false
 }
 
 func newEpochKey() (state.Secret, error) {

@@ -1,0 +1,19 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+func (s *Server) rotate(w http.ResponseWriter, r *http.Request) {
+	var req adminapi.RotateRequest
+	if e := decode(w, r, &req); e != nil {
+		s.fail(w, "rotate", e)
+		return
+	}
+	s.operate(w, r, "rotate", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		return s.cfg.Backend.Rotate(ctx, req, p)
+	})
+}
