@@ -15,15 +15,21 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// herdAt makes a herd on the host herd that knows one address. Minions of the versions take turns. It has not started.
+// herdAt makes a herd called "herd" on the host of that name that knows one address. Minions of the versions take turns. It has not
+// started.
 func herdAt(t *testing.T, l *lab.Lab, addr string, n int, versions ...string) *herd.Herd {
+	t.Helper()
+	return namedHerd(t, l, "herd", addr, n, versions...)
+}
+
+func namedHerd(t *testing.T, l *lab.Lab, name, addr string, n int, versions ...string) *herd.Herd {
 	t.Helper()
 	from, err := l.Host(t.Context(), "herd")
 	labtest.Must(t, err)
 	d, err := from.NewDialer()
 	labtest.Must(t, err)
 	t.Cleanup(d.Close)
-	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Announce: true, KeepRequests: true}
+	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Prefix: name, Announce: true, KeepRequests: true}
 	for _, v := range versions {
 		p, err := herd.ProfileOf(v)
 		labtest.Must(t, err)

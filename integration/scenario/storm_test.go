@@ -37,7 +37,9 @@ func TestStorm(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	ctx := t.Context()
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
-		Masters: lab.Versions, LBPerPort: true, DaemonSettings: lab.Settings{"rotate_window": rotateWindow.String()},
+		Masters: lab.Versions, LBPerPort: true, DaemonSettings: lab.Settings{
+			"rotate_window": rotateWindow.String(), "new_minion_rate": newcomersRate, "new_minion_rate_per_address": 0,
+		},
 	})
 	labtest.Must(t, err)
 	h := herdAt(t, l, c.LB.Host().Addr, stormSize(t), lab.Versions...)
@@ -50,6 +52,7 @@ func TestStorm(t *testing.T) {
 		everyoneHears(t, h, n)
 	}
 	t.Run("a key is removed", func(t *testing.T) { stormRotation(t, c, h) })
+	t.Run("strangers come", func(t *testing.T) { stormStrangers(t, c, h) })
 	t.Run("the AES key is rotated", func(t *testing.T) { stormSchedule(t, c, h) })
 	t.Run("saltclusterd is killed", func(t *testing.T) { stormKill(t, c, h) })
 	s := h.Stats()
@@ -159,6 +162,41 @@ func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	}
 	for _, n := range c.Nodes {
 		everyoneHears(t, h, n)
+	}
+}
+
+// newcomersRate is how many unknown ids per second a node lets through here, after forty at once.
+const newcomersRate = 1
+
+// Unknown ids come by the hundred: all hear that they are pending, few are kept, and the others are served meanwhile.
+func stormStrangers(t *testing.T, c *lab.Cluster, h *herd.Herd) {
+	const many = 300
+	s := namedHerd(t, c.Lab, "strange", c.LB.Host().Addr, many, lab.Versions...)
+	began := time.Now()
+	s.Open(t.Context())
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to hear that they are pending", func(context.Context) error {
+		if st := s.Stats(); st.Pended < many {
+			return fmt.Errorf("%d of %d have", st.Pended, many)
+		}
+		return nil
+	}))
+	for _, n := range c.Nodes {
+		everyoneHears(t, h, n)
+	}
+	labtest.Must(t, s.Close())
+	if st := s.Stats(); st.SignIns+st.SignInFailed > 0 || st.Err() != nil {
+		t.Errorf("%d signed in, %d failed: %v", st.SignIns, st.SignInFailed, st.Err())
+	}
+	kept := 0
+	for _, n := range c.Nodes {
+		entries, err := os.ReadDir(filepath.Join(n.Master.PKIDir(), "minions_pre"))
+		labtest.Must(t, err)
+		kept = max(kept, len(entries))
+	}
+	limit := len(c.Nodes) * newcomersRate * (40 + int(time.Since(began).Seconds()+1))
+	t.Logf("%d of %d unknown ids are listed as pending", kept, many)
+	if kept > limit || kept == 0 {
+		t.Errorf("%d keys of strangers are kept, want at most %d", kept, limit)
 	}
 }
 
