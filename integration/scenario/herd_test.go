@@ -19,17 +19,17 @@ import (
 // started.
 func herdAt(t *testing.T, l *lab.Lab, addr string, n int, versions ...string) *herd.Herd {
 	t.Helper()
-	return namedHerd(t, l, "herd", addr, n, versions...)
+	return namedHerd(t, l, "herd", addr, n, 32, versions...)
 }
 
-func namedHerd(t *testing.T, l *lab.Lab, name, addr string, n int, versions ...string) *herd.Herd {
+func namedHerd(t *testing.T, l *lab.Lab, name, addr string, n, atATime int, versions ...string) *herd.Herd {
 	t.Helper()
 	from, err := l.Host(t.Context(), "herd")
 	labtest.Must(t, err)
 	d, err := from.NewDialer()
 	labtest.Must(t, err)
 	t.Cleanup(d.Close)
-	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Prefix: name, Announce: true, KeepRequests: true}
+	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Prefix: name, AtATime: atATime, Announce: true, KeepRequests: true}
 	for _, v := range versions {
 		p, err := herd.ProfileOf(v)
 		labtest.Must(t, err)

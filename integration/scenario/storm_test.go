@@ -171,7 +171,7 @@ const newcomersRate = 1
 // Unknown ids come by the hundred: all hear that they are pending, few are kept, and the others are served meanwhile.
 func stormStrangers(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	const many = 300
-	s := namedHerd(t, c.Lab, "strange", c.LB.Host().Addr, many, lab.Versions...)
+	s := namedHerd(t, c.Lab, "strange", c.LB.Host().Addr, many, many, lab.Versions...)
 	began := time.Now()
 	s.Open(t.Context())
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to hear that they are pending", func(context.Context) error {
