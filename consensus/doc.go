@@ -12,6 +12,11 @@
 //   - Configuration: raft's own list of voters and learners. The leader moves
 //     it towards the roster: a new member becomes a learner, and a voter once
 //     it has caught up and stayed so; who is off the roster is removed.
+//   - Reserve: members that could vote and do not, because enough do. One gets
+//     the vote of a voter that is dead for too long.
+//   - Generation: how often the cluster was recovered from a node that was left
+//     (Recover) or restored from a snapshot (Restore), both of which are done to
+//     the log of a node that does not run.
 //   - Office: the time from taking leadership (and passing a barrier) until
 //     losing it. Leader duties run under a context that ends with it.
 //   - Serving: in office.
@@ -24,7 +29,9 @@
 // knows at once what it knew a second before it ended, also while the others
 // are away. A raft address is a node
 // id, so a changed IP needs no change of the configuration. Nothing is
-// bootstrapped unless Bootstrap is called.
+// bootstrapped unless Bootstrap is called. The leader takes no vote from the
+// living when the rest would be no majority. A damaged log is an error at the
+// start (ErrDamaged), not a vote; a full disk makes the node silent, not dead.
 //
 // All files lie in Config.Dir: directory 0700, files 0600, for the log and the
 // snapshots hold the cluster's secrets.

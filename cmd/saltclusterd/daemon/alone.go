@@ -31,7 +31,7 @@ const (
 func (s *service) awaitCluster(ctx context.Context) error {
 	m := s.m
 	m.log.Info("waiting for consensus", "node", m.d.id)
-	for patience := time.Now().Add(aloneAfter); !m.cons.CaughtUp(); {
+	for patience := time.Now().Add(m.d.aloneAfter); !m.cons.CaughtUp(); {
 		if time.Now().After(patience) {
 			left, ok := m.d.aloneLeft(time.Now())
 			if !ok {

@@ -182,7 +182,7 @@ func TestServingAloneEnds(t *testing.T) {
 		n.halt()
 	}
 	state := nodes[1].cfg.Paths.StateDir
-	long := time.Now().Add(-nodes[1].cfg.Cluster.AloneLimit).Add(12 * time.Second)
+	long := time.Now().Add(-nodes[1].cfg.Cluster.AloneLimit).Add(5 * time.Second)
 	write(t, contactPath(state), long.UTC().Format(time.RFC3339), 0o600)
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the time is over", func() error {

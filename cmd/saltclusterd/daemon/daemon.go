@@ -34,6 +34,8 @@ type Daemon struct {
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
 
+	aloneAfter time.Duration // see alone.go
+
 	op chan struct{} // holds a token while a bootstrap or join is under way
 
 	mu      sync.Mutex
@@ -52,7 +54,8 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	return &Daemon{
-		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
+		aloneAfter: aloneAfter,
+		patience:   patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1),
 	}, nil
 }

@@ -67,6 +67,7 @@ func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.aloneAfter = 2 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
 	ready := make(chan struct{})

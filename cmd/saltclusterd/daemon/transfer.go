@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,11 +53,26 @@ func (m *member) led(id node.ID, when string) adminapi.Outcome {
 	}
 }
 
-// transfer makes to the leader, or whoever is fit when to is empty, wherever the leader is.
+// transfer makes to the leader, or whoever is fit when to is empty, wherever the leader is. Who leads may change on the way, and
+// this node may not know yet who does, so it is tried for a while.
 func (m *member) transfer(ctx context.Context, to node.ID) error {
+	within, cancel := context.WithTimeout(ctx, freshView)
+	defer cancel()
+	for {
+		err := m.tryTransfer(ctx, to)
+		if _, final := errors.AsType[*adminapi.Error](err); err == nil || final || !wait(within, removedPoll) {
+			return err
+		}
+	}
+}
+
+func (m *member) tryTransfer(ctx context.Context, to node.ID) error {
 	leader := m.awaitLeader(ctx)
 	if leader == "" {
 		return m.noQuorum(fmt.Errorf("no leader"))
+	}
+	if leader == to {
+		return nil
 	}
 	if to == "" {
 		to = m.heir(leader)
