@@ -211,6 +211,13 @@ func testRecover(t *testing.T, m *membersLab) {
 		}
 		return err
 	}))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "m1 to see that the others are dead", func(ctx context.Context) error {
+		res, err := m1.Daemon.Ctl(ctx, "recover", "--dry-run")
+		if err == nil {
+			err = res.Err()
+		}
+		return err
+	}))
 	m.serves(t, m1)
 	if res := ctl(t, m1.Daemon, "remove", "w2"); res.Code != 4 || !strings.Contains(res.Stderr, "recover --force-new-cluster") {
 		t.Errorf("remove without a quorum: %d, %s", res.Code, res.Stderr)
