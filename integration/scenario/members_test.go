@@ -255,6 +255,7 @@ func testSnapshot(t *testing.T, m *membersLab) {
 	for _, d := range []string{m2.Daemon.StateDir, m2.Master.PKIDir(), m2.Master.CacheDir()} {
 		labtest.Must(t, os.RemoveAll(d))
 	}
+	_ = os.Remove(m2.Daemon.Socket) // or the lab takes it for a daemon that is up
 	labtest.Must(t, os.MkdirAll(m2.Daemon.StateDir, 0o750))
 	labtest.Must(t, os.MkdirAll(m2.Master.PKIDir(), 0o700))
 	labtest.Must(t, m2.Daemon.Start(ctx))
