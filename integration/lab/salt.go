@@ -98,7 +98,7 @@ func (s *Salt) Env() []string {
 
 // runJSON runs a command with JSON output and decodes the one document it prints into v.
 func (s *Salt) runJSON(ctx context.Context, v any, name string, args ...string) (Result, error) {
-	res, err := s.Run(ctx, name, append([]string{"--out=json", "-l", "quiet"}, args...)...)
+	res, err := s.Run(ctx, name, append([]string{"--out=json", "--log-level=quiet"}, args...)...)
 	if err != nil {
 		return res, err
 	}

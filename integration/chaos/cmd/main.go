@@ -84,6 +84,9 @@ func report(o options, l *lab.Lab, h *history.History, found []history.Violation
 	if err != nil && !errors.Is(err, chaos.ErrNotRecovered) {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		fmt.Println(l.Tails(20))
+		for _, v := range found {
+			fmt.Println("VIOLATION", v)
+		}
 		return 2
 	}
 	fmt.Println()
