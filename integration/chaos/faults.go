@@ -122,3 +122,18 @@ func brokenDisk(_ context.Context, w *world, s Step) error {
 
 // rebootNodes is what repairs a broken disk.
 func rebootNodes(ctx context.Context, w *world, s Step) error { return powerLoss(ctx, w, s) }
+
+// stopAll ends all nodes as an operator would; restore starts them all at once.
+func stopAll(ctx context.Context, w *world, s Step) error {
+	off := make(chan error, 2*len(s.Nodes))
+	for _, i := range s.Nodes {
+		for _, p := range []*lab.Process{w.node(i).Daemon.Process, w.node(i).Master.Process} {
+			go func() { off <- p.Stop(ctx) }()
+		}
+	}
+	var errs []error
+	for range 2 * len(s.Nodes) {
+		errs = append(errs, <-off)
+	}
+	return errors.Join(errs...)
+}

@@ -56,6 +56,9 @@ func Kinds() []Kind {
 		{Name: "failing fsync", Scope: one, Min: short, Max: mid, Needs: seams, begin: failSync},
 		{Name: "full disk", Scope: one, Min: mid, Max: long, Needs: disks, begin: fullDisk},
 		{Name: "read-only disk", Scope: one, Min: short, Max: mid, Needs: disks, begin: brokenDisk, end: rebootNodes},
+		{Name: "cold start of all", Scope: all, Min: 0, Max: short, begin: stopAll},
+		{Name: "lost state directory", Scope: one, Min: short, Max: mid, begin: loseState, end: joinAnew},
+		{Name: "damaged raft log", Scope: one, Min: 0, Max: short, begin: damageLog, end: joinAnew},
 	}
 }
 

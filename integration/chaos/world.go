@@ -55,6 +55,16 @@ func (w *world) pair(s Step) (a, b *lab.Host) {
 	return w.node(s.Nodes[0]).Host, w.node(s.Nodes[1]).Host
 }
 
+// other is a node that is not n.
+func (w *world) other(n *lab.Node) *lab.Node {
+	for _, o := range w.cluster.Nodes {
+		if o != n {
+			return o
+		}
+	}
+	return nil
+}
+
 // lie tells all that runs on a node the same.
 func (w *world) lie(n *lab.Node, s lab.Seams) error {
 	master := lab.Seams{Clock: s.Clock} // a slow disk of stock Salt's is not what is tried
