@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
 	cfg := chaos.DefaultSoak()
-	cfg.For = 75 * time.Second
+	cfg.For = time.Minute
 	r, err := chaos.Soak(t.Context(), l, cfg)
 	labtest.Must(t, err)
 	var b strings.Builder
