@@ -33,7 +33,7 @@ func damageLog(ctx context.Context, w *world, s Step) error {
 		case <-time.After(damageNoticed):
 			return errors.New("saltclusterd runs with a damaged log")
 		}
-		if code := n.Daemon.ExitCode(); code == 0 || code > 128 || !n.Daemon.Logged("the log is damaged") {
+		if code := n.Daemon.ExitCode(); code == 0 || code > 128 || !n.Daemon.Logged("log is damaged") {
 			return fmt.Errorf("saltclusterd ended with %d at a damaged log: %s", code, n.Daemon.Tail(5))
 		}
 		return nil
