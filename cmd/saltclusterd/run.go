@@ -71,6 +71,9 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	defer context.AfterFunc(patience, d.Hurry)()
+	if cfg.Edge.MemoryLimit > 0 {
+		debug.SetMemoryLimit(int64(cfg.Edge.MemoryLimit))
+	}
 	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion())
 	err = d.Run(ctx, func() { notify("READY=1") })
 	notify("STOPPING=1")

@@ -24,7 +24,7 @@ func DefaultSoak() SoakConfig { return SoakConfig{For: time.Hour, Ceiling: 512, 
 
 // soakLimits of each saltclusterd.
 var soakLimits = lab.Settings{
-	"max_request_memory": "64MiB", "pub_queue_bytes": "16MiB", "health_trusted": []string{"10.99.0.0/24", "127.0.0.0/8"},
+	"max_request_memory": "64MiB", "pub_queue_bytes": "16MiB", "memory_limit": "384MiB", "health_trusted": []string{"10.99.0.0/24", "127.0.0.0/8"},
 }
 
 // Soak loads a cluster of three for as long as told. What it returns besides the history is a table of what was seen of each queue.

@@ -37,6 +37,7 @@ type Edge struct {
 	MaxConnectionsPerAddress int // per port
 	MaxRequestSize           Size
 	MaxRequestMemory         Size // incomplete and unanswered requests, all connections
+	MemoryLimit              Size // of the process; 0: none
 	MaxInFlight              int  // requests without an answer, all connections
 	MaxInFlightPerConnection int
 	HandshakeTimeout         time.Duration
