@@ -84,9 +84,9 @@ func joinAnew(ctx context.Context, w *world, s Step) error {
 		if err := n.Daemon.Start(ctx); err != nil {
 			return err
 		}
-		if err := n.Daemon.WaitReady(ctx, readyWithin); err != nil {
-			return err
-		}
-		return n.Daemon.Join(ctx, other.Daemon)
+		// The socket of the daemon that was killed is still there: only an answer tells that the new one listens.
+		return lab.Eventually(ctx, readyWithin, n.Name+" to join", func(ctx context.Context) error {
+			return n.Daemon.Join(ctx, other.Daemon)
+		})
 	})
 }
