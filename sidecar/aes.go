@@ -64,6 +64,8 @@ type call struct {
 
 	self   node.ID // this node
 	repeat bool    // doing it twice does no more than doing it once
+	job    node.ID // a return: the publisher of its job, for which it is kept when it cannot be reached
+	late   bool    // a return: it was to be kept for the local master once
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -71,7 +73,7 @@ type call struct {
 func (p *Proxy) route(c *call) {
 	if _, known := router.Lookup(router.AES, c.peek.Cmd); known && c.from != "" {
 		p.metrics.request(c.peek.Cmd, "relayed")
-		p.forward(c, nil)
+		p.here(c, nil)
 		return
 	}
 	v := p.cfg.View()
@@ -80,13 +82,18 @@ func (p *Proxy) route(c *call) {
 	p.metrics.request(c.peek.Cmd, d.Kind.String())
 	switch d.Kind {
 	case router.ToLocal:
-		p.forward(c, d.Others)
+		p.here(c, d.Others)
+	case router.Keep:
+		p.keep(c, d.Node, d.Others, errPublisher)
 	case router.ToNode:
+		if d.Job {
+			c.job = d.Node
+		}
 		p.copyTo(c, d.Copies)
 		p.relay(c, d.Node, d.Others)
 	case router.ToAll:
 		p.copyTo(c, d.Others)
-		p.forward(c, nil)
+		p.here(c, nil)
 	case router.Answer:
 		c.reply(saltwire.AppendRaw(nil, c.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
 	default:
@@ -96,6 +103,9 @@ func (p *Proxy) route(c *call) {
 
 // errNowhere says that no node's master can take a request now.
 var errNowhere = errors.New("no master of the cluster answers")
+
+// errPublisher says that a return cannot go where its job came from.
+var errPublisher = errors.New("the node that published the job cannot be reached")
 
 // forward sends a call to the local master. When that does not take it, one of others gets it.
 func (p *Proxy) forward(c *call, others []node.ID) {
@@ -110,14 +120,14 @@ func (p *Proxy) forward(c *call, others []node.ID) {
 func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil {
-		p.lose(c.exchange, "local", err)
+		p.elsewhere(c, others, "local", true, err)
 		return
 	}
 	if !same {
 		p.forwardResealed(c, saltcrypt.NewCrypticle(local), others)
 		return
 	}
-	ctx, cancel := p.deadline(c.exchange)
+	ctx, cancel := p.atMaster(c)
 	p.cfg.Master.Go(ctx, c.body, func(reply []byte, err error) {
 		cancel()
 		switch {
@@ -156,12 +166,18 @@ func (p *Proxy) answer(c *call, route string, reply []byte) {
 	}
 }
 
-// relay sends a call to another node and waits for its answer.
+// relay sends a call to another node and waits for its answer. A return that its publisher's node does not answer is kept
+// for it: should it have arrived all the same, it is recognised there.
 func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
-	ctx, cancel := p.deadline(c.exchange)
+	ctx, cancel := p.atPeer(c, to)
 	p.wg.Go(func() {
 		defer cancel()
 		reply, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote)
+		if err != nil && c.job == to && p.takesReturn(c) {
+			c.job = ""
+			p.keep(c, to, others, err)
+			return
+		}
 		if err != nil {
 			p.elsewhere(c, others, "relay", relay.Unsent(err), err)
 			return
@@ -173,13 +189,16 @@ func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 // elsewhere finds another master for a call that the one it went to did not answer. Unless doing it twice does no harm,
 // it must be certain that nothing was sent.
 func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, err error) {
+	if from == "local" && p.later(c, others, unsent, err) {
+		return
+	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {
 		p.lose(c.exchange, from, err)
 		return
 	}
 	p.metrics.request(c.peek.Cmd, "failover")
 	if others[0] == c.self {
-		p.forward(c, others[1:])
+		p.here(c, others[1:])
 		return
 	}
 	p.relay(c, others[0], others[1:])

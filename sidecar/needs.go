@@ -6,6 +6,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
@@ -45,6 +46,18 @@ type Epochs interface {
 // Relay sends a request to another node (relay.Client).
 type Relay interface {
 	Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error)
+}
+
+// Returns takes returns of minions without the local master (returns.Service). Each method calls done once, from its
+// caller's goroutine or the journal's; with a nil error the return is on disk and reply is what a master would answer.
+type Returns interface {
+	// Take takes a return of a job of this node. Errors: returns.ErrPython, returns.ErrMalformed, the journal's.
+	Take(r returns.Request, done func(reply []byte, err error))
+	// Keep takes one for another node, which cannot be reached.
+	Keep(to node.ID, r returns.Request, done func(reply []byte, err error))
+	// Defer takes one that the local master does not take now; Defers says whether it would.
+	Defers() bool
+	Defer(r returns.Request, done func(reply []byte, err error))
 }
 
 // SignIns answers _auth (signin.Service).

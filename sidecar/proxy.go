@@ -28,6 +28,7 @@ type Config struct {
 	Sessions Sessions
 	Relay    Relay
 	Epochs   Epochs
+	Returns  Returns // nil: returns go to the master like everything else
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
 	// Done, if not nil, is called after the local master has answered a call of a minion; it must not block.

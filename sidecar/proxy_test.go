@@ -34,6 +34,7 @@ type world struct {
 	view     router.View
 
 	masterErr  error
+	diskErr    error          // the master's session files cannot be written
 	masterKey  *saltcrypt.Key // session key the master holds; nil: the cluster's
 	stale      bool           // the session file still says the cluster's key
 	shared     bool           // the master takes requests of version 2, under its own AES key
@@ -82,6 +83,9 @@ func (w *world) OnDisk(string) func(context.Context) error {
 func (w *world) session() saltcrypt.Key { return w.Session("web1", w.minion.PublicText()) }
 
 func (w *world) Ensure(_ string, want saltcrypt.Key) (saltcrypt.Key, bool, error) {
+	if w.diskErr != nil {
+		return saltcrypt.Key{}, false, w.diskErr
+	}
 	if w.masterKey == nil || w.stale {
 		return want, true, nil
 	}
@@ -334,6 +338,11 @@ func TestMasterThatIsDown(t *testing.T) {
 	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
 		t.Error("no peer's master answered")
 	}
+	w.masterErr, w.diskErr = nil, errors.New("no space left on device")
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "minion_publish"}), "")) {
+		t.Error("this node's disk is full, and nobody else answered")
+	}
+	w.diskErr = nil
 	w.masterErr = upstream.ErrLost // it may have been carried out
 	if reply := w.send(t, w.request(t, map[string]any{"cmd": "minion_publish"}), ""); reply != nil {
 		t.Error("a command was given twice")

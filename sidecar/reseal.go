@@ -82,7 +82,7 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	p.metrics.resealed.Inc()
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
-	ctx, cancel := p.deadline(c.exchange)
+	ctx, cancel := p.atMaster(c)
 	p.cfg.Master.Go(ctx, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
 		cancel()
 		if err != nil {

@@ -130,6 +130,10 @@ func healthy() *fake {
 					Since: time.Now().Add(-75*time.Minute - 30*time.Second),
 				},
 				Ready: true,
+				Returns: &adminapi.Returns{
+					Paths:    []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathNative}, {Command: "_syndic_return", Path: adminapi.PathNative}},
+					Journals: []adminapi.Journal{{Name: "own", State: "ok", Waiting: []adminapi.Waiting{{Consumer: "files"}, {Consumer: "events"}}}},
+				},
 			},
 			Problems: []adminapi.Problem{},
 		},
@@ -151,6 +155,15 @@ func peerDown() *fake {
 	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"upstream"}, ptr(uint64(1200))
 	n := &f.status.Node
 	n.Ready = false
+	n.Returns = &adminapi.Returns{
+		Paths: []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathMaster, Reason: "job_cache is off"}},
+		Journals: []adminapi.Journal{
+			{Name: "own", State: "disk full", Error: "no space left on device"},
+			{Name: "python", State: "ok", Waiting: []adminapi.Waiting{
+				{Consumer: "master", Records: 12, Oldest: time.Now().Add(-90*time.Minute - 30*time.Second), Error: "the salt-master does not answer"},
+			}},
+		},
+	}
 	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second), Error: "connection refused"}
 	n.Reasons = []adminapi.Reason{
 		{Check: "upstream", Level: adminapi.LevelFail, Message: "the local salt-master does not answer", Hint: "systemctl start salt-master"},

@@ -89,6 +89,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
 	}
 	rows = append(rows, upstreamRow(n.Upstream, now))
+	rows = append(rows, returnRows(n.Returns, now)...)
 	if n.Ready && !n.Draining {
 		rows = append(rows, []cell{{text: "ready"}, txt("yes").in(green)})
 	} else {

@@ -31,6 +31,7 @@ const (
 	flagMasterUp
 	flagDraining
 	flagWitness
+	flagReturns
 )
 
 // ErrMeta is wrapped by every error ParseMeta returns.
@@ -45,6 +46,7 @@ type Meta struct {
 	MasterUp    bool   // its stock master answers
 	Draining    bool   // hands its minions over, give it no new work
 	Witness     bool   // has no stock master at all
+	Returns     bool   // takes returns of minions without its master
 	Subscribers uint32 // minions connected to its publish port
 }
 
@@ -111,6 +113,7 @@ func (m Meta) flags() byte {
 	var f byte
 	for bit, on := range map[byte]bool{
 		flagReady: m.Ready, flagMasterUp: m.MasterUp, flagDraining: m.Draining, flagWitness: m.Witness,
+		flagReturns: m.Returns,
 	} {
 		if on {
 			f |= bit
@@ -122,6 +125,7 @@ func (m Meta) flags() byte {
 func (m *Meta) setFlags(f byte) {
 	m.Ready, m.MasterUp = f&flagReady != 0, f&flagMasterUp != 0
 	m.Draining, m.Witness = f&flagDraining != 0, f&flagWitness != 0
+	m.Returns = f&flagReturns != 0
 }
 
 func appendRecord(dst []byte, number byte, value []byte) []byte {

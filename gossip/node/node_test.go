@@ -80,6 +80,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		{},
 		{Build: "1.0.0", Salt: "3008.3", Proto: 3, Ready: true, Subscribers: 10_000},
 		{MasterUp: true, Draining: true, Witness: true, Subscribers: ^uint32(0)},
+		{Returns: true},
 	} {
 		b := m.Append(nil)
 		got, err := ParseMeta(b)

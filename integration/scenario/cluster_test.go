@@ -15,12 +15,14 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
+// clusterMasters give up on a silent minion, and ask again, after fewer seconds: the tests poll.
+var clusterMasters = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+
 func TestCluster(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
-	// Fewer seconds until the command line gives up on a silent minion and asks again: the tests poll.
-	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	spec.MasterSettings, spec.DaemonSettings = clusterMasters, metricsForAll
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(t.Context()))
@@ -35,6 +37,11 @@ func TestCluster(t *testing.T) {
 		{"keys", testKeys},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},
+		{"returns without the master", testReturns},
+		{"a master is killed in the middle of a job", testMasterKilledMidJob},
+		{"a publisher is killed in the middle of a job", testPublisherKilledMidJob},
+		{"events follow", testEventsFollow},
+		{"returns that only Python can take", testReturnsOfPython},
 		{"a master restarts", testMasterRestart},
 		{"a master is killed", testMasterKilled},
 		{"saltclusterd is killed", testDaemonKilled},
@@ -45,6 +52,9 @@ func TestCluster(t *testing.T) {
 			t.Log(l.Tails(60))
 		}
 		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute)) // what follows would only repeat the failure
+	}
+	if !t.Run("a publisher is removed", func(t *testing.T) { testRemovedMidJob(t, c) }) { // the last: a node is missing then
+		t.Log(l.Tails(60))
 	}
 }
 

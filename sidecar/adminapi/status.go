@@ -62,6 +62,7 @@ type Node struct {
 	Ready       bool      `json:"ready"`
 	Draining    bool      `json:"draining,omitempty"`
 	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
+	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
 }
 
 // Edge is one listening side that minions use.

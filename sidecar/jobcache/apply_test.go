@@ -204,6 +204,7 @@ func TestNative(t *testing.T) {
 		{"hash_type", "blake2b", false}, {"hash_type", "md5", true}, {"cluster_id", "c", false}, {"extension_modules", mods, false},
 		{"returner_dirs", []string{filepath.Join(mods, "returners")}, false}, {"module_dirs", []string{mods}, false},
 		{"enable_ssh_minions", true, false}, {"master_stats", true, false},
+		{"metrics", map[string]any{"enabled": true}, false}, {"metrics", map[string]any{"enabled": false}, true},
 	} {
 		o := stockOptions()
 		o[c.name] = c.value
@@ -237,13 +238,22 @@ func TestAssignedIDsDiffer(t *testing.T) {
 
 // fakeBus counts events and refuses some.
 type fakeBus struct {
-	up    bool
-	errs  []error
-	fired []string
+	up      bool
+	errs    []error
+	flushes []error
+	fired   []string
 }
 
-func (b *fakeBus) Up() bool { return b.up }
-func (b *fakeBus) FireRaw(_ context.Context, tag string, _ []byte) error {
+func (b *fakeBus) Takes() bool { return b.up }
+func (b *fakeBus) Flush(context.Context) error {
+	if len(b.flushes) == 0 {
+		return nil
+	}
+	err := b.flushes[0]
+	b.flushes = b.flushes[1:]
+	return err
+}
+func (b *fakeBus) FireTrimmed(_ context.Context, tag string, _ []byte) error {
 	if len(b.errs) > 0 {
 		err := b.errs[0]
 		b.errs = b.errs[1:]
@@ -267,6 +277,10 @@ func TestFire(t *testing.T) {
 		t.Errorf("bus down: %d, %v", n, err)
 	}
 	b.up = true
+	b.flushes = []error{localmaster.ErrBusDown} // the master goes before it has read them: they are queued, and not fired again
+	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, localmaster.ErrBusDown) {
+		t.Errorf("master gone: %d, %v", n, err)
+	}
 	if n, err := f.Fire(context.Background(), plans); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -81,6 +82,15 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 		return ""
 	}
 	return c.jids.next(now)
+}
+
+// Has says whether a minion's return for a job is in the job cache, whole.
+func (c *Cache) Has(jid, minion string) bool {
+	if jid == "" || !validID(minion) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
+	return err == nil
 }
 
 // Close releases the directories held open.

@@ -16,13 +16,9 @@ var ErrBusDown = errors.New("jobcache: the master's event bus is down")
 
 // Bus is the master's event bus (localmaster.Bus).
 type Bus interface {
-	FireRaw(ctx context.Context, tag string, data []byte) error
-	Up() bool
-}
-
-// Flusher is a Bus that can tell when the master has taken all events. Fire then waits for that, so that no event is
-// lost when this process is killed.
-type Flusher interface {
+	FireTrimmed(ctx context.Context, tag string, data []byte) error
+	Takes() bool
+	// Flush waits until the master has taken what was fired.
 	Flush(ctx context.Context) error
 }
 
@@ -41,6 +37,8 @@ type Firer struct {
 	c      FirerConfig
 	tokens float64
 	last   time.Time
+	queued int // plans at the start of those offered next whose events the bus has, but not yet the master
+	part   int // and events of the plan after them
 }
 
 // NewFirer returns a firer with a full burst.
@@ -55,38 +53,44 @@ func NewFirer(c FirerConfig) *Firer {
 	return &Firer{c: c, tokens: float64(c.Burst), last: c.Now()}
 }
 
-// Fire hands over the events of plans in order and returns how many plans are done with. Errors: ErrBusDown, and ctx's;
-// the rest is to be tried again. An event that no bus takes (its tag holds an empty line) is logged and left out.
+// Fire hands over the events of plans in order and returns how many plans are done with: their events have been taken by
+// the master, so that none is lost when this process is killed. After an error (ErrBusDown, and ctx's) the rest is to be
+// offered again, from the first that is not done. An event that no bus takes (its tag holds an empty line) is logged and
+// left out.
 func (f *Firer) Fire(ctx context.Context, plans []Plan) (done int, err error) {
-	for _, p := range plans {
-		if !f.c.Bus.Up() {
-			return done, ErrBusDown
-		}
-		for _, e := range p.Events {
-			if err := f.fire(ctx, e); err != nil {
-				return done, err
+	if !f.c.Bus.Takes() {
+		return 0, ErrBusDown
+	}
+	for ; f.queued < len(plans); f.queued, f.part = f.queued+1, 0 {
+		for events := plans[f.queued].Events; f.part < len(events); f.part++ {
+			if err := f.fire(ctx, events[f.part]); err != nil {
+				return 0, err
 			}
 		}
-		done++
 	}
-	if b, ok := f.c.Bus.(Flusher); ok {
-		if err := b.Flush(ctx); err != nil {
-			return 0, fmt.Errorf("fire events: %w", err)
-		}
+	if err := f.c.Bus.Flush(ctx); err != nil {
+		return 0, fmt.Errorf("fire events: %w", err)
 	}
-	return done, nil
+	f.queued = 0
+	return len(plans), nil
 }
+
+// Forget makes the next Fire begin anew: the plans offered before will not be offered again.
+func (f *Firer) Forget() { f.queued, f.part = 0, 0 }
 
 func (f *Firer) fire(ctx context.Context, e Event) error {
 	if err := f.token(ctx); err != nil {
 		return err
 	}
 	for {
-		err := f.c.Bus.FireRaw(ctx, e.Tag, e.Data)
+		err := f.c.Bus.FireTrimmed(ctx, e.Tag, e.Data)
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, localmaster.ErrBusFull):
+			if !f.c.Bus.Takes() {
+				return ErrBusDown
+			}
 			if err := pause(ctx, 20*time.Millisecond); err != nil {
 				return err
 			}

@@ -1,6 +1,10 @@
 package jobcache
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics of a cache; the methods of a nil one do nothing.
 type metrics struct{ returns, duplicates, failures prometheus.Counter }
@@ -17,7 +21,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duplicates: counter("duplicates_total", "Returns that were in the job cache already."),
 		failures:   counter("failures_total", "Attempts to write that failed."),
 	}
-	reg.MustRegister(m.returns, m.duplicates, m.failures)
+	for _, c := range []*prometheus.Counter{&m.returns, &m.duplicates, &m.failures} {
+		var there prometheus.AlreadyRegisteredError // a cache takes another's place when the master's options change
+		if err := reg.Register(*c); errors.As(err, &there) {
+			*c = there.ExistingCollector.(prometheus.Counter)
+		} else if err != nil {
+			panic(err)
+		}
+	}
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 )
 
 // Options are the master's effective options (localmaster.Config).
@@ -56,8 +57,37 @@ func Native(o Options, major int, cmd string) (ok bool, reason string) {
 		return false, "subproxy is on"
 	case o.Bool("master_stats"):
 		return false, "master_stats is on: the master's statistics would leave returns out"
+	case enabled(o, "metrics"), enabled(o, "tracing"):
+		return false, "metrics or tracing of the master are enabled: they would leave returns out"
 	}
 	return siteModule(o)
+}
+
+// relevant are the options that decide how returns are taken.
+var relevant = []string{
+	"master_job_cache", "job_cache", "ext_job_cache", "cluster_id", "hash_type", "enable_ssh_minions", "subproxy", "master_stats",
+	"metrics", "tracing", "returner_dirs", "extension_modules", "module_dirs", "cachedir", "user", "max_event_size",
+	"job_cache_store_endtime", "require_minion_sign_messages", "drop_messages_signature_fail", "signing_algorithm", "unique_jid",
+}
+
+// Same says whether a master with options a takes returns as one with options b.
+func Same(a, b Options) bool {
+	for _, name := range relevant {
+		x, _ := a.Raw(name)
+		y, _ := b.Raw(name)
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+// enabled says whether a feature of 3008 that has a map of options is on.
+func enabled(o Options, name string) bool {
+	v, _ := o.Raw(name)
+	m, _ := v.(map[string]any)
+	on, _ := m["enabled"].(bool)
+	return on
 }
 
 // siteModule looks for a returner of the site's that takes local_cache's place.

@@ -61,6 +61,7 @@ type Bus struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	bytes    int64
+	flow     flow
 	handlers []*handler
 	active   atomic.Pointer[[]*handler]
 }
@@ -91,6 +92,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"),
 	}
 	b.active.Store(&[]*handler{})
+	b.flow.moved = make(chan struct{})
 	return b
 }
 
@@ -147,15 +149,20 @@ func (b *Bus) Stamp(t time.Time) string { return stamp(t, b.major) }
 // FireRaw queues an event whose data is a msgpack map already (bin types as on the bus, _stamp included). The bus
 // owns data from now on.
 func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
+	data, err := trimEvent(data, b.maxEventSize)
+	if err != nil {
+		return fmt.Errorf("fire event: %w", err)
+	}
+	return b.FireTrimmed(ctx, tag, data)
+}
+
+// FireTrimmed is FireRaw for data that has been trimmed to max_event_size as its sender wants it.
+func (b *Bus) FireTrimmed(ctx context.Context, tag string, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("fire event: %w", err)
 	}
 	if tag == "" || indexTagEnd(tag) {
 		return fmt.Errorf("fire event: %w", ErrTag)
-	}
-	data, err := trimEvent(data, b.maxEventSize)
-	if err != nil {
-		return fmt.Errorf("fire event: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,6 +178,7 @@ func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
 	case b.queue <- queuedEvent{tag, data}:
 		b.bytes += size
 		b.metrics.waiting.Inc()
+		b.flow.queued++
 		return nil
 	default:
 		b.metrics.dropped.Inc()

@@ -208,3 +208,28 @@ func TestBusUnsubscribe(t *testing.T) {
 		t.Errorf("got %s, and %d at the one that left", tag, len(one))
 	}
 }
+
+func TestBusFlush(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true})
+	ctx := context.Background()
+	if err := b.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Takes() {
+		t.Error("nobody is there, and yet it takes events")
+	}
+	if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Flush(ctx); !errors.Is(err, ErrBusDown) {
+		t.Errorf("flush without a master: %v", err)
+	}
+	startFakeBus(t, dir, prefixed)
+	waitFor(t, func() bool { return b.Takes() && b.Flush(ctx) == nil })
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := b.Flush(ended); err != nil { // nothing waits
+		t.Errorf("flush of nothing: %v", err)
+	}
+}

@@ -171,8 +171,10 @@ func (b *Bus) send() {
 			if err == nil {
 				wait.reset()
 				b.metrics.fired.Add(float64(count))
+				b.progress(count, true)
 				break
 			}
+			b.progress(0, false)
 			b.o.Logger.Debug("event bus not writable", "path", b.pull.address, "err", err)
 			rest = unwritten(rest, n)
 			if !wait.pause(b.ctx) {

@@ -97,6 +97,9 @@ func Lookup(class Class, name string) (Command, bool) {
 	return *c, true
 }
 
+// IsReturn says whether a command brings returns of a job, which a node can take without its master.
+func IsReturn(name string) bool { return name == "_return" || name == "_syndic_return" }
+
 // Label is name as a metric label: names that no Salt has are all "unknown", for minions choose them.
 func Label(name string) string {
 	if c := byName[name]; c != nil {

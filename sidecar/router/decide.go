@@ -18,9 +18,12 @@ const (
 	ToNode              // Node; when that cannot be reached, Others in order (this node may be among them)
 	ToAll               // the local master, whose answer counts, and a copy to each of Others
 	Answer              // Reply, sealed for the minion
+	Keep                // a return of a job of Node, which cannot be reached: keep it for Node; when that cannot be, Others in order
 )
 
-var kindNames = [...]string{Refuse: "refuse", ToLocal: "local", ToNode: "node", ToAll: "all", Answer: "answer"}
+var kindNames = [...]string{
+	Refuse: "refuse", ToLocal: "local", ToNode: "node", ToAll: "all", Answer: "answer", Keep: "keep",
+}
 
 // String names the kind for logs and metrics.
 func (k Kind) String() string {
@@ -33,8 +36,9 @@ func (k Kind) String() string {
 // Decision says where a request goes.
 type Decision struct {
 	Kind    Kind
-	Node    node.ID   // ToNode
+	Node    node.ID   // ToNode, Keep
 	Others  []node.ID // never contains Node; ToLocal and ToAll: never this node
+	Job     bool      // ToNode: a return for the publisher of its job, to be kept for it rather than given to Others
 	Copies  []node.ID // ToNode: nodes that get a copy, whose answers do not count
 	Reply   []byte    // Answer: msgpack
 	Repeat  bool      // see Command.Repeat: without it Others may be tried only when nothing was sent
@@ -99,13 +103,31 @@ func (v View) byJID(p saltwire.Peek) Decision {
 		// A syndic's bundle for jobs of several publishers cannot be taken apart without breaking its signature.
 		return v.toAll(p.ID, 0)
 	}
-	if n, ok := v.publisher(p); ok {
-		return v.toPublisher(n, p.JID)
+	key := p.JID
+	if key == "" || key == noJob {
+		key = p.ID
 	}
-	if p.JID == "" || p.JID == noJob {
-		return v.toRanked(v.ranked(p.ID))
+	n, known := v.publisher(p)
+	switch {
+	case known && (n.Alive || IsReturn(p.Cmd) && key == p.JID && n.ID == v.Self):
+		d := v.toPublisher(n, p.JID)
+		d.Job = IsReturn(p.Cmd) && d.Kind == ToNode
+		return d
+	case known && IsReturn(p.Cmd) && key == p.JID:
+		return Decision{Kind: Keep, Node: n.ID, Others: v.takers(key)}
+	case IsReturn(p.Cmd):
+		return v.toRanked(v.takers(key))
 	}
-	return v.toRanked(v.ranked(p.JID))
+	return v.toRanked(v.ranked(key))
+}
+
+// takers are the nodes responsible for a return whose publisher is not known: while no master answers, those that can do
+// without.
+func (v View) takers(key string) []node.ID {
+	if ids := v.ranked(key); len(ids) > 0 {
+		return ids
+	}
+	return v.rank(key, func(n Node) bool { return n.Alive && n.TakesReturns })
 }
 
 // toPublisher sends to a node that is alive, whether or not its master answers: it knows best how to keep a return for
@@ -118,11 +140,11 @@ func (v View) toPublisher(n Node, jid string) Decision {
 	return Decision{Kind: ToNode, Node: n.ID, Others: others}
 }
 
-// publisher finds the node that published the job of p, if it is alive.
+// publisher finds the member that published the job of p, whether or not it is alive.
 func (v View) publisher(p saltwire.Peek) (Node, bool) {
 	if p.MasterID != "" {
 		if n, ok := v.byMasterID(p.MasterID); ok {
-			return n, n.Alive
+			return n, true
 		}
 	}
 	return v.jobNode(p.JID)
@@ -136,8 +158,7 @@ func (v View) jobNode(jid string) (Node, bool) {
 	if !ok {
 		return Node{}, false
 	}
-	n, ok := v.node(id)
-	return n, ok && n.Alive
+	return v.node(id)
 }
 
 // byJob sends an event that belongs to a job (state.event progress: salt/job/<jid>/prog/…, with the jid in the load) to

@@ -32,6 +32,10 @@ func masterDown(i int) func(*View) { return func(v *View) { v.Nodes[i].MasterUp 
 func gone(i int) func(*View) {
 	return func(v *View) { v.Nodes[i].Alive, v.Nodes[i].MasterUp = false, false }
 }
+func removed(i int) func(*View) {
+	return func(v *View) { v.Nodes = slices.Delete(v.Nodes, i, i+1) }
+}
+func native(i int) func(*View)   { return func(v *View) { v.Nodes[i].TakesReturns = true } }
 func draining(i int) func(*View) { return func(v *View) { v.Nodes[i].Draining = true } }
 func major(n int) func(*View) {
 	return func(v *View) {
@@ -78,7 +82,11 @@ func TestDecide(t *testing.T) {
 		{"return to this node", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m1"}, view(), "local +m2 +m3"},
 		{"return, unknown master_id", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "else"}, view(), "node m2 +m3 +m1"},
 		{"return by job table", peek{Cmd: "_return", ID: "web", JID: jid1}, view(), "local +m3 +m2"},
-		{"return, publisher gone", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "master-two"}, view(gone(1)), "node m3 +m1"},
+		{"return, publisher gone", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "master-two"}, view(gone(1)), "keep m2 +m3 +m1"},
+		{"return, publisher is no member", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "master-two"}, view(removed(1)), "node m3 +m1"},
+		{"return, publisher gone, by job table", peek{Cmd: "_return", ID: "web", JID: jid2}, view(gone(1)), "keep m2 +m3 +m1"},
+		{"return, no master up", peek{Cmd: "_return", ID: "web", JID: "req"}, view(masterDown(0), masterDown(1), masterDown(2), native(0), native(1)), "local +m2"},
+		{"pub_ret, publisher gone", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(gone(1)), "node m3 +m1"},
 		{"return, publisher's master down", peek{Cmd: "_return", ID: "web", JID: jid2}, view(masterDown(1)), "node m2 +m3 +m1"},
 		{"return, own master down", peek{Cmd: "_return", ID: "web", JID: jid1}, view(masterDown(0)), "local +m3 +m2"},
 		{"return of a schedule", peek{Cmd: "_return", ID: "web", JID: "req"}, view(), "node m3 +m1 +m2"},
@@ -138,14 +146,14 @@ func TestAllNodesAgree(t *testing.T) {
 			switch d.Kind {
 			case ToLocal:
 				ends = append(ends, n.ID)
-			case ToNode:
+			case ToNode, Keep:
 				ends = append(ends, d.Node)
 			case Refuse:
 				ends = append(ends, "")
 			default:
 				t.Fatalf("%v for %s", d.Kind, p.Cmd)
 			}
-			if d.Kind == ToNode && (d.Node == n.ID || slices.Contains(d.Others, d.Node)) {
+			if (d.Kind == ToNode || d.Kind == Keep) && (d.Node == n.ID || slices.Contains(d.Others, d.Node)) {
 				t.Fatalf("on %s: %s", n.ID, text(d))
 			}
 			if d.Kind == ToLocal && slices.Contains(d.Others, n.ID) {
@@ -182,7 +190,7 @@ func TestJobs(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	for k := Refuse; k <= Answer; k++ {
+	for k := Refuse; k <= Keep; k++ {
 		if k.String() == "" || strings.Contains(k.String(), "invalid") {
 			t.Errorf("kind %d has no name", k)
 		}

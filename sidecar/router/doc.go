@@ -12,8 +12,10 @@
 //   - The publisher of a jid is the node whose master published the job: told by the master_id that minions echo, else
 //     by the Jobs table.
 //   - A node is usable when it is alive and its master answers.
+//   - A return is kept (Keep) for a publisher that is a member but not alive; once it is a member no more, the ring's owner
+//     of the jid is its publisher.
 //
-// Promises: a return reaches the publisher while its node is alive, and otherwise the one node that all others name too
+// Promises: a return reaches the publisher while it is a member, and otherwise the one node that all others name too
 // (the ring's owner of the jid); an event of a minion reaches one node only; nothing is decided on what a stranger says,
 // for the caller has authenticated the request before.
 package router

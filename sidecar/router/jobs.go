@@ -3,6 +3,7 @@ package router
 import (
 	"container/list"
 	"sync"
+	"time"
 
 	"saltclusterd/gossip/node"
 )
@@ -22,6 +23,7 @@ type Jobs struct {
 type job struct {
 	jid  string
 	node node.ID
+	seen time.Time
 }
 
 // NewJobs returns a table for max jobs; zero or below: DefaultJobs.
@@ -43,7 +45,7 @@ func (j *Jobs) Record(jid string, publisher node.ID) {
 		j.order.MoveToFront(e)
 		return
 	}
-	j.byJID[jid] = j.order.PushFront(job{jid, publisher})
+	j.byJID[jid] = j.order.PushFront(job{jid, publisher, time.Now()})
 	if j.order.Len() > j.max {
 		oldest := j.order.Back()
 		delete(j.byJID, j.order.Remove(oldest).(job).jid)
@@ -60,6 +62,17 @@ func (j *Jobs) Lookup(jid string) (node.ID, bool) {
 	}
 	j.order.MoveToFront(e)
 	return e.Value.(job).node, true
+}
+
+// Seen tells when a job was first recorded.
+func (j *Jobs) Seen(jid string) (time.Time, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.byJID[jid]
+	if !ok {
+		return time.Time{}, false
+	}
+	return e.Value.(job).seen, true
 }
 
 // Len counts the jobs remembered.

@@ -10,10 +10,12 @@ type Node struct {
 	ID       node.ID
 	Weight   int
 	Draining bool
-	Alive    bool   // its saltclusterd can be reached
-	MasterUp bool   // and says that its master answers
-	Major    int    // major version of its Salt; zero: not known
-	MasterID string // what its master puts into publications; empty: the node's id
+	Alive    bool // its saltclusterd can be reached
+	MasterUp bool // and says that its master answers
+	Major    int  // major version of its Salt; zero: not known
+	// TakesReturns says that its saltclusterd takes returns without the master; those of before native returns do not say it.
+	TakesReturns bool
+	MasterID     string // what its master puts into publications; empty: the node's id
 }
 
 // Usable says whether requests can be carried out there.
@@ -50,10 +52,12 @@ func (v View) byMasterID(id string) (Node, bool) {
 }
 
 // ranked lists the usable nodes in the order in which they are responsible for key.
-func (v View) ranked(key string) []node.ID {
+func (v View) ranked(key string) []node.ID { return v.rank(key, Node.Usable) }
+
+func (v View) rank(key string, may func(Node) bool) []node.ID {
 	candidates := make([]ring.Node, 0, len(v.Nodes))
 	for _, n := range v.Nodes {
-		if n.Usable() {
+		if may(n) {
 			candidates = append(candidates, ring.Node{ID: n.ID, Weight: n.Weight, Draining: n.Draining})
 		}
 	}

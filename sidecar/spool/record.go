@@ -29,6 +29,12 @@ const recordVersion = 1
 // errRecord means that bytes with a good checksum are not a record of this version.
 var errRecord = errors.New("not a record")
 
+// AppendRecord encodes a record without its number, as it stands in the journal. Error: ErrTooLarge.
+func AppendRecord(dst []byte, r Record) ([]byte, error) { return appendRecord(dst, &r) }
+
+// ParseRecord is the reverse of AppendRecord. Load aliases b.
+func ParseRecord(b []byte) (Record, error) { return parseRecord(b) }
+
 // appendRecord encodes r: version, kind, received (Unix nanoseconds), four strings with u16 lengths, and the load.
 func appendRecord(dst []byte, r *Record) ([]byte, error) {
 	dst = append(dst, recordVersion, r.Kind)

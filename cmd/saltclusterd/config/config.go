@@ -89,6 +89,8 @@ type Salt struct {
 	UpstreamConnections int
 	StuckAfter          time.Duration // without any reply: no worker works
 	ForwardTimeout      time.Duration
+	NativeReturns       bool // returns are written to the job cache without the master where its configuration allows it
+	SpoolSize           Size // of the journal of returns
 }
 
 // Paths are our own places on disk.

@@ -45,6 +45,8 @@ func DefaultConfig() Config {
 			UpstreamConnections: 64,
 			ForwardTimeout:      60 * time.Second,
 			StuckAfter:          15 * time.Second,
+			NativeReturns:       true,
+			SpoolSize:           GiB,
 		},
 		Paths: Paths{
 			StateDir: "/var/lib/saltclusterd",

@@ -33,6 +33,17 @@ func saltOptions() []Option {
 				"do its work until it answers again. A process that is stopped is noticed within five seconds whatever this says. " +
 				"Make it longer than the longest pillar takes to render.", check: durationBetween(time.Second, time.Hour),
 		},
+		{
+			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },
+			Doc: "Write returns to the master's job cache, and fire their events, without the salt-master, where its configuration " +
+				"allows that (saltclusterctl status says so). False: it gets every return itself, and what comes while it is down later.",
+		},
+		{
+			Name: "spool_size", Section: section, field: func(c *Config) any { return &c.Salt.SpoolSize },
+			Doc: "Greatest size of the journal in which returns stand before they are acknowledged, below state_dir. The journals of " +
+				"returns that wait for the salt-master, and for each node that cannot be reached, may have a quarter of it each.",
+			check: sizeBetween(16*MiB, 1024*GiB),
+		},
 	}
 }
 

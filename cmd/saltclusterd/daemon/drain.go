@@ -39,6 +39,7 @@ type drainReport struct {
 	InFlight    int        `json:"in_flight"`
 	Jobs        int        `json:"jobs"` // published here and waited for
 	Leader      bool       `json:"leader,omitempty"`
+	Kept        uint64     `json:"kept,omitempty"` // returns kept for nodes that cannot be reached
 }
 
 // drainer carries out drains of this node, one at a time.
@@ -76,7 +77,7 @@ func (d *drainer) report() drainReport {
 	pub, req := d.s.pub.Stats(), d.s.reqs.Stats()
 	return drainReport{
 		Phase: phase, Subscribers: pub.Subscribers, Connections: req.Conns, InFlight: req.InFlight,
-		Jobs: d.s.published.running(), Leader: d.s.m.cons.Leader() == d.s.m.d.id,
+		Jobs: d.s.published.running(), Leader: d.s.m.cons.Leader() == d.s.m.d.id, Kept: d.s.returns.Kept(),
 	}
 }
 

@@ -149,6 +149,9 @@ func (r drainReport) text(id node.ID) string {
 	if r.Jobs > 0 {
 		s += fmt.Sprintf(", %d jobs published here are running", r.Jobs)
 	}
+	if r.Kept > 0 {
+		s += fmt.Sprintf(", %d returns kept for other nodes", r.Kept)
+	}
 	if r.Leader {
 		s += ", it leads"
 	}

@@ -89,6 +89,16 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 	if err == nil {
 		err = m.awaitDrain(ctx, id, phaseDrained, p)
 	}
+	for err == nil { // it hands them over meanwhile (returns.Peers.Heir)
+		var r drainReport
+		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 {
+			break
+		}
+		p("returns", r.text(id))
+		if !wait(ctx, drainPoll) {
+			err = context.Cause(ctx)
+		}
+	}
 	if err != nil {
 		p("drain", "not all of its minions were handed over: "+err.Error())
 	}

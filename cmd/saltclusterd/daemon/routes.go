@@ -69,7 +69,7 @@ func (m *member) routeNode(mem state.Member) router.Node {
 		n.Alive = ok && g.State == gossip.Alive && g.Meta.Ready
 		meta = g.Meta
 	}
-	n.MasterUp = meta.MasterUp
+	n.MasterUp, n.TakesReturns = meta.MasterUp, meta.Returns
 	n.Draining = n.Draining || meta.Draining
 	n.Major = majorVersion(meta.Salt)
 	return n
@@ -93,6 +93,7 @@ func (m *member) meta() node.Meta {
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
+		Returns:     m.svc.takesReturns(),
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers),
 	}
 }

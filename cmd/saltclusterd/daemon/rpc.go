@@ -16,6 +16,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/returns"
 )
 
 // Paths of peer RPC that the daemon itself answers; relay and fanout have their own.
@@ -49,6 +50,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
+		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
 	}

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/upstream"
@@ -41,14 +42,16 @@ type service struct {
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions
 
-	epochs *epochs.Manager
-	signin *signin.Service
-	jobs   *router.Jobs
-	hub    *fanout.Hub
-	proxy  *sidecar.Proxy
-	intake *sidecar.Intake
-	pub    *edge.PubEdge
-	reqs   *edge.ReqEdge
+	epochs        *epochs.Manager
+	signin        *signin.Service
+	returns       *returns.Service
+	returnOptions *localmaster.Config // which the returns' mode was made for
+	jobs          *router.Jobs
+	hub           *fanout.Hub
+	proxy         *sidecar.Proxy
+	intake        *sidecar.Intake
+	pub           *edge.PubEdge
+	reqs          *edge.ReqEdge
 
 	back  chan struct{}          // the local master was started
 	newer atomic.Pointer[string] // what version it has, when that is another than the one served
@@ -185,13 +188,17 @@ func (s *service) buildProxy() error {
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
 		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
 	})
+	if err := s.buildReturns(); err != nil {
+		return err
+	}
 	g := guard.New(guard.Config{
 		MinVersion: d.cfg.Edge.RequestMinimumVersion, AllowClear: d.cfg.Edge.AllowClearCommands,
 		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
 	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, MasterAES: s.intake.MasterAES, Done: s.carriedOut,
+		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, Returns: s.returns, MasterAES: s.intake.MasterAES,
+		Done:           s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
@@ -229,6 +236,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"key directory", s.dir.Open, s.dir},
 		{"requests to the master", s.req.Open, s.req},
 		{"event bus", s.bus.Open, s.bus},
+		{"returns", s.returns.Open, s.returns},
 		{"sign-in", s.signin.Open, s.signin},
 		{"fan-out", s.hub.Open, s.hub},
 		{"minion data", s.data.Open, s.data},

@@ -86,6 +86,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	if err != nil {
 		n.Upstream.Error = err.Error()
 	}
+	n.Returns = s.returnsStatus()
 }
 
 func texts(addrs []net.Addr) []string {

@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/returns"
+	"saltclusterd/sidecar/ring"
+	"saltclusterd/sidecar/spool"
+)
+
+// returnCommands are what minions and syndics send returns with.
+var returnCommands = []string{"_return", "_syndic_return"}
+
+// buildReturns makes what takes returns without the local master.
+func (s *service) buildReturns() error {
+	d := s.m.d
+	mode, err := s.returnMode(d.master)
+	if err != nil {
+		return err
+	}
+	s.returnOptions = d.master
+	s.returns, err = returns.New(returns.Config{
+		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
+		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
+		KeepForPython: d.master.Int("request_server_ttl") <= 0,
+		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Logger: d.log, Registerer: d.reg,
+	})
+	return err
+}
+
+// returnMode says which returns are taken without a master of that configuration.
+func (s *service) returnMode(master *localmaster.Config) (returns.Mode, error) {
+	d := s.m.d
+	mode := returns.Mode{Reasons: map[string]string{}}
+	for _, cmd := range returnCommands {
+		if ok, reason := jobcache.Native(master, master.Version.Major, cmd); !ok {
+			mode.Reasons[cmd] = reason
+		} else if !d.cfg.Salt.NativeReturns {
+			mode.Reasons[cmd] = "the option native_returns is off"
+		}
+	}
+	for cmd, reason := range mode.Reasons {
+		d.log.Info("returns are left to the salt-master", "cmd", cmd, "reason", reason)
+	}
+	var err error
+	if len(mode.Reasons) < len(returnCommands) {
+		mode.Cache, err = s.newJobCache(master)
+	}
+	return mode, err
+}
+
+// lookAgain follows the master's configuration, which it reads when it starts.
+func (s *service) lookAgain() {
+	d := s.m.d
+	now, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version)
+	if err != nil {
+		d.log.Warn("the master's configuration cannot be read again", "err", err)
+		return
+	}
+	native := true
+	for _, cmd := range returnCommands { // the site's own modules are no options
+		is, _ := s.returns.Native(cmd)
+		can, _ := jobcache.Native(now, now.Version.Major, cmd)
+		native = native && is == (can && d.cfg.Salt.NativeReturns)
+	}
+	if native && jobcache.Same(now, s.returnOptions) {
+		return
+	}
+	mode, err := s.returnMode(now)
+	if err == nil {
+		s.returnOptions = now
+		err = s.returns.Use(mode)
+	}
+	if err != nil {
+		d.log.Error("returns are taken as before", "err", err)
+	}
+}
+
+func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, error) {
+	d := s.m.d
+	owner, err := master.Owner()
+	if err != nil {
+		return nil, err
+	}
+	return jobcache.New(jobcache.Config{
+		Options: master, Major: master.Version.Major, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
+		Keys: s.keys, Logger: d.log, Register: d.reg,
+	})
+}
+
+// returnHoldBack is how long after the publication of a job its returns are fired at the earliest.
+func returnHoldBack(major int) time.Duration {
+	if major == 3007 {
+		return 100 * time.Millisecond
+	}
+	return 0
+}
+
+// lateProxy is the proxy, which is made after the returns' service (returns.Python).
+type lateProxy struct{ s *service }
+
+func (p lateProxy) Up() bool { return p.s.masterServes() }
+
+func (p lateProxy) Return(ctx context.Context, minion string, load []byte) error {
+	return p.s.proxy.Return(ctx, minion, load)
+}
+
+// returnPeers are the other nodes as the returns' service sees them (returns.Peers).
+type returnPeers struct{ m *member }
+
+// Standing implements returns.Peers. A node that does not know the roster for certain removes nobody.
+func (p returnPeers) Standing(id node.ID) returns.Standing {
+	v := p.m.cons.View()
+	if _, member := v.Member(id); !member {
+		if _, self := v.Member(p.m.d.id); !self || !v.Initialized() || !p.m.cons.CaughtUp() {
+			return returns.Unknown
+		}
+		return returns.Removed
+	}
+	if g, ok := p.m.gossip.Member(id); ok && g.State == gossip.Alive && g.Meta.Ready {
+		return returns.Reachable
+	}
+	return returns.Unreachable
+}
+
+// Owner implements returns.Peers: among the nodes whose masters answer, or when there are none, those that need none.
+func (p returnPeers) Owner(jid string) (node.ID, bool) {
+	usable, any := p.m.ringNodes(), []ring.Node(nil)
+	for _, n := range p.m.routes().Nodes {
+		if n.Alive && n.TakesReturns {
+			any = append(any, ring.Node{ID: n.ID, Weight: n.Weight, Draining: n.Draining})
+		}
+	}
+	if len(usable) == 0 {
+		usable = any
+	}
+	return ring.Owner(jid, usable)
+}
+
+// Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it keeps.
+func (p returnPeers) Heir(kept node.ID) (node.ID, bool) {
+	self, ok := p.m.cons.View().Member(p.m.d.id)
+	if !ok || !self.Draining {
+		return "", false
+	}
+	var heirs []ring.Node
+	for _, n := range p.m.routes().Nodes {
+		if n.Alive && n.TakesReturns && !n.Draining && n.ID != kept && n.ID != p.m.d.id {
+			heirs = append(heirs, ring.Node{ID: n.ID, Weight: n.Weight})
+		}
+	}
+	return ring.Owner(string(kept), heirs)
+}
+
+const (
+	// sendReturnsTimeout bounds one batch, which may be large and whose receiver has to write it.
+	sendReturnsTimeout = 30 * time.Second
+	maxReturnsAnswer   = 1 << 10
+)
+
+// Send implements returns.Peers.
+func (p returnPeers) Send(ctx context.Context, to node.ID, batch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, sendReturnsTimeout)
+	defer cancel()
+	_, err := p.m.call(ctx, http.MethodPost, to, returns.Path, batch, maxReturnsAnswer)
+	return err
+}
+
+// takesReturns is what this node tells the others.
+func (s *service) takesReturns() bool {
+	ok, _ := s.returns.Native("_return")
+	return ok && s.serving.Load()
+}
+
+// returnsStatus describes how returns are taken and what waits.
+func (s *service) returnsStatus() *adminapi.Returns {
+	out := &adminapi.Returns{}
+	for _, cmd := range returnCommands {
+		path := adminapi.ReturnPath{Command: cmd, Path: adminapi.PathNative}
+		if ok, reason := s.returns.Native(cmd); !ok {
+			path.Path, path.Reason = adminapi.PathMaster, reason
+		}
+		out.Paths = append(out.Paths, path)
+	}
+	for _, j := range s.returns.Stats() {
+		row := adminapi.Journal{Name: j.Name, State: string(j.State), Bytes: j.Bytes, MaxBytes: j.MaxBytes, Error: j.Err}
+		for _, c := range j.Consumers {
+			w := adminapi.Waiting{Consumer: c.Name, Records: c.Pending, Error: c.Err}
+			if at, ok := j.Oldest[c.Name]; ok && c.Pending > 0 {
+				w.Oldest = at
+			}
+			row.Waiting = append(row.Waiting, w)
+		}
+		out.Journals = append(out.Journals, row)
+	}
+	return out
+}
+
+// stuckAfter is how long the job cache may refuse to be written before health says so.
+const stuckAfter = 10 * time.Second
+
+// checkReturns fails when returns of minions can neither be kept nor be given to the master.
+func (d *Daemon) checkReturns(ctx context.Context) health.Result {
+	m := d.current()
+	if m == nil || !m.ready() {
+		return fine
+	}
+	for _, j := range m.svc.returns.Stats() {
+		if j.State != spool.StateOK {
+			r := health.Result{
+				Level: health.Warn, Reason: fmt.Sprintf("the journal of returns %q takes nothing (%s): %s", j.Name, j.State, j.Err),
+				Hint: "make room in or repair " + filepath.Join(d.cfg.Paths.StateDir, "returns") + ", or raise spool_size",
+			}
+			if m.svc.masterProblem(ctx) != "" {
+				r.Level = health.Fail
+			}
+			return r
+		}
+		for _, c := range j.Consumers {
+			if c.Name == "files" && c.Err != "" && time.Since(c.Since) > stuckAfter {
+				return health.Result{
+					Level: health.Warn, Reason: "acknowledged returns cannot be written to the job cache: " + c.Err,
+					Hint: "they wait in the journal; see to " + filepath.Join(d.master.CacheDir, "jobs"),
+				}
+			}
+		}
+	}
+	return fine
+}
+
+// IDs implements jobcache.Keys.
+func (k *keyView) IDs() []string {
+	var ids []string
+	k.m.cons.View().Keys(func(key state.Key) bool {
+		if key.State == state.KeyAccepted {
+			ids = append(ids, key.ID)
+		}
+		return true
+	})
+	return ids
+}

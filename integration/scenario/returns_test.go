@@ -1,0 +1,318 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// readJob prints what Salt's own code finds in a job's directory; no master need be up.
+const readJob = `
+import json, os, sys
+import salt.config, salt.payload, salt.utils.jid
+opts = salt.config.master_config(sys.argv[1])
+top = salt.utils.jid.jid_dir(sys.argv[2], os.path.join(opts["cachedir"], "jobs"), opts["hash_type"])
+found = {}
+for name in os.listdir(top) if os.path.isdir(top) else []:
+    path = os.path.join(top, name, "return.p")
+    if os.path.isfile(path):
+        with open(path, "rb") as f:
+            found[name] = salt.payload.loads(f.read())["return"]
+print(json.dumps(found))
+`
+
+// cached is what the job cache of a node holds of a job.
+func cached(ctx context.Context, n *lab.Node, jid string) (map[string]any, error) {
+	res, err := n.Master.Run(ctx, "python", "-c", readJob, n.Master.ConfigDir+"/master", jid)
+	if err == nil {
+		err = res.Err()
+	}
+	var found map[string]any
+	if err == nil {
+		err = json.Unmarshal([]byte(res.Stdout), &found)
+	}
+	return found, err
+}
+
+var jidPrinted = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
+
+// async publishes a job and returns its id.
+func async(t *testing.T, n *lab.Node, fun string, args ...string) string {
+	t.Helper()
+	res, err := n.Master.Run(t.Context(), "salt", append([]string{"--async", "*", fun}, args...)...)
+	labtest.Must(t, err)
+	jid := jidPrinted.FindString(res.Stdout)
+	if jid == "" {
+		t.Fatalf("no job id in %s", res.Output())
+	}
+	return jid
+}
+
+// inCache waits until a node's job cache has the returns of all minions.
+func inCache(t *testing.T, c *lab.Cluster, n *lab.Node, jid string, within time.Duration) {
+	t.Helper()
+	labtest.Must(t, lab.Eventually(t.Context(), within, jid+" in the job cache of "+n.Name, func(ctx context.Context) error {
+		found, err := cached(ctx, n, jid)
+		if err != nil {
+			return err
+		}
+		return lab.AnsweredBy(found, c.IDs()...)
+	}))
+}
+
+// returnsOf is what a node says of returns.
+func returnsOf(ctx context.Context, n *lab.Node) (adminapi.Returns, error) {
+	var st adminapi.Status
+	if err := n.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
+		return adminapi.Returns{}, err
+	}
+	if st.Node.Returns == nil {
+		return adminapi.Returns{}, fmt.Errorf("%s says nothing of returns", n.Name)
+	}
+	return *st.Node.Returns, nil
+}
+
+// drained waits until nothing waits in a node's journals.
+func drained(t *testing.T, n *lab.Node, within time.Duration) {
+	t.Helper()
+	labtest.Must(t, lab.Eventually(t.Context(), within, "the journals of "+n.Name, func(ctx context.Context) error {
+		r, err := returnsOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		for _, j := range r.Journals {
+			for _, w := range j.Waiting {
+				if w.Records > 0 {
+					return fmt.Errorf("%d for %s in %s: %s", w.Records, w.Consumer, j.Name, w.Error)
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// outcomes counts what a node did with returns.
+func outcomes(t *testing.T, n *lab.Node, outcome string) float64 {
+	t.Helper()
+	return metric(t, n, func(line string) bool {
+		return strings.HasPrefix(line, `saltcluster_returns_total{outcome="`+outcome+`"`)
+	})
+}
+
+// Returns are taken without the master's Python, and its tools find them.
+func testReturns(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	for _, n := range c.Nodes {
+		r, err := returnsOf(ctx, n)
+		labtest.Must(t, err)
+		for _, p := range r.Paths {
+			if p.Path != adminapi.PathNative {
+				t.Errorf("%s: %s goes to the master: %s", n.Name, p.Command, p.Reason)
+			}
+		}
+		taken, python := outcomes(t, n, "taken"), outcomes(t, n, "needs_python")
+		jid := async(t, n, "test.arg", "one", "two=2")
+		inCache(t, c, n, jid, time.Minute)
+		for _, tool := range []string{"jobs.lookup_jid", "jobs.list_job", "jobs.print_job"} {
+			res, err := n.Master.Run(ctx, "salt-run", "--out=json", tool, jid)
+			labtest.Must(t, err)
+			labtest.Must(t, res.Err())
+			for _, id := range c.IDs() {
+				if !strings.Contains(res.Stdout, `"`+id+`"`) {
+					t.Errorf("%s: %s does not tell of %s: %s", n.Name, tool, id, res.Stdout)
+				}
+			}
+		}
+		if got := outcomes(t, n, "taken") - taken; int(got) < len(c.IDs()) {
+			t.Errorf("%s took %v returns itself, of %d", n.Name, got, len(c.IDs()))
+		}
+		if got := outcomes(t, n, "needs_python") - python; got != 0 {
+			t.Errorf("%s left %v returns to Python", n.Name, got)
+		}
+	}
+}
+
+// The publisher's salt-master dies in the middle of a job: its minions are acknowledged, and its job cache has all of it
+// before the master is back; then the job is found, and the events follow.
+func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	marks := logSizes(t, c)
+	for _, n := range c.Nodes {
+		jid := async(t, n, "cmd.run", "sleep 3; echo done")
+		labtest.Must(t, n.Master.Kill())
+		inCache(t, c, n, jid, 90*time.Second)
+		labtest.Must(t, n.Master.Start(ctx))
+		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
+		labtest.Must(t, c.Answering(ctx, n))
+		drained(t, n, time.Minute)
+		res, err := n.Master.Run(ctx, "salt-run", "--out=json", "jobs.lookup_jid", jid)
+		labtest.Must(t, err)
+		if got := strings.Count(res.Stdout, `"done"`); got != len(c.IDs()) {
+			t.Errorf("%s: jobs.lookup_jid tells of %d minions: %s", n.Name, got, res.Output())
+		}
+	}
+	for _, m := range c.Minions {
+		// Not "failed to return the job information": a 3007 minion's job process misses the word of its own main process now
+		// and then, and says so, with a bare master, too.
+		if log := since(t, m, marks[m.ID]); strings.Contains(log, "SaltReqTimeoutError") || strings.Contains(log, "Timeout encountered") {
+			t.Errorf("%s was not acknowledged: %s", m.ID, log)
+		}
+	}
+}
+
+// keptFor waits until the other nodes keep the returns of all minions for a node.
+func keptFor(t *testing.T, c *lab.Cluster, dead *lab.Node) {
+	t.Helper()
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the others to keep its returns", func(ctx context.Context) error {
+		var kept uint64
+		for _, n := range c.Nodes {
+			if n == dead {
+				continue
+			}
+			r, err := returnsOf(ctx, n)
+			if err != nil {
+				return err
+			}
+			for _, j := range r.Journals {
+				if j.Name == "to."+dead.Name {
+					kept += j.Waiting[0].Records
+				}
+			}
+		}
+		if kept < uint64(len(c.IDs())) {
+			return fmt.Errorf("%d of %d", kept, len(c.IDs()))
+		}
+		return nil
+	}))
+}
+
+// The publisher's saltclusterd dies in the middle of a job, its master with it: the others take the job's returns and hand
+// them over when it is back.
+func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	dead := c.Nodes[1]
+	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
+	labtest.Must(t, dead.Daemon.Kill())
+	labtest.Must(t, dead.Master.Kill())
+	keptFor(t, c, dead)
+	// One that keeps some dies, too, and loses none.
+	labtest.Must(t, c.Nodes[0].Daemon.Kill())
+	labtest.Must(t, c.Nodes[0].Daemon.Start(ctx))
+	labtest.Must(t, dead.Daemon.Start(ctx))
+	labtest.Must(t, dead.Daemon.Serving(ctx, 2*time.Minute))
+	inCache(t, c, dead, jid, time.Minute)
+	labtest.Must(t, dead.Master.Start(ctx))
+	labtest.Must(t, dead.Master.WaitReady(ctx, 3*time.Minute))
+	labtest.Must(t, c.Answering(ctx, dead))
+	for _, n := range c.Nodes {
+		drained(t, n, time.Minute)
+	}
+}
+
+// A node dies in the middle of a job and is removed: the ring's owner of the job has its returns.
+func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	dead, rest := c.Nodes[1], []*lab.Node{c.Nodes[0], c.Nodes[2]}
+	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
+	labtest.Must(t, dead.Daemon.Kill())
+	labtest.Must(t, dead.Master.Kill())
+	keptFor(t, c, dead)
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the removal", func(ctx context.Context) error {
+		res, err := rest[0].Daemon.Ctl(ctx, "remove", "--force", dead.Name)
+		if err != nil {
+			return err
+		}
+		return res.Err()
+	}))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the successor's job cache", func(ctx context.Context) error {
+		var errs []error
+		for _, n := range rest {
+			found, err := cached(ctx, n, jid)
+			if err == nil {
+				err = lab.AnsweredBy(found, c.IDs()...)
+			}
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", n.Name, err))
+		}
+		return errors.Join(errs...)
+	}))
+	for _, n := range rest {
+		drained(t, n, time.Minute)
+	}
+}
+
+// A node dies with events in its journal, for its master is down: they are fired once both are back.
+func testEventsFollow(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	n := c.Nodes[2]
+	jid := async(t, n, "cmd.run", "sleep 3; echo done")
+	labtest.Must(t, n.Master.Kill())
+	inCache(t, c, n, jid, time.Minute)
+	labtest.Must(t, n.Daemon.Kill())
+	labtest.Must(t, n.Daemon.Start(ctx))
+	labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
+	r, err := returnsOf(ctx, n)
+	labtest.Must(t, err)
+	own := r.Journals[slices.IndexFunc(r.Journals, func(j adminapi.Journal) bool { return j.Name == "own" })]
+	for _, w := range own.Waiting {
+		if w.Consumer == "events" && int(w.Records) < len(c.IDs()) {
+			t.Errorf("%d returns wait for the bus, not %d", w.Records, len(c.IDs()))
+		}
+	}
+	labtest.Must(t, n.Master.Start(ctx))
+	labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
+	drained(t, n, time.Minute)
+	labtest.Must(t, c.Answering(ctx, n))
+}
+
+// A master whose options only Python can follow gets its returns itself, status says why, and what comes while it is down
+// reaches it later.
+func testReturnsOfPython(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	n := c.Nodes[0]
+	reconfigure := func(over lab.Settings) {
+		labtest.Must(t, n.Daemon.Stop(ctx))
+		labtest.Must(t, n.Master.Stop(ctx))
+		labtest.Must(t, n.Master.Configure(clusterMasters, over))
+		labtest.Must(t, n.Master.Start(ctx))
+		labtest.Must(t, n.Daemon.Start(ctx))
+		labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
+		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
+		labtest.Must(t, c.Answering(ctx, n))
+	}
+	reconfigure(lab.Settings{"master_stats": true})
+	defer reconfigure(nil)
+	r, err := returnsOf(ctx, n)
+	labtest.Must(t, err)
+	for _, p := range r.Paths {
+		if p.Path != adminapi.PathMaster || !strings.Contains(p.Reason, "master_stats") {
+			t.Errorf("%s: %+v", n.Name, p)
+		}
+	}
+	jid := async(t, n, "cmd.run", "sleep 3; echo done")
+	labtest.Must(t, n.Master.Kill())
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns to be kept", func(context.Context) error {
+		if got := outcomes(t, n, "deferred"); int(got) < len(c.IDs()) {
+			return fmt.Errorf("%v of %d", got, len(c.IDs()))
+		}
+		return nil
+	}))
+	labtest.Must(t, n.Master.Start(ctx))
+	labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
+	inCache(t, c, n, jid, time.Minute)
+	drained(t, n, time.Minute)
+}

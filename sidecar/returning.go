@@ -1,0 +1,166 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/returns"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// A minion asks three times, with 5 to 10 s each (return_retry_timer), and drops a return that nobody has acknowledged.
+// With Config.Returns it is acknowledged before that, whatever the master or the publisher of its job does:
+const (
+	// masterPatience is how long the local master has for a return that only it can take; then it is kept for it.
+	masterPatience = 3 * time.Second
+	// peerPatience is how long the publisher's node has; then the return is kept for it here.
+	peerPatience = 4 * time.Second
+)
+
+// takesReturn says whether a call is a return that need not wait for a master.
+func (p *Proxy) takesReturn(c *call) bool { return p.cfg.Returns != nil && router.IsReturn(c.peek.Cmd) }
+
+// here carries a call out on this node. When its master does not take it, one of others gets it.
+func (p *Proxy) here(c *call, others []node.ID) {
+	if !p.takesReturn(c) {
+		p.forward(c, others)
+		return
+	}
+	p.wg.Add(1)
+	p.cfg.Returns.Take(c.asReturn(), func(reply []byte, err error) {
+		defer p.wg.Done()
+		switch {
+		case err == nil:
+			p.acknowledge(c, reply)
+		case errors.Is(err, returns.ErrMalformed):
+			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+		case errors.Is(err, returns.ErrPython):
+			p.forward(c, others)
+		default: // the journal does not take it; the goroutine may be the journal's
+			p.wg.Go(func() { p.forward(c, others) })
+		}
+	})
+}
+
+func (c *call) asReturn() returns.Request {
+	return returns.Request{
+		Cmd: c.peek.Cmd, JID: c.peek.JID, Minion: c.peek.ID, Load: c.plain, Received: c.at, From: c.from,
+	}
+}
+
+// acknowledge answers a return that is in a journal.
+func (p *Proxy) acknowledge(c *call, reply []byte) {
+	p.answer(c, "journal", saltwire.AppendRaw(nil, c.crypticle.Seal(nil, reply, []byte(c.peek.Nonce))))
+}
+
+// keep keeps a return for the publisher of its job, which cannot be reached; when that fails one of others gets it.
+func (p *Proxy) keep(c *call, to node.ID, others []node.ID, err error) {
+	if !p.takesReturn(c) {
+		p.elsewhere(c, others, "publisher", true, err)
+		return
+	}
+	p.wg.Add(1)
+	p.cfg.Returns.Keep(to, c.asReturn(), func(reply []byte, kept error) {
+		defer p.wg.Done()
+		if kept == nil {
+			p.metrics.request(c.peek.Cmd, "kept")
+			p.acknowledge(c, reply)
+			return
+		}
+		p.wg.Go(func() { p.elsewhere(c, others, "publisher", true, errors.Join(err, kept)) })
+	})
+}
+
+// later keeps a return that the local master does not take now until it does; false: that is not for this call.
+func (p *Proxy) later(c *call, others []node.ID, unsent bool, err error) bool {
+	if !p.takesReturn(c) || c.late || c.shared || c.gone() && !unsent {
+		return false
+	}
+	c.late = true
+	p.wg.Add(1)
+	p.cfg.Returns.Defer(c.asReturn(), func(reply []byte, kept error) {
+		defer p.wg.Done()
+		if kept == nil {
+			p.metrics.request(c.peek.Cmd, "later")
+			p.acknowledge(c, reply)
+			return
+		}
+		p.wg.Go(func() { p.elsewhere(c, others, "local", unsent, errors.Join(err, kept)) })
+	})
+	return true
+}
+
+// atMaster bounds a call at the local master.
+func (p *Proxy) atMaster(c *call) (context.Context, context.CancelFunc) {
+	if p.takesReturn(c) && !c.shared && !c.late && p.cfg.Returns.Defers() {
+		return context.WithTimeout(p.ctx, min(masterPatience, p.cfg.ForwardTimeout))
+	}
+	return p.deadline(c.exchange)
+}
+
+// atPeer bounds a call at another node.
+func (p *Proxy) atPeer(c *call, to node.ID) (context.Context, context.CancelFunc) {
+	if p.takesReturn(c) && c.job == to {
+		return context.WithTimeout(p.ctx, min(peerPatience, p.cfg.ForwardTimeout))
+	}
+	return p.deadline(c.exchange)
+}
+
+// Return gives the local master a load that a minion sent earlier (returns.Python), sealed with what the master holds for
+// the minion now.
+func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {
+	pub, ok := p.cfg.Keys.Accepted(minion)
+	if !ok {
+		return returns.ErrGone
+	}
+	s, err := p.sessions.get(minion, pub)
+	if err != nil {
+		return fmt.Errorf("%w: %w", returns.ErrGone, err)
+	}
+	if wait := p.cfg.Keys.OnDisk(minion); wait != nil {
+		if err := wait(ctx); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		local, _, err := p.cfg.Sessions.Ensure(minion, s.key)
+		if err != nil {
+			return err
+		}
+		reply, err := p.ask(ctx, minion, saltcrypt.NewCrypticle(local).Seal(nil, load, nil))
+		if err != nil {
+			return err
+		}
+		if string(reply) != string(badLoad) {
+			return nil
+		}
+		p.cfg.Sessions.Invalidate(minion)
+	}
+	return returns.ErrRefused
+}
+
+// ask sends one sealed load of a minion to the local master and waits for the answer.
+func (p *Proxy) ask(ctx context.Context, minion string, sealed []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.ForwardTimeout)
+	defer cancel()
+	env := saltwire.Envelope{Enc: saltwire.EncAES, Version: sessionVersion, HasVersion: true, ID: minion, Load: sealed}
+	type answer struct {
+		reply []byte
+		err   error
+	}
+	got := make(chan answer, 1)
+	p.cfg.Master.Go(ctx, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
+	a := <-got
+	return a.reply, a.err
+}
+
+// Up says whether the local master answers (returns.Python).
+func (p *Proxy) Up() bool { return p.cfg.Master.Up() }
+
+var _ returns.Python = (*Proxy)(nil)

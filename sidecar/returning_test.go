@@ -1,0 +1,148 @@
+package sidecar
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/returns"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
+)
+
+// journals is a Returns that says what it was asked for.
+type journals struct {
+	take, keep, late error
+	defers           bool
+	taken            []string
+}
+
+func (j *journals) Take(r returns.Request, done func([]byte, error)) {
+	j.taken = append(j.taken, "take "+r.Minion)
+	done([]byte{0xc2}, j.take)
+}
+
+func (j *journals) Keep(to node.ID, r returns.Request, done func([]byte, error)) {
+	j.taken = append(j.taken, "keep for "+string(to))
+	done([]byte{0xc0}, j.keep)
+}
+
+func (j *journals) Defer(r returns.Request, done func([]byte, error)) {
+	j.taken = append(j.taken, "later")
+	done([]byte{0xc0}, j.late)
+}
+
+func (j *journals) Defers() bool { return j.defers }
+
+// answer opens a reply: "" when there is none the minion can read.
+func (w *world) answer(reply []byte) string {
+	sealed, ok := saltwire.Bytes(reply)
+	if !ok {
+		return string(reply)
+	}
+	plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, sealed)
+	if err != nil || !bytes.HasPrefix(plain, []byte(nonce)) {
+		return ""
+	}
+	return string(plain[len(nonce):])
+}
+
+func TestReturnWithoutTheMaster(t *testing.T) {
+	const byMaster = "\x81\xa2ok\xc3"
+	full := errors.New("full")
+	for _, c := range []struct {
+		name   string
+		j      journals
+		change func(*world)
+		from   node.ID
+		load   map[string]any
+		want   string
+		did    []string
+		master int
+	}{
+		{name: "own", want: "\xc2", did: []string{"take web1"}},
+		{name: "relayed", from: "c", load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"take web1"}},
+		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1"}, master: 1},
+		{name: "disk full", j: journals{take: full}, want: byMaster, did: []string{"take web1"}, master: 1},
+		{name: "malformed", j: journals{take: returns.ErrMalformed}, want: "", did: []string{"take web1"}}, // bad load, which is not sealed
+		{
+			name: "needs Python, which is down", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			want: "\xc0", did: []string{"take web1", "later"}, master: 1,
+		},
+		{
+			name: "needs Python, which hangs", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrTimeout },
+			want: "\xc0", did: []string{"take web1", "later"}, master: 1,
+		},
+		{
+			name: "nobody keeps it: another node gets it", j: journals{take: full, late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			want: byMaster, did: []string{"take web1", "later"}, master: 1,
+		},
+		{
+			name: "publisher is gone", change: func(w *world) { w.view.Nodes[1].Alive = false }, load: map[string]any{"master_id": "b"},
+			want: "\xc0", did: []string{"keep for b"},
+		},
+		{
+			name: "publisher does not answer", change: func(w *world) { w.peerErr["b"] = errors.New("cut") }, load: map[string]any{"master_id": "b"},
+			want: "\xc0", did: []string{"keep for b"},
+		},
+		{
+			name: "publisher is gone, disk full", j: journals{keep: full}, change: func(w *world) { w.view.Nodes = w.view.Nodes[:2]; w.view.Nodes[1].Alive = false },
+			load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"keep for b", "take web1"},
+		},
+		{name: "another command", load: map[string]any{"cmd": "_pillar"}, want: byMaster, master: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.proxy.cfg.Returns = &c.j
+			if c.change != nil {
+				c.change(w)
+			}
+			load := map[string]any{"cmd": "_return", "jid": "20261121000000000001", "master_id": "a", "return": true}
+			for k, v := range c.load {
+				load[k] = v
+			}
+			if got := w.answer(w.send(t, w.request(t, load), c.from)); got != c.want {
+				t.Errorf("answered %q, want %q", got, c.want)
+			}
+			if len(w.atMaster) != c.master {
+				t.Errorf("the master got %d", len(w.atMaster))
+			}
+			if len(c.j.taken) != len(c.did) {
+				t.Fatalf("did %q, want %q", c.j.taken, c.did)
+			}
+			for i := range c.did {
+				if c.j.taken[i] != c.did[i] {
+					t.Errorf("did %q, want %q", c.j.taken, c.did)
+				}
+			}
+		})
+	}
+}
+
+func TestKeptLoadReachesTheMaster(t *testing.T) {
+	w := newWorld(t)
+	other := newKey(t)
+	w.masterKey, w.stale = &other, true // a 3006 worker that has another key than the file says
+	load := []byte("\x81\xa3cmd\xa7_return")
+	if err := w.proxy.Return(context.Background(), "web1", load); err != nil {
+		t.Fatal(err)
+	}
+	env, err := saltwire.ParseEnvelope(w.atMaster[len(w.atMaster)-1])
+	if err != nil || env.ID != "web1" || env.Version != 3 {
+		t.Fatalf("envelope %+v, %v", env, err)
+	}
+	plain, err := saltcrypt.NewCrypticle(other).Open(nil, env.Load)
+	if err != nil || !bytes.Equal(plain, load) {
+		t.Errorf("the master got %q, %v", plain, err)
+	}
+	if err := w.proxy.Return(context.Background(), "web2", load); !errors.Is(err, returns.ErrGone) {
+		t.Errorf("a minion without key: %v", err)
+	}
+	w.masterErr = upstream.ErrDown
+	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) {
+		t.Errorf("a master that is down: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package returns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/spool"
+)
+
+func record(t testing.TB, minion string) spool.Record {
+	r := request(t, minion)
+	return spool.Record{Received: time.Unix(1, 2), Minion: minion, JID: r.JID, To: "b", Load: r.Load}
+}
+
+func TestBatchRoundTrip(t *testing.T) {
+	in := []spool.Record{record(t, "web1"), record(t, "web2")}
+	body, n, err := appendBatch(nil, in)
+	if err != nil || n != 2 {
+		t.Fatal(n, err)
+	}
+	out, err := parseBatch(body)
+	if err != nil || len(out) != 2 {
+		t.Fatal(out, err)
+	}
+	for i := range in {
+		if out[i].Minion != in[i].Minion || !out[i].Received.Equal(in[i].Received) || !bytes.Equal(out[i].Load, in[i].Load) {
+			t.Errorf("%+v became %+v", in[i], out[i])
+		}
+	}
+}
+
+func TestBatchIsCutWhereItIsFull(t *testing.T) {
+	big := record(t, "web1")
+	big.Load = make([]byte, MaxBatch/2)
+	if _, n, err := appendBatch(nil, []spool.Record{big, big, big}); n != 1 || err != nil {
+		t.Errorf("%d records, %v", n, err)
+	}
+	big.Load = make([]byte, MaxBatch)
+	if _, _, err := appendBatch(nil, []spool.Record{big}); !errors.Is(err, spool.ErrTooLarge) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzParseBatch(f *testing.F) {
+	body, _, err := appendBatch(nil, []spool.Record{record(f, "web1"), record(f, "web2")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add(body[:len(body)-1])
+	f.Add([]byte(batchMagic + "\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		batch, err := parseBatch(body)
+		if err != nil {
+			return
+		}
+		again, n, err := appendBatch(nil, batch)
+		if err != nil || n != len(batch) || !bytes.Equal(again, body) {
+			t.Fatalf("%d records do not survive encoding: %v", len(batch), err)
+		}
+	})
+}
+
+func TestHandler(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("b")
+	member := func(context.Context) (node.ID, bool) { return "a", true }
+	stranger := func(context.Context) (node.ID, bool) { return "", false }
+	good, _, _ := appendBatch(nil, []spool.Record{record(t, "web1")})
+	forged := record(t, "web1")
+	forged.Minion = "web2" // not who the load says
+	odd, _, _ := appendBatch(nil, []spool.Record{forged, record(t, "web3")})
+	for _, c := range []struct {
+		name string
+		from func(context.Context) (node.ID, bool)
+		verb string
+		body string
+		want int
+	}{
+		{"stranger", stranger, http.MethodPost, string(good), http.StatusForbidden},
+		{"get", member, http.MethodGet, "", http.StatusForbidden},
+		{"garbage", member, http.MethodPost, "garbage", http.StatusBadRequest},
+		{"good", member, http.MethodPost, string(good), http.StatusOK},
+		{"one that is no return", member, http.MethodPost, string(odd), http.StatusOK},
+	} {
+		rec := httptest.NewRecorder()
+		s.Handler(c.from).ServeHTTP(rec, httptest.NewRequest(c.verb, Path, strings.NewReader(c.body)))
+		if rec.Code != c.want {
+			t.Errorf("%s: %d, want %d (%s)", c.name, rec.Code, c.want, rec.Body)
+		}
+	}
+	eventually(t, "the job cache", func() bool { return s.cache().Has(jid, "web1") && s.cache().Has(jid, "web3") })
+	if s.cache().Has(jid, "web2") {
+		t.Error("a load was taken for another minion's")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	body, _, _ := appendBatch(nil, []spool.Record{record(t, "web4")})
+	s.Handler(member).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
+	if rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("a closed journal answers %d", rec.Code)
+	}
+}
+
+func TestWindowForgets(t *testing.T) {
+	w := newWindow(2)
+	for k := range uint64(3) {
+		w.add(k)
+		w.add(k)
+	}
+	if w.has(0) || !w.has(1) || !w.has(2) {
+		t.Errorf("keeps %v", w.keys)
+	}
+	if w.key("a", []byte("b")) == w.key("ab", nil) {
+		t.Error("two loads look like one")
+	}
+}

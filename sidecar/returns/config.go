@@ -1,0 +1,103 @@
+package returns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/jobcache"
+)
+
+// Why a return was not taken. What the journal says (spool.ErrFull, the disk's errors) is passed on.
+var (
+	// ErrPython: only the master itself can take it.
+	ErrPython = errors.New("returns: only the salt-master itself can take it")
+	// ErrMalformed: it is no return that any master takes.
+	ErrMalformed = errors.New("returns: malformed")
+	// ErrGone is Python's answer for a load that no master will take any more: the minion's key was removed.
+	ErrGone = errors.New("returns: the minion is not accepted any more")
+	// ErrRefused is Python's answer for a load that the master refused now.
+	ErrRefused = errors.New("returns: the salt-master refuses the load")
+)
+
+// Standing is what this node knows of another.
+type Standing uint8
+
+// The standings.
+const (
+	Unknown     Standing = iota // this node cannot tell now
+	Removed                     // no member of the cluster
+	Unreachable                 // a member that cannot be reached
+	Reachable                   // a member that takes batches
+)
+
+// Peers are the other nodes.
+type Peers interface {
+	Standing(id node.ID) Standing
+	// Owner is the node responsible for a job whose publisher is gone.
+	Owner(jid string) (node.ID, bool)
+	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
+	Heir(kept node.ID) (node.ID, bool)
+	// Send hands a batch to Handler of another node and returns when that has it on disk.
+	Send(ctx context.Context, to node.ID, batch []byte) error
+}
+
+// Python is the local master's own way to take a return.
+type Python interface {
+	Up() bool
+	// Return hands the load of a minion to the master and returns when it has answered. Errors: ErrGone, when there is no use
+	// in trying again, ErrRefused, and why the master could not be asked.
+	Return(ctx context.Context, minion string, load []byte) error
+}
+
+// Mode says which returns are taken without the master's Python.
+type Mode struct {
+	Cache   *jobcache.Cache   // nil: none
+	Reasons map[string]string // command: why it needs Python; absent: it does not
+}
+
+// Config configures a Service. Zero values take the defaults named.
+type Config struct {
+	Self     node.ID
+	Dir      string // of the journals, created 0700
+	MaxBytes int64  // of the journal of this node's own returns (1 GiB); every other one has a quarter of it
+
+	Mode   Mode // to begin with
+	Bus    jobcache.Bus
+	Python Python
+	Peers  Peers
+
+	// KeepForPython: what needs Python may be acknowledged and given to the master later.
+	KeepForPython bool
+	// HoldBack is how long after its publication a job's first events are fired; Published tells when that was.
+	HoldBack  time.Duration
+	Published func(jid string) (time.Time, bool)
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (c *Config) fill() error {
+	if c.Dir == "" || c.Bus == nil || c.Python == nil || c.Peers == nil {
+		return fmt.Errorf("returns: incomplete configuration")
+	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Request is a return as it came in.
+type Request struct {
+	Cmd, JID, Minion string
+	Load             []byte // the plaintext; not changed, not kept
+	Received         time.Time
+	From             node.ID // the node that relayed it; empty: it came in here
+}

@@ -1,0 +1,228 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// world is what a service talks to: bus, Python, keys and other nodes.
+type world struct {
+	t   *testing.T
+	dir string
+
+	mu       sync.Mutex
+	busDown  bool
+	fired    []string // tags the master has taken
+	queued   []string
+	pyDown   bool
+	pyErr    map[string]error // by minion
+	pyGot    []string         // minions
+	standing map[node.ID]Standing
+	owner    node.ID
+	heir     node.ID
+	at       map[node.ID]*Service // where Send ends
+	sendErr  error
+	sent     int
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{
+		t: t, dir: t.TempDir(), pyErr: map[string]error{}, standing: map[node.ID]Standing{}, at: map[node.ID]*Service{},
+	}
+}
+
+func (w *world) set(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *world) Accepted(string) (string, bool) { return "", true }
+func (w *world) IDs() []string                  { return nil }
+
+func (w *world) Takes() bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.busDown }
+func (w *world) FireTrimmed(_ context.Context, tag string, _ []byte) error {
+	w.set(func() { w.queued = append(w.queued, tag) })
+	return nil
+}
+func (w *world) Flush(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busDown {
+		return localmaster.ErrBusDown
+	}
+	w.fired, w.queued = append(w.fired, w.queued...), nil
+	return nil
+}
+
+// python is the world as the local master.
+type python struct{ *world }
+
+func (w python) Up() bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.pyDown }
+func (w python) Return(_ context.Context, minion string, _ []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pyGot = append(w.pyGot, minion)
+	return w.pyErr[minion]
+}
+
+func (w *world) Standing(id node.ID) Standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.standing[id]
+}
+func (w *world) Owner(string) (node.ID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owner, w.owner != ""
+}
+
+// peers are the other nodes as one of them sees them.
+type peers struct {
+	*world
+	self node.ID
+}
+
+func (w peers) Heir(node.ID) (node.ID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.heir, w.heir != "" && w.heir != w.self
+}
+func (w *world) Send(ctx context.Context, to node.ID, body []byte) error {
+	w.mu.Lock()
+	s, err := w.at[to], w.sendErr
+	w.sent++
+	w.mu.Unlock()
+	batch, perr := parseBatch(body)
+	if s == nil || perr != nil {
+		return errors.Join(errors.New("no such node"), perr)
+	}
+	if aerr := s.acceptBatch(ctx, "a", batch); aerr != nil {
+		return aerr
+	}
+	return err // an answer that is lost
+}
+
+// service makes one node of the world; change edits its configuration.
+func (w *world) service(id node.ID, change ...func(*Config)) *Service {
+	w.t.Helper()
+	cache := filepath.Join(w.dir, string(id), "cache")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	ver, err := localmaster.ParseVersion("3007.15")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	opts, err := localmaster.LoadConfig(filepath.Join(w.dir, "none"), ver)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k, err := jobcache.New(jobcache.Config{Options: opts, Major: 3007, CacheDir: cache, UID: -1, GID: -1, Keys: w})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := Config{
+		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: k},
+		Bus: w, Python: python{w}, Peers: peers{w, id}, KeepForPython: true,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	s, err := New(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// open is service and Open; it is closed with the test.
+func (w *world) open(id node.ID, change ...func(*Config)) *Service {
+	w.t.Helper()
+	s := w.service(id, change...)
+	if err := s.Open(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.set(func() { w.at[id] = s })
+	return s
+}
+
+const jid = "20261121040506000001"
+
+// request is a return of a minion; extra fields over the usual ones.
+func request(t testing.TB, minion string, extra ...any) Request {
+	t.Helper()
+	load := map[string]any{
+		"cmd": "_return", "id": minion, "jid": jid, "fun": "test.ping", "fun_args": []any{}, "return": true, "retcode": 0,
+		"success": true, "nonce": "0123456789abcdef0123456789abcdef",
+	}
+	for i := 0; i < len(extra); i += 2 {
+		load[extra[i].(string)] = extra[i+1]
+	}
+	raw, err := saltwire.AppendAny(nil, load, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := load["jid"].(string)
+	return Request{Cmd: load["cmd"].(string), JID: id, Minion: minion, Load: raw, Received: time.Now()}
+}
+
+// take waits for the outcome of a taking function.
+func take(t *testing.T, f func(func([]byte, error))) ([]byte, error) {
+	t.Helper()
+	type outcome struct {
+		reply []byte
+		err   error
+	}
+	got := make(chan outcome, 2)
+	f(func(reply []byte, err error) { got <- outcome{reply, err} })
+	select {
+	case o := <-got:
+		return o.reply, o.err
+	case <-time.After(30 * time.Second):
+		t.Fatal("no answer")
+		return nil, nil
+	}
+}
+
+func must(t *testing.T, f func(func([]byte, error))) {
+	t.Helper()
+	if reply, err := take(t, f); err != nil || string(reply) != "\xc0" {
+		t.Fatalf("answer %x, %v", reply, err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+}
+
+func pending(s *Service, journal string) (n uint64) {
+	for _, j := range s.Stats() {
+		if j.Name == journal {
+			for _, c := range j.Consumers {
+				n += c.Pending
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,93 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
+)
+
+var (
+	errUnreachable = errors.New("returns: the node cannot be reached")
+	errNoOwner     = errors.New("returns: no node can take over from one that was removed")
+)
+
+func (s *Service) newKeeper(id node.ID) (*journal, error) {
+	f := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
+	return s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, spool.Consumer{Name: "forward", Consume: f})
+}
+
+// forward hands what was kept for a node to it, or to its successors when it is gone for good. A node that is leaving
+// hands it to another one to keep.
+func (s *Service) forward(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
+	switch s.c.Peers.Standing(to) {
+	case Reachable:
+		return s.send(ctx, to, batch)
+	case Removed:
+		return s.adopt(ctx, batch)
+	case Unreachable:
+		if heir, ok := s.c.Peers.Heir(to); ok {
+			return s.send(ctx, heir, batch)
+		}
+	}
+	return 0, errUnreachable
+}
+
+// send hands over as much of the batch as one message takes.
+func (s *Service) send(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
+	body, n, err := appendBatch(nil, batch)
+	if err == nil {
+		err = s.c.Peers.Send(ctx, to, body)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("hand returns to %s: %w", to, err)
+	}
+	s.metrics.add("forwarded", n)
+	return n, nil
+}
+
+// adopt gives each return to the node that is responsible for its job now.
+func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) {
+	for i := range batch {
+		owner, ok := s.c.Peers.Owner(batch[i].JID)
+		var err error
+		switch {
+		case !ok:
+			err = errNoOwner
+		case owner == s.c.Self:
+			err = s.adoptOne(ctx, batch[i])
+		default:
+			_, err = s.send(ctx, owner, batch[i:i+1])
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	s.metrics.add("adopted", len(batch))
+	return len(batch), nil
+}
+
+// Kept counts the returns that are kept here for other nodes.
+func (s *Service) Kept() (n uint64) {
+	for _, j := range s.Stats() {
+		if strings.HasPrefix(j.Name, toPrefix) {
+			for _, c := range j.Consumers {
+				n += c.Pending
+			}
+		}
+	}
+	return n
+}
+
+func (s *Service) adoptOne(ctx context.Context, rec spool.Record) error {
+	peek, err := saltwire.PeekLoad(rec.Load)
+	if err != nil {
+		s.metrics.failed(ErrMalformed)
+		return nil
+	}
+	return s.accept(ctx, rec, peek.Cmd)
+}

@@ -1,0 +1,84 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
+)
+
+// Path is where a node takes batches on its peer port.
+const Path = "/v1/returns"
+
+// Handler takes batches of returns that another node has kept. It answers 200 when all of them are on disk; anything else
+// means that the batch is to come again. from tells which node asks.
+func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peer, ok := from(r.Context())
+		if !ok || r.Method != http.MethodPost {
+			http.Error(w, "not a member", http.StatusForbidden)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBatch))
+		if err != nil {
+			http.Error(w, "batch not readable", http.StatusRequestEntityTooLarge)
+			return
+		}
+		batch, err := parseBatch(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := s.acceptBatch(r.Context(), peer, batch); err != nil {
+			s.c.Logger.Warn("returns of another node not taken", "node", peer, "err", err)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+}
+
+// acceptBatch takes all records at once, so that they share an fsync.
+func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, rec := range batch {
+		peek, err := saltwire.PeekLoad(rec.Load)
+		if err != nil || !router.IsReturn(peek.Cmd) || peek.ID != rec.Minion || saltwire.ValidID(rec.Minion) != nil {
+			s.metrics.failed(ErrMalformed)
+			s.c.Logger.Warn("return of another node left out", "node", peer, "minion", rec.Minion, "err", err)
+			continue
+		}
+		rec.JID, rec.From = peek.JID, string(peer)
+		g.Go(func() error { return s.acceptOne(ctx, rec, peek.Cmd) })
+	}
+	return g.Wait()
+}
+
+// acceptOne takes a return as this node's own, or to be kept for the node it was kept for where it comes from.
+func (s *Service) acceptOne(ctx context.Context, rec spool.Record, cmd string) error {
+	to := node.ID(rec.To)
+	if to == "" || to == s.c.Self {
+		return s.accept(ctx, rec, cmd)
+	}
+	switch s.c.Peers.Standing(to) {
+	case Removed:
+		return s.accept(ctx, rec, cmd)
+	case Unknown:
+		return errUnknown
+	}
+	j, err := s.keeper(to)
+	if err == nil {
+		err = j.spool.Append(ctx, rec)
+	}
+	if err == nil {
+		s.metrics.count("kept")
+	}
+	return err
+}
+
+var errUnknown = errors.New("returns: it is not known here whether the node belongs to the cluster")

@@ -1,0 +1,56 @@
+package returns
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a service; the methods of a nil one do nothing.
+type metrics struct {
+	returns *prometheus.CounterVec
+	given   prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		return nil
+	}
+	m := &metrics{
+		returns: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_returns_total",
+			Help: "Returns of minions by what was done with them without the salt-master, or why that was not possible.",
+		}, []string{"outcome"}),
+		given: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_returns_events_given_up_total",
+			Help: "Returns whose events were not fired because the master's bus was down for too long.",
+		}),
+	}
+	reg.MustRegister(m.returns, m.given)
+	return m
+}
+
+func (m *metrics) count(outcome string) { m.add(outcome, 1) }
+
+func (m *metrics) add(outcome string, n int) {
+	if m != nil {
+		m.returns.WithLabelValues(outcome).Add(float64(n))
+	}
+}
+
+func (m *metrics) failed(err error) {
+	switch {
+	case errors.Is(err, ErrPython):
+		m.count("needs_python")
+	case errors.Is(err, ErrMalformed):
+		m.count("malformed")
+	default:
+		m.count("not_journaled")
+	}
+}
+
+func (m *metrics) skipped(n int) {
+	if m != nil {
+		m.given.Add(float64(n))
+	}
+}

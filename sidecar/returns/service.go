@@ -1,0 +1,162 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/jobcache"
+)
+
+// Names of the journals' directories.
+const (
+	ownName    = "own"
+	pythonName = "python"
+	toPrefix   = "to."
+)
+
+// Service takes returns. Create it with New, then Open; Close ends it.
+type Service struct {
+	c       Config
+	metrics *metrics
+	firer   *jobcache.Firer
+	window  *window
+
+	own, python *journal
+	mode        atomic.Pointer[Mode]
+
+	mu     sync.Mutex // guards what follows
+	kept   map[node.ID]*journal
+	opened bool
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+}
+
+// New checks the configuration; it touches nothing.
+func New(c Config) (*Service, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	s := &Service{
+		c: c, metrics: newMetrics(c.Registerer), window: newWindow(windowSize), kept: map[node.ID]*journal{},
+		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Logger: c.Logger}),
+	}
+	s.mode.Store(&c.Mode)
+	var err error
+	if s.own, err = s.newOwn(); err != nil {
+		return nil, err
+	}
+	s.python, err = s.newPython()
+	return s, err
+}
+
+// Open opens the journals that are there and begins to empty them. ctx ends nothing later.
+func (s *Service) Open(ctx context.Context) (err error) {
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeAll())
+		}
+	}()
+	for _, j := range []*journal{s.python, s.own} {
+		if err := j.spool.Open(ctx); err != nil {
+			return fmt.Errorf("journal %s: %w", j.name, err)
+		}
+	}
+	s.mu.Lock()
+	s.opened = true
+	s.mu.Unlock()
+	entries, err := os.ReadDir(s.c.Dir)
+	if err != nil {
+		return fmt.Errorf("list journals: %w", err)
+	}
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.Name(), toPrefix)
+		id, bad := node.ParseID(name)
+		if !ok || bad != nil || !e.IsDir() {
+			continue
+		}
+		if _, err := s.keeper(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the consumers and closes journals and job cache; what they have not done is there for the next process.
+func (s *Service) Close() error { return s.closeAll() }
+
+func (s *Service) closeAll() error {
+	s.mu.Lock()
+	s.opened = false
+	all := []*journal{s.own, s.python}
+	for _, j := range s.kept {
+		all = append(all, j)
+	}
+	s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel()
+	}
+	var errs []error
+	for _, j := range all {
+		errs = append(errs, j.spool.Close())
+	}
+	if cache := s.cache(); cache != nil {
+		errs = append(errs, cache.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// keeper returns the journal of what is kept for another node.
+func (s *Service) keeper(id node.ID) (*journal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.kept[id]; j != nil {
+		return j, nil
+	}
+	if !s.opened {
+		return nil, errNotOpen
+	}
+	j, err := s.newKeeper(id)
+	if err == nil {
+		if err = j.spool.Open(s.ctx); err != nil {
+			j.forget()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal of returns for %s: %w", id, err)
+	}
+	s.kept[id] = j
+	return j, nil
+}
+
+var errNotOpen = errors.New("returns: not open")
+
+func (s *Service) path(name string) string { return filepath.Join(s.c.Dir, name) }
+
+// Use changes the mode, for the master's options have changed. What is under way in the old one is finished.
+func (s *Service) Use(m Mode) error {
+	old := s.mode.Swap(&m)
+	if old.Cache == nil || old.Cache == m.Cache {
+		return nil
+	}
+	return old.Cache.Close() // which opens again what it still needs
+}
+
+func (s *Service) cache() *jobcache.Cache { return s.mode.Load().Cache }
+
+// Native says whether returns with that command are taken here, and why not.
+func (s *Service) Native(cmd string) (ok bool, reason string) { return s.mode.Load().native(cmd) }
+
+func (m *Mode) native(cmd string) (ok bool, reason string) {
+	if reason = m.Reasons[cmd]; reason != "" {
+		return false, reason
+	}
+	return m.Cache != nil, ""
+}

@@ -1,0 +1,304 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/spool"
+)
+
+func TestTakenReturnIsInTheJobCacheAndFired(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	r := request(t, "web1")
+	must(t, func(f func([]byte, error)) { s.Take(r, f) })
+	must(t, func(f func([]byte, error)) { s.Take(r, f) }) // byte for byte: the same one
+	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	eventually(t, "the event", func() bool { return pending(s, ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 1 || w.fired[0] != "salt/job/"+jid+"/ret/web1" {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
+}
+
+func TestScheduledReturnGetsAJob(t *testing.T) {
+	w := newWorld(t)
+	w.busDown = true
+	s := w.open("a")
+	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1", "jid", "req"), f) })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.set(func() { w.busDown = false })
+	s = w.open("a") // what was not fired is planned again, with the same job id
+	eventually(t, "the event", func() bool { return pending(s, ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 1 || len(w.fired[0]) != len("salt/job/"+jid+"/ret/web1") || !s.cache().Has(w.fired[0][9:29], "web1") {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
+}
+
+func TestFilesDoNotWaitForTheBus(t *testing.T) {
+	w := newWorld(t)
+	w.busDown = true
+	s := w.open("a")
+	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
+	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	w.set(func() {
+		if len(w.fired) != 0 {
+			t.Errorf("fired %v on a bus that is down", w.fired)
+		}
+		w.busDown = false
+	})
+	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
+}
+
+// Events of a bus that stays down must not take the room of returns.
+func TestEventsAreGivenUpWhenTheJournalFillsUp(t *testing.T) {
+	w := newWorld(t)
+	w.busDown = true
+	s := w.open("a", func(c *Config) { c.MaxBytes = 1 << 20 })
+	for i := range 60 { // 30 KiB each
+		r := request(t, fmt.Sprint("web", i), "return", string(make([]byte, 30<<10)))
+		eventually(t, "room", func() bool {
+			_, err := take(t, func(f func([]byte, error)) { s.Take(r, f) })
+			if err != nil && !errors.Is(err, spool.ErrFull) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+	}
+	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web59") })
+}
+
+func TestWhatNeedsPython(t *testing.T) {
+	w := newWorld(t)
+	w.pyDown = true
+	w.pyErr["gone"] = ErrGone
+	s := w.open("a")
+	odd := request(t, "web1", "jid", 5) // a number
+	if _, err := take(t, func(f func([]byte, error)) { s.Take(odd, f) }); !errors.Is(err, ErrPython) {
+		t.Fatalf("error %v", err)
+	}
+	for _, id := range []string{"web1", "gone", "web2"} {
+		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
+	}
+	w.set(func() { w.pyDown = false })
+	eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+	w.set(func() {
+		slices.Sort(w.pyGot)
+		if !slices.Equal(w.pyGot, []string{"gone", "web1", "web2"}) {
+			t.Errorf("the master got %v", w.pyGot)
+		}
+	})
+}
+
+func TestRefusedByPython(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["web1"] = ErrRefused
+	s := w.open("a")
+	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
+	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web2"), f) })
+	eventually(t, "the end", func() bool { return pending(s, pythonName) == 0 })
+	w.set(func() {
+		times := map[string]int{}
+		for _, id := range w.pyGot {
+			times[id]++
+		}
+		if times["web1"] != maxRefusals || times["web2"] != 1 {
+			t.Errorf("the master was asked %v", times)
+		}
+	})
+}
+
+func TestWithoutNativeReturns(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a", func(c *Config) {
+		c.Mode = Mode{Reasons: map[string]string{"_return": "job_cache is off", "_syndic_return": "job_cache is off"}}
+	})
+	if _, err := take(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) }); !errors.Is(err, ErrPython) {
+		t.Errorf("error %v", err)
+	}
+	if ok, reason := s.Native("_return"); ok || reason != "job_cache is off" {
+		t.Errorf("%v %q", ok, reason)
+	}
+}
+
+func TestModeChanges(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	native := *s.mode.Load()
+	if err := s.Use(Mode{Reasons: map[string]string{"_return": "job_cache is off"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) }); !errors.Is(err, ErrPython) {
+		t.Errorf("error %v", err)
+	}
+	if err := s.Use(native); err != nil {
+		t.Fatal(err)
+	}
+	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
+	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+}
+
+// A master whose options have changed meanwhile gets what was journaled before.
+func TestJournaledThenNotNativeAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.busDown = true
+	s := w.open("a")
+	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("a", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "x", "_syndic_return": "x"}} })
+	eventually(t, "the events' end", func() bool { w.set(func() { w.busDown = false }); return pending(s, ownName) == 0 })
+	if n := pending(s, pythonName); n > 1 {
+		t.Errorf("%d for the master", n)
+	}
+}
+
+func TestKeptForAnotherNode(t *testing.T) {
+	w := newWorld(t)
+	w.standing["b"] = Unreachable
+	a := w.open("a")
+	for i := range 10 {
+		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := w.open("b")
+	// The answer to the first batch is lost: it comes again and changes nothing.
+	w.set(func() { w.sendErr, w.standing["b"] = errors.New("lost"), Reachable })
+	a = w.open("a")
+	eventually(t, "a first try", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sent > 0 })
+	w.set(func() { w.sendErr = nil })
+	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 })
+	eventually(t, "its bus", func() bool { return pending(b, ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 10 {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
+	if !b.cache().Has(jid, "web9") {
+		t.Error("web9 is not in the publisher's job cache")
+	}
+}
+
+func TestSuccessorTakesOver(t *testing.T) {
+	for _, owner := range []node.ID{"a", "c"} {
+		t.Run(string(owner), func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["b"] = Unreachable
+			a, c := w.open("a"), w.open("c")
+			for i := range 3 {
+				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+			}
+			w.set(func() { w.standing["b"] = Unknown })
+			w.set(func() { w.standing["b"] = Removed }) // nobody is responsible yet
+			w.set(func() { w.owner = owner })
+			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 })
+			heir := map[node.ID]*Service{"a": a, "c": c}[owner]
+			eventually(t, "its job cache", func() bool { return heir.cache().Has(jid, "web2") })
+		})
+	}
+}
+
+// A node that leaves has its heir keep what it kept.
+func TestHeirKeepsOn(t *testing.T) {
+	w := newWorld(t)
+	w.standing["b"] = Unreachable
+	a, c := w.open("a"), w.open("c")
+	for i := range 3 {
+		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+	}
+	w.set(func() { w.heir = "c" })
+	eventually(t, "the heir", func() bool { return a.Kept() == 0 })
+	if n := c.Kept(); n != 3 {
+		t.Errorf("c keeps %d", n)
+	}
+	b := w.open("b")
+	w.set(func() { w.heir, w.standing["b"] = "", Reachable })
+	eventually(t, "the publisher", func() bool { return c.Kept() == 0 && b.cache().Has(jid, "web2") })
+}
+
+func TestClosedTakesNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.service("a")
+	calls := map[string]func(func([]byte, error)){
+		"Take":  func(f func([]byte, error)) { s.Take(request(t, "web1"), f) },
+		"Keep":  func(f func([]byte, error)) { s.Keep("b", request(t, "web1"), f) },
+		"Defer": func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) },
+	}
+	for name, f := range calls {
+		if _, err := take(t, f); err == nil {
+			t.Errorf("%s before Open acknowledges", name)
+		}
+	}
+	if err := s.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range calls {
+		if _, err := take(t, f); err == nil {
+			t.Errorf("%s after Close acknowledges", name)
+		}
+	}
+}
+
+// A journal that cannot be opened is tried again with the next return.
+func TestJournalThatCannotBeOpened(t *testing.T) {
+	w := newWorld(t)
+	reg := prometheus.NewRegistry()
+	s := w.open("a", func(c *Config) { c.Registerer = reg })
+	place := s.path("to.b")
+	if err := os.WriteFile(place, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(f func([]byte, error)) { s.Keep("b", request(t, "web1"), f) }
+	for range 2 {
+		if _, err := take(t, keep); err == nil {
+			t.Fatal("acknowledged without a journal")
+		}
+	}
+	if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+	must(t, keep)
+	all, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == "saltcluster_spool_records_total" && len(f.GetMetric()) != 3 {
+			t.Errorf("metrics of %d journals, not of 3", len(f.GetMetric()))
+		}
+	}
+}
+
+func TestHoldBack(t *testing.T) {
+	w := newWorld(t)
+	var seen time.Time
+	s := w.open("a", func(c *Config) {
+		c.HoldBack = 50 * time.Millisecond
+		c.Published = func(string) (time.Time, bool) { return seen, true }
+	})
+	seen = time.Now()
+	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
+	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
+	if d := time.Since(seen); d < 50*time.Millisecond {
+		t.Errorf("fired %v after the publication", d)
+	}
+}

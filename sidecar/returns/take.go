@@ -1,0 +1,146 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/spool"
+)
+
+// answered is what a master answers to a return that it takes: None.
+var answered = []byte{0xc0}
+
+// Take takes a return of this node's own: done gets what the master would answer when the return is on disk. Errors:
+// ErrPython, ErrMalformed, and the journal's. done is called once, from this goroutine or the journal's, where it must not
+// block.
+func (s *Service) Take(r Request, done func(reply []byte, err error)) {
+	key := s.window.key(r.Minion, r.Load)
+	if s.window.has(key) {
+		s.metrics.count("duplicate")
+		done(answered, nil)
+		return
+	}
+	rec, plan, err := s.plan(r)
+	if err != nil {
+		s.metrics.failed(err)
+		done(nil, err)
+		return
+	}
+	s.own.spool.Go(rec, func(err error) {
+		if err != nil {
+			s.metrics.failed(err)
+			done(nil, err)
+			return
+		}
+		s.window.add(key)
+		s.metrics.count("taken")
+		done(plan.Reply, nil)
+	})
+}
+
+// plan decides what a return makes, and gives it a job id where it has none.
+func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
+	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), Load: r.Load}
+	mode := s.mode.Load()
+	if ok, _ := mode.native(r.Cmd); !ok {
+		return rec, jobcache.Plan{}, ErrPython
+	}
+	facts := jobcache.Facts{Received: r.Received, JID: mode.Cache.Assign(r.JID, r.Received)}
+	plan, err := mode.Cache.Plan(r.Load, facts)
+	var python *jobcache.NeedsPython
+	switch {
+	case errors.As(err, &python):
+		s.c.Logger.Debug("return left to the salt-master", "minion", r.Minion, "jid", r.JID, "reason", python.Reason)
+		return rec, plan, ErrPython
+	case err != nil:
+		return rec, plan, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if facts.JID != "" {
+		rec.JID = facts.JID
+	}
+	rec.Attachment = &plan
+	return rec, plan, nil
+}
+
+// again is the plan of a record, made once more after a restart.
+func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
+	if p, ok := rec.Attachment.(*jobcache.Plan); ok {
+		return *p, nil
+	}
+	cache := s.cache()
+	if cache == nil {
+		return jobcache.Plan{}, ErrPython
+	}
+	return cache.Plan(rec.Load, jobcache.Facts{Received: rec.Received, JID: rec.JID})
+}
+
+// Keep takes a return for another node, the publisher of its job, which gets it when it can be reached; done as with Take.
+func (s *Service) Keep(to node.ID, r Request, done func(reply []byte, err error)) {
+	j, err := s.keeper(to)
+	if err != nil {
+		s.metrics.failed(err)
+		done(nil, err)
+		return
+	}
+	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to), Load: r.Load}
+	s.append(j, rec, "kept", done)
+}
+
+// Defers says whether returns are kept for the local master.
+func (s *Service) Defers() bool { return s.c.KeepForPython }
+
+// Defer takes a return that only the local master can take and does not take now; done as with Take. ErrPython: such
+// returns are not to be kept.
+func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
+	if !s.c.KeepForPython {
+		done(nil, ErrPython)
+		return
+	}
+	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), Load: r.Load}
+	s.append(s.python, rec, "deferred", done)
+}
+
+func (s *Service) append(j *journal, rec spool.Record, outcome string, done func([]byte, error)) {
+	j.spool.Go(rec, func(err error) {
+		if err != nil {
+			s.metrics.failed(err)
+			done(nil, err)
+			return
+		}
+		s.metrics.count(outcome)
+		done(answered, nil)
+	})
+}
+
+// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
+func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
+	key := s.window.key(rec.Minion, rec.Load)
+	cache := s.cache()
+	if s.window.has(key) || cache != nil && cmd == "_return" && cache.Has(rec.JID, rec.Minion) {
+		s.metrics.count("duplicate")
+		return nil
+	}
+	r := Request{
+		Cmd: cmd, JID: rec.JID, Minion: rec.Minion, Load: rec.Load, Received: rec.Received, From: node.ID(rec.From),
+	}
+	own, _, err := s.plan(r) // without the node it was kept for
+	j, outcome := s.own, "accepted"
+	switch {
+	case errors.Is(err, ErrPython):
+		own.Attachment = nil
+		j, outcome = s.python, "deferred"
+	case err != nil:
+		s.metrics.failed(err)
+		s.c.Logger.Warn("return of another node left out", "node", rec.From, "minion", rec.Minion, "jid", rec.JID, "err", err)
+		return nil
+	}
+	if err := j.spool.Append(ctx, own); err != nil {
+		return err
+	}
+	s.window.add(key)
+	s.metrics.count(outcome)
+	return nil
+}
