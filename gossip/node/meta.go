@@ -24,6 +24,7 @@ const (
 	recProto = 3
 	recFlags = 4
 	recLoad  = 5
+	recWork  = 6
 )
 
 const (
@@ -48,6 +49,7 @@ type Meta struct {
 	Witness     bool   // has no stock master at all
 	Returns     bool   // takes returns of minions without its master
 	Subscribers uint32 // minions connected to its publish port
+	Work        uint32 // requests its stock master is working on, roughly
 }
 
 // Append appends the encoded form to dst: magic, version, then records (number, length, value). Texts beyond 64 bytes are cut.
@@ -57,7 +59,8 @@ func (m Meta) Append(dst []byte) []byte {
 	dst = appendRecord(dst, recSalt, []byte(m.Salt[:min(len(m.Salt), maxText)]))
 	dst = appendRecord(dst, recProto, binary.BigEndian.AppendUint16(nil, m.Proto))
 	dst = appendRecord(dst, recFlags, []byte{m.flags()})
-	return appendRecord(dst, recLoad, binary.BigEndian.AppendUint32(nil, m.Subscribers))
+	dst = appendRecord(dst, recLoad, binary.BigEndian.AppendUint32(nil, m.Subscribers))
+	return appendRecord(dst, recWork, binary.BigEndian.AppendUint32(nil, m.Work))
 }
 
 // ParseMeta reads what Append wrote. Unknown records of a known version are skipped, so that a newer node can say more.
@@ -85,7 +88,7 @@ func ParseMeta(b []byte) (Meta, error) {
 }
 
 func (m *Meta) set(number byte, value []byte) error {
-	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4}
+	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4}
 	if n, fixed := want[number]; fixed && len(value) != n {
 		return fmt.Errorf("%w: record %d has %d bytes instead of %d", ErrMeta, number, len(value), n)
 	}
@@ -105,6 +108,8 @@ func (m *Meta) set(number byte, value []byte) error {
 		m.setFlags(value[0])
 	case recLoad:
 		m.Subscribers = binary.BigEndian.Uint32(value)
+	case recWork:
+		m.Work = binary.BigEndian.Uint32(value)
 	}
 	return nil
 }

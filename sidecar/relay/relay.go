@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"sync"
 
 	"saltclusterd/gossip/node"
 )
@@ -41,13 +42,33 @@ func Unsent(err error) bool {
 // Client sends requests to other nodes.
 type Client struct {
 	http *http.Client
+
+	mu       sync.Mutex
+	inFlight map[node.ID]int
+}
+
+// InFlight tells how many requests to a node have no answer yet.
+func (c *Client) InFlight(to node.ID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight[to]
+}
+
+func (c *Client) count(to node.ID, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight[to] += n; c.inFlight[to] == 0 {
+		delete(c.inFlight, to)
+	}
 }
 
 // NewClient returns a client over the peer port's HTTP client, whose URL hosts are node ids.
-func NewClient(c *http.Client) *Client { return &Client{http: c} }
+func NewClient(c *http.Client) *Client { return &Client{http: c, inFlight: map[node.ID]int{}} }
 
 // Do hands body to node to and returns its master's reply.
 func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
+	c.count(to, 1)
+	defer c.count(to, -1)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+Path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)

@@ -16,7 +16,7 @@ type Route uint8
 const (
 	SignIn    Route = iota + 1 // answered by sidecar/signin
 	Admin                      // refused from the network unless an allow-list says otherwise (sidecar/guard)
-	Local                      // any master will do: this node's, else the ring's next for the minion
+	Local                      // any master will do: this node's, else the least loaded
 	ByJID                      // the node that published the job
 	ByMinion                   // the ring's owner of the minion id
 	ByJob                      // ByJID when it is part of a job that a node is known for, ByMinion otherwise

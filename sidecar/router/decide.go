@@ -77,13 +77,14 @@ func Decide(p saltwire.Peek, v View) Decision {
 	return d
 }
 
-// local prefers this node's master; without it the ring's order for the minion keeps one minion on one node.
+// local prefers this node's master; without it the least loaded one is asked, and among equals the ring's order for the
+// minion keeps one minion on one node.
 func (v View) local(id string) Decision {
 	ranked := v.ranked(id)
 	if self, ok := v.node(v.Self); ok && self.Usable() {
-		return Decision{Kind: ToLocal, Others: without(ranked, v.Self)}
+		return Decision{Kind: ToLocal, Others: v.leastLoaded(without(ranked, v.Self))}
 	}
-	return v.toRanked(ranked)
+	return v.toRanked(v.leastLoaded(ranked))
 }
 
 // toRanked sends to the first of ranked.

@@ -37,6 +37,23 @@ func removed(i int) func(*View) {
 }
 func native(i int) func(*View)   { return func(v *View) { v.Nodes[i].TakesReturns = true } }
 func draining(i int) func(*View) { return func(v *View) { v.Nodes[i].Draining = true } }
+func load(loads ...int) func(*View) {
+	return func(v *View) {
+		for i, l := range loads {
+			v.Nodes[i].Load = l
+		}
+	}
+}
+func relaying(id node.ID, n int) func(*View) {
+	return func(v *View) {
+		v.Relaying = func(to node.ID) int {
+			if to == id {
+				return n
+			}
+			return 0
+		}
+	}
+}
 func major(n int) func(*View) {
 	return func(v *View) {
 		for i := range v.Nodes {
@@ -75,6 +92,11 @@ func TestDecide(t *testing.T) {
 		{"file", peek{Cmd: "_serve_file", ID: "web"}, view(), "local +m3 +m2"},
 		{"file, master down", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0)), "node m3 +m2"},
 		{"file, all down", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), gone(1), masterDown(2)), "refuse"},
+		{"file, master down, the ring's first is busy", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), load(0, 0, 64)), "node m2 +m3"},
+		{"file, master down, hardly a difference", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), load(0, 0, loadStep-1)), "node m3 +m2"},
+		{"file, master down, we keep one busy", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), relaying("m3", 9)), "node m2 +m3"},
+		{"file, master down, the idle one is draining", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), load(0, 0, 64), draining(1)), "node m3 +m2"},
+		{"file, own master is busy", peek{Cmd: "_serve_file", ID: "web"}, view(load(64, 0, 8)), "local +m2 +m3"},
 		{"pillar", peek{Cmd: "_pillar", ID: "db"}, view(gone(1)), "local +m3"},
 
 		{"return by master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"}, view(), "node m3 +m2 +m1"},

@@ -13,6 +13,7 @@ type Node struct {
 	Alive    bool // its saltclusterd can be reached
 	MasterUp bool // and says that its master answers
 	Major    int  // major version of its Salt; zero: not known
+	Load     int  // requests its master is working on, roughly
 	// TakesReturns says that its saltclusterd takes returns without the master; those of before native returns do not say it.
 	TakesReturns bool
 	MasterID     string // what its master puts into publications; empty: the node's id
@@ -31,6 +32,8 @@ type View struct {
 	Self  node.ID
 	Nodes []Node   // this node included
 	Jobs  JobTable // may be nil
+	// Relaying tells how many requests this node has handed to another one that are not answered yet; nil: none.
+	Relaying func(node.ID) int
 }
 
 func (v View) node(id node.ID) (Node, bool) {

@@ -50,7 +50,7 @@ func (m *member) watchRoutes(ctx context.Context) {
 func (m *member) updateRoutes() {
 	v := &router.View{Self: m.d.id}
 	if m.svc != nil {
-		v.Jobs = m.svc.jobs
+		v.Jobs, v.Relaying = m.svc.jobs, m.svc.relay.InFlight
 	}
 	for _, mem := range m.cons.View().Members() {
 		if !mem.Witness {
@@ -72,6 +72,7 @@ func (m *member) routeNode(mem state.Member) router.Node {
 	n.MasterUp, n.TakesReturns = meta.MasterUp, meta.Returns
 	n.Draining = n.Draining || meta.Draining
 	n.Major = majorVersion(meta.Salt)
+	n.Load = int(meta.Work)
 	return n
 }
 
@@ -94,7 +95,7 @@ func (m *member) meta() node.Meta {
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
 		Returns:     m.svc.takesReturns(),
-		Subscribers: uint32(m.svc.pub.Stats().Subscribers),
+		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }
 

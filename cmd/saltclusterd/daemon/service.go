@@ -49,6 +49,7 @@ type service struct {
 	jobs          *router.Jobs
 	hub           *fanout.Hub
 	proxy         *sidecar.Proxy
+	relay         *relay.Client
 	intake        *sidecar.Intake
 	pub           *edge.PubEdge
 	reqs          *edge.ReqEdge
@@ -170,6 +171,7 @@ func (s *service) buildProxy() error {
 		return err
 	}
 	s.jobs = router.NewJobs(0)
+	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	pubSigner, err := s.pubSigner()
 	if err != nil {
@@ -197,7 +199,7 @@ func (s *service) buildProxy() error {
 	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: relay.NewClient(m.port.HTTPClient()), Epochs: s.epochs, Returns: s.returns, MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, MasterAES: s.intake.MasterAES,
 		Done:           s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
