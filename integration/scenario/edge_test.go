@@ -279,3 +279,20 @@ func testHalfOpen(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	labtest.Must(t, c.Answering(ctx, node))
 }
+
+// TestIdleForTenMinutes is the same with the defaults on both sides: PING every 10 s, a load balancer that cuts after 30 s.
+// It runs with "make test-idle".
+func TestIdleForTenMinutes(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("takes twelve minutes: make test-idle")
+	}
+	l := labtest.New(t, lab.Options{})
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
+		Masters: []string{"3008.3", "3007.15"}, Minions: lab.Versions,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5}, DaemonSettings: metricsForAll,
+		LB: lab.LBOptions{Idle: 30 * time.Second},
+	})
+	labtest.Must(t, err)
+	labtest.Must(t, c.Up(t.Context()))
+	keepIdle(t, c, 10*time.Minute)
+}
