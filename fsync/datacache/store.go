@@ -183,8 +183,8 @@ func (s *Store) scan() {
 		delete(known, id)
 		s.examine(root, id, true)
 	}
-	for id := range known { // whose files are gone
-		s.examine(root, id, true)
+	for id := range known { // whose files are gone, or in the layout of another version
+		s.examine(root, id, false)
 	}
 	s.metrics.scan.Observe(time.Since(began).Seconds())
 }

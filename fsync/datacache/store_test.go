@@ -57,6 +57,24 @@ func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
 	w.everywhere("m2", texts("v", "3"), texts("p", "3"))
 }
 
+func TestMasterOfAnotherVersionGetsTheDataInItsLayout(t *testing.T) {
+	w, a, _, c := three(t)
+	for _, id := range []string{"web1", "web2"} {
+		w.setKey(id, "k")
+		a.stock(id, texts("v", id), texts("p", "1"))
+		w.everywhere(id, texts("v", id), texts("p", "1"))
+	}
+	for _, major := range []int{3006, 3008} { // and back
+		c.close()
+		c.master.Major = major
+		c.open()
+		w.changed()
+		for _, id := range []string{"web1", "web2"} {
+			w.everywhere(id, texts("v", id), texts("p", "1"))
+		}
+	}
+}
+
 func TestLostTableDoesNotMakeOldDataNew(t *testing.T) {
 	w, a, _, c := three(t)
 	w.setKey("web1", "k")
