@@ -37,6 +37,7 @@ func newApp(e *env) *cli.App {
 			newStatusCommand(e),
 			newMembersCommand(e),
 			newRingInfoCommand(e),
+			newMinionsCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
 			newDrainCommand(e),

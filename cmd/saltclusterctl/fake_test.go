@@ -48,6 +48,12 @@ func (f *fake) Config(context.Context) (adminapi.Config, error) {
 	}}, f.err
 }
 
+func (f *fake) Minions(context.Context) (adminapi.Minions, error) {
+	return adminapi.Minions{From: f.status.Node.ID, Missing: []string{"m3"}, Subscribers: []adminapi.Subscriber{
+		{Node: "m1", Remote: "192.0.2.7:4711", Silent: 3}, {Node: "m2", Remote: "192.0.2.8:4712"},
+	}}, f.err
+}
+
 func (f *fake) Bootstrap(ctx context.Context, _ adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return f.operate(ctx, p, "")
 }

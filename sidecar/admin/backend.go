@@ -26,6 +26,7 @@ type Backend interface {
 	Members(ctx context.Context) (adminapi.Members, error)
 	RingInfo(ctx context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error)
 	Config(ctx context.Context) (adminapi.Config, error)
+	Minions(ctx context.Context) (adminapi.Minions, error)
 	Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error)
 	Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error)
 	Drain(ctx context.Context, r adminapi.DrainRequest, p Progress) (adminapi.Outcome, error)

@@ -47,6 +47,10 @@ func (f *fakeBackend) Config(context.Context) (adminapi.Config, error) {
 	return adminapi.Config{Files: []string{"/etc/salt/saltclusterd"}}, nil
 }
 
+func (f *fakeBackend) Minions(context.Context) (adminapi.Minions, error) {
+	return adminapi.Minions{From: "m1"}, nil
+}
+
 func (f *fakeBackend) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
 	return f.bootstrap(ctx, r, p)
 }

@@ -22,6 +22,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", read(s, "status", b.Status))
 	mux.HandleFunc("GET /v1/members", read(s, "members", b.Members))
 	mux.HandleFunc("GET /v1/config", read(s, "config", b.Config))
+	mux.HandleFunc("GET /v1/minions", read(s, "minions", b.Minions))
 	mux.HandleFunc("GET /v1/ring", s.ring)
 	mux.HandleFunc("POST /v1/bootstrap", s.bootstrap)
 	mux.HandleFunc("POST /v1/join", s.join)

@@ -161,3 +161,21 @@ func FuzzIntroduced(f *testing.F) {
 		}
 	})
 }
+
+func TestSubscribersAreListedByTrueAddress(t *testing.T) {
+	e := openPub(t, PubConfig{Proxies: loopback, Shards: 3})
+	want := map[string]bool{}
+	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		if err := dialFor(t, e, "SUB", a).Subscribe(nil); err != nil {
+			t.Fatal(err)
+		}
+		want[a] = true
+	}
+	dialFor(t, e, "SUB", "192.0.2.9") // has not subscribed
+	eventually(t, "all are listed", func() bool { return len(e.Subscribers()) == len(want) })
+	for _, s := range e.Subscribers() {
+		if !want[s.Remote.Addr().String()] || s.Heard < 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}

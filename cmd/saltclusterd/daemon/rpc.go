@@ -51,6 +51,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
+		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
 	}

@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// pathSubscribers is where a node lists who is connected to its publish port.
+const pathSubscribers = "/v1/subscribers"
+
+const maxSubscribers = 16 << 20 // bytes of a list
+
+// Minions implements admin.Backend.
+func (d *Daemon) Minions(ctx context.Context) (adminapi.Minions, error) {
+	m := d.current()
+	if m == nil {
+		return adminapi.Minions{}, errNoMember()
+	}
+	out := adminapi.Minions{From: string(d.id), Subscribers: []adminapi.Subscriber{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	for _, n := range m.routes().Nodes {
+		wg.Go(func() {
+			list, err := m.subscribersOf(ctx, n.ID)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				out.Missing = append(out.Missing, string(n.ID))
+			}
+			out.Subscribers = append(out.Subscribers, list...)
+		})
+	}
+	wg.Wait()
+	slices.Sort(out.Missing)
+	slices.SortFunc(out.Subscribers, func(a, b adminapi.Subscriber) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Remote, b.Remote))
+	})
+	return out, nil
+}
+
+func (m *member) subscribersOf(ctx context.Context, id node.ID) ([]adminapi.Subscriber, error) {
+	if id == m.d.id {
+		return m.subscribers(), nil
+	}
+	body, err := m.call(ctx, http.MethodGet, id, pathSubscribers, nil, maxSubscribers)
+	if err != nil {
+		return nil, err
+	}
+	var list []adminapi.Subscriber
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("subscribers of %s: %w", id, err)
+	}
+	return list, nil
+}
+
+// subscribers lists who is connected here.
+func (m *member) subscribers() []adminapi.Subscriber {
+	list := m.svc.pub.Subscribers()
+	out := make([]adminapi.Subscriber, 0, len(list))
+	for _, s := range list {
+		out = append(out, adminapi.Subscriber{Node: string(m.d.id), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds())})
+	}
+	return out
+}
+
+func (m *member) handleSubscribers(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.subscribers())
+}

@@ -1,0 +1,28 @@
+package edge
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Subscriber is one connected subscriber, for an operator to look at. Who it is the protocol does not tell.
+type Subscriber struct {
+	Remote netip.AddrPort // as a load balancer in Proxies says, else as TCP does
+	Heard  time.Duration  // since when nothing was heard of it
+}
+
+// Subscribers lists who is subscribed.
+func (e *PubEdge) Subscribers() []Subscriber {
+	now := clock()
+	out := make([]Subscriber, 0, e.subscribers.Load())
+	for _, h := range e.shards {
+		h.mu.Lock()
+		for _, s := range h.members {
+			if len(s.topics) > 0 {
+				out = append(out, Subscriber{Remote: s.remote, Heard: time.Duration(now - s.heard.Load())})
+			}
+		}
+		h.mu.Unlock()
+	}
+	return out
+}
