@@ -61,6 +61,7 @@ func serves(n *testNode) func() error {
 }
 
 func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	_, pub, err := newIdentity()
@@ -106,6 +107,7 @@ func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
 }
 
 func TestARemovedNodeDoesNotServeAlone(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	nodes[1].halt()
@@ -137,6 +139,7 @@ func TestARemovedNodeDoesNotServeAlone(t *testing.T) {
 }
 
 func TestStopWhileAPortIsTaken(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, "a", dir)
 	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
@@ -172,6 +175,7 @@ func TestStopWhileAPortIsTaken(t *testing.T) {
 }
 
 func TestServingAloneEnds(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	eventually(t, "the last contact is noted", func() error {

@@ -168,6 +168,7 @@ func wantRoles(n *testNode, want ...string) func() error {
 }
 
 func TestThreeNodesBecomeOneCluster(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	a, b, c := startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
 	ctx := t.Context()
@@ -237,6 +238,7 @@ func sameIdentity(t *testing.T, nodes ...*testNode) {
 }
 
 func TestRefusedJoinsChangeNothing(t *testing.T) {
+	t.Parallel()
 	a := startNode(t, "a", t.TempDir())
 	ctx := t.Context()
 	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
@@ -293,6 +295,7 @@ func startNodeWith(t *testing.T, id, dir string, settings []string) *testNode {
 }
 
 func TestNodeThatLostItsStateFoundsNoSecondCluster(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
@@ -317,6 +320,7 @@ func TestNodeThatLostItsStateFoundsNoSecondCluster(t *testing.T) {
 }
 
 func TestStateOfAnotherNodeIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {

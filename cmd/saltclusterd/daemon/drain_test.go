@@ -67,6 +67,7 @@ func (s *told) String() string {
 }
 
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	a, b := nodes[0], nodes[1]
@@ -146,6 +147,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestDrainOfTheLastNode(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, t.TempDir())
 	a := nodes[0]
 	eventually(t, "serving", serves(a))
@@ -160,6 +162,7 @@ func TestDrainOfTheLastNode(t *testing.T) {
 
 // TestDrainTakenBack undrains a node in the middle of a long drain.
 func TestDrainTakenBack(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
 	for _, n := range nodes {
@@ -197,6 +200,7 @@ func TestDrainTakenBack(t *testing.T) {
 
 // TestStopIsBoundedAndCanBeHurried stops a node whose drain would take ten minutes.
 func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, "a", t.TempDir(), "drain_announce: 10m")
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)

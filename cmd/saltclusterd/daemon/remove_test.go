@@ -113,6 +113,7 @@ func wantMembers(n *testNode, want ...string) func() error {
 
 // A living node, a dead one, the leader and the node itself are removed; one joins again.
 func TestRemove(t *testing.T) {
+	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	a, b, c, d := nodes[0], nodes[1], nodes[2], nodes[3]
@@ -196,6 +197,7 @@ func mustKey(t *testing.T) string {
 }
 
 func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	nodes[2].halt()
 	eventually(t, "c is seen dead", func() error {
@@ -216,6 +218,7 @@ func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	for _, to := range []string{"b", "c", "c", "a"} {
 		for _, n := range nodes {
@@ -250,6 +253,7 @@ func TestTransfer(t *testing.T) {
 }
 
 func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
