@@ -19,7 +19,8 @@ type fsm struct {
 	log   *slog.Logger
 	fail  func(error) // tells the node that it must stop
 
-	applying sync.Mutex // raft applies, or recall does
+	applying  sync.Mutex // raft applies, or recall does
+	preloaded bool       // until open: the state may be ahead of every snapshot; guarded by applying
 
 	mu  sync.Mutex
 	err error // first thing this version did not understand
@@ -76,7 +77,9 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		return err
 	}
 	f.applying.Lock()
-	f.state.Replace(s)
+	if !f.preloaded || s.View().Index() > f.state.View().Index() {
+		f.state.Replace(s)
+	}
 	f.applying.Unlock()
 	f.hub.publish()
 	return nil

@@ -41,6 +41,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	}
 	n.store, n.trans = store, trans
 	n.raft.Store(r)
+	n.fsm.opened()
 	if err := n.recall(); err != nil {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), n.Close())
 	}

@@ -33,16 +33,18 @@ type Roster interface {
 
 // Config is what a Gossip needs. ID, Port, Keys, Label and Roster are required.
 type Config struct {
-	ID         node.ID
-	Port       Port
-	Bind       netip.AddrPort // udp address; zero: the port's, or its advertised one if that is local and the port's a wildcard
-	Keys       [][]byte       // AES-256 keys (32 bytes each), the first one encrypts
-	Label      string         // the cluster's UUID
-	Meta       func() node.Meta
-	Roster     Roster
-	Timing     Timing
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
+	ID     node.ID
+	Port   Port
+	Bind   netip.AddrPort // udp address; zero: the port's, or its advertised one if that is local and the port's a wildcard
+	Keys   [][]byte       // AES-256 keys (32 bytes each), the first one encrypts
+	Label  string         // the cluster's UUID
+	Meta   func() node.Meta
+	Roster Roster
+	Timing Timing
+	// ListenPacket gives the udp socket; nil: it is made.
+	ListenPacket func(ctx context.Context, network, addr string) (net.PacketConn, error)
+	Logger       *slog.Logger
+	Registerer   prometheus.Registerer
 }
 
 // Timing of failure detection. Zero fields get the default: death is seen by the others after about 2.4 s.
@@ -175,14 +177,21 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 
 // Close says goodbye, for at most Timing.Leave, and ends. The others see it gone at once; if Config.Meta had announced Draining
 // they see it as left rather than dead.
-func (g *Gossip) Close() error {
+func (g *Gossip) Close() error { return g.end(true) }
+
+// Hand ends without a goodbye: another process goes on as this node.
+func (g *Gossip) Hand() error { return g.end(false) }
+
+func (g *Gossip) end(goodbye bool) error {
 	g.closeOnce.Do(func() {
 		g.cancel()
 		if g.list == nil {
 			return
 		}
-		if err := g.list.Leave(g.cfg.Timing.Leave); err != nil {
-			g.log.Debug("leaving was not heard", "err", err) // nobody there to hear it
+		if goodbye {
+			if err := g.list.Leave(g.cfg.Timing.Leave); err != nil {
+				g.log.Debug("leaving was not heard", "err", err) // nobody there to hear it
+			}
 		}
 		g.closeErr = g.list.Shutdown() // closes the transport, which ends running rejoins
 		g.wg.Wait()

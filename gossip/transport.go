@@ -75,10 +75,14 @@ func bindUDP(ctx context.Context, cfg Config) (*net.UDPConn, error) {
 			candidates = []netip.AddrPort{netip.AddrPortFrom(cfg.Port.Advertise().Addr(), own.Port()), own}
 		}
 	}
+	listen := cfg.ListenPacket
+	if listen == nil {
+		listen = (&net.ListenConfig{}).ListenPacket
+	}
 	var err error
 	for _, addr := range candidates {
 		var c net.PacketConn
-		if c, err = (&net.ListenConfig{}).ListenPacket(ctx, "udp", addr.String()); err == nil {
+		if c, err = listen(ctx, "udp", addr.String()); err == nil {
 			return c.(*net.UDPConn), nil
 		}
 	}

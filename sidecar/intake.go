@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -37,8 +38,9 @@ type Intake struct {
 	cfg IntakeConfig
 
 	mu        sync.Mutex
-	crypticle *saltcrypt.Crypticle
-	learnt    time.Time // when the key in use was learnt
+	key       saltcrypt.Key
+	crypticle *saltcrypt.Crypticle // of key; nil: not known
+	learnt    time.Time            // when the key in use was learnt
 	tried     time.Time
 	err       error // of the last sign-in
 
@@ -79,7 +81,7 @@ func (i *Intake) Learn(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sign in at the local master: %w", err)
 	}
-	i.crypticle, i.learnt = saltcrypt.NewCrypticle(secrets.AES), i.tried
+	i.key, i.crypticle, i.learnt = secrets.AES, saltcrypt.NewCrypticle(secrets.AES), i.tried
 	return nil
 }
 
@@ -180,4 +182,55 @@ func (i *Intake) learnAgain(ctx context.Context) error {
 		}
 	}
 	return i.Learn(ctx)
+}
+
+// maxHandedBodies bounds what of the remembered bodies goes along to another process.
+const maxHandedBodies = 1 << 20
+
+// Export writes down what another process needs to go on with the next message; none may be under way.
+func (i *Intake) Export() []byte {
+	e := &handover.Encoder{}
+	i.mu.Lock()
+	aes := ""
+	if i.crypticle != nil && i.err == nil {
+		aes = i.key.Text()
+	}
+	i.mu.Unlock()
+	e.String(aes)
+	for n, r := range i.recent {
+		e.Bool(r.plain != nil && len(r.plain) <= maxHandedBodies/recentBodies)
+		if r.plain != nil && len(r.plain) <= maxHandedBodies/recentBodies {
+			e.Bytes(i.recent[n].sum[:])
+			e.Bytes(r.plain)
+		}
+	}
+	e.Int(i.next)
+	return e.Record()
+}
+
+// Import is Export backwards; to be called before the first message.
+func (i *Intake) Import(record []byte) error {
+	d := handover.NewDecoder(record)
+	aes := d.String()
+	for n := range i.recent {
+		if d.Bool() {
+			copy(i.recent[n].sum[:], d.Bytes())
+			i.recent[n].plain = append([]byte{}, d.Bytes()...)
+		}
+	}
+	i.next = d.Int(recentBodies - 1)
+	if err := d.End(); err != nil {
+		return fmt.Errorf("publications of the master: %w", err)
+	}
+	if aes == "" {
+		return nil
+	}
+	key, err := saltcrypt.ParseKey(aes)
+	if err != nil {
+		return fmt.Errorf("publications of the master: %w", err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.key, i.crypticle, i.learnt = key, saltcrypt.NewCrypticle(key), time.Now()
+	return nil
 }

@@ -96,3 +96,31 @@ func TestIntakeRefusesAForeignIdentity(t *testing.T) {
 		t.Errorf("state %t, %v", ok, err)
 	}
 }
+
+func TestIntakeGoesOnInAnotherProcess(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "cluster"}
+	var got []fanout.Publication
+	cfg := IntakeConfig{
+		SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler),
+		Deliver: func(p fanout.Publication) error { got = append(got, p); return nil },
+	}
+	in, next := NewIntake(cfg), NewIntake(cfg)
+	body := m.publish(t, "1")
+	in.Message(t.Context(), [][]byte{[]byte("aaaa"), body})
+	if err := next.Import(in.Export()); err != nil {
+		t.Fatal(err)
+	}
+	next.Message(t.Context(), [][]byte{[]byte("bbbb"), body}) // the second copy of one publication
+	next.Message(t.Context(), [][]byte{m.publish(t, "2")})
+	if len(got) != 3 || !got[1].TopicOnly || got[2].TopicOnly || m.signIns != 1 {
+		t.Errorf("%+v after %d sign-ins", got, m.signIns)
+	}
+	if err := NewIntake(cfg).Import(NewIntake(cfg).Export()); err != nil { // the key was not known
+		t.Error(err)
+	}
+}
+
+func FuzzIntakeImport(f *testing.F) {
+	f.Add(NewIntake(IntakeConfig{}).Export())
+	f.Fuzz(func(_ *testing.T, b []byte) { _ = NewIntake(IntakeConfig{}).Import(b) })
+}

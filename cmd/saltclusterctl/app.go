@@ -47,6 +47,7 @@ func newApp(e *env) *cli.App {
 			newRecoverCommand(e),
 			newSnapshotCommand(e),
 			newRotateCommand(e),
+			newUpgradeCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),
 		},

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
@@ -74,8 +75,21 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if cfg.Edge.MemoryLimit > 0 {
 		debug.SetMemoryLimit(int64(cfg.Edge.MemoryLimit))
 	}
-	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion())
+	p, err := process(args, *path)
+	if err != nil {
+		return &usageError{err}
+	}
+	d.SetProcess(p)
+	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion(), "pid", os.Getpid())
+	go reload(ctx, d, log) // ends with ctx, or with the process
 	err = d.Run(ctx, func() { notify("READY=1") })
+	if d.HandedOver() {
+		return err
+	}
+	if r, ok := errors.AsType[*daemon.RestartError](err); ok && ctx.Err() == nil {
+		log.Warn("restarting as another program", "path", r.Binary, "reason", r.Reason)
+		return fmt.Errorf("start %s: %w", r.Binary, syscall.Exec(r.Binary, append([]string{r.Binary}, args...), os.Environ()))
+	}
 	notify("STOPPING=1")
 	log.Info("saltclusterd stopped", "node", cfg.ID)
 	return err

@@ -22,7 +22,7 @@ func (p *Port) accept() {
 			pause = first
 			p.welcome(c)
 			continue
-		case p.ctx.Err() != nil:
+		case p.ctx.Err() != nil, p.retired.Load():
 			return
 		case errors.Is(err, net.ErrClosed):
 			p.cancel(fmt.Errorf("peer port: %w", err))

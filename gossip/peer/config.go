@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,9 @@ type Config struct {
 	Handler   http.Handler // peer RPC; nil: every path answers 404
 	Join      JoinHandler  // nil: joins are refused
 	// Standing answers AskStanding of others; nil: nobody is answered. It must not take long.
-	Standing   func(id node.ID, fp node.Fingerprint) Standing
+	Standing func(id node.ID, fp node.Fingerprint) Standing
+	// ListenWith gives the listener; nil: it is made.
+	ListenWith func(ctx context.Context, network, addr string) (net.Listener, error)
 	Logger     *slog.Logger // nil: nothing is logged
 	Registerer prometheus.Registerer
 	Limits     Limits

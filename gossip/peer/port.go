@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -36,6 +37,7 @@ type Port struct {
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
 	closeOnce sync.Once
+	retired   atomic.Bool // another process accepts
 }
 
 // NewPort checks the configuration; it touches nothing.
@@ -58,7 +60,11 @@ func NewPort(cfg Config) (*Port, error) {
 
 // Open binds the port and serves it until Close; ctx bounds the opening only.
 func (p *Port) Open(ctx context.Context) error {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.cfg.Listen)
+	listen := p.cfg.ListenWith
+	if listen == nil {
+		listen = (&net.ListenConfig{}).Listen
+	}
+	ln, err := listen(ctx, "tcp", p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("open peer port: %w", err)
 	}
@@ -78,6 +84,19 @@ func (p *Port) Open(ctx context.Context) error {
 	p.wg.Go(p.sweep)
 	p.wg.Go(func() { _ = p.server.Serve(rpc) }) // ends when rpc closes
 	p.log.Info("peer port open", "addr", p.bound.String(), "advertise", p.advertise.String())
+	return nil
+}
+
+// Retire stops accepting, for another process does that now, and returns when the RPC requests of peers that were under way
+// have been answered, or ctx ends. Everything else goes on until Close.
+func (p *Port) Retire(ctx context.Context) error {
+	p.retired.Store(true)
+	if p.ln != nil {
+		_ = p.ln.Close()
+	}
+	if err := p.server.Shutdown(ctx); err != nil {
+		return fmt.Errorf("retire the peer port: %w", err)
+	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "memory", "herd", "failover"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "failover"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) error {
 	}{
 		{sections[:3], b.edge},
 		{[]string{"signin", "forward"}, b.realMasters},
-		{[]string{"forward", "memory"}, b.standIn},
+		{[]string{"forward", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
 		{[]string{"failover"}, b.failover},
 	} {

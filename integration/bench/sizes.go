@@ -14,10 +14,12 @@ type sizes struct {
 	realRate, fullRate int           // requests per second towards a stock master and towards the stand-in
 	forwardFor         time.Duration // per side and round
 
-	subscribers  []int // idle ones, in growing order
-	memoryRounds int
-	settle       time.Duration // before memory is looked at: longer than a heartbeat
-	edge         []edgeRun
+	subscribers        []int // idle ones, in growing order
+	memoryRounds       int
+	upgrades           int
+	upgradeSubscribers []int
+	settle             time.Duration // before memory is looked at: longer than a heartbeat
+	edge               []edgeRun
 
 	herd       int // played minions that answer jobs
 	herdRounds int
@@ -30,7 +32,7 @@ type edgeRun struct{ what, flags []string }
 func (o options) size() sizes {
 	s := sizes{
 		rounds: 5, limit: 20 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
-		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, herd: 1000, herdRounds: 3, kills: 3,
+		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 5, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 3, kills: 3,
 		edge: []edgeRun{
 			{[]string{"echo", "fanout"}, []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1", "-burst", "65536"}},
 			{[]string{"stalled"}, []string{"-n", "5", "-clients", "1000", "-burst", "65536"}}, // 5,000 would take minutes more
@@ -39,7 +41,7 @@ func (o options) size() sizes {
 	if o.quick {
 		s = sizes{
 			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
-			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, herd: 200, herdRounds: 1, kills: 1,
+			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
 			edge: []edgeRun{
 				{sections[:3], []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"}},
 			},

@@ -20,11 +20,13 @@ import (
 // standIn plays a stock master where none is fast enough: it accepts every sign-in (there is only that of saltclusterd itself)
 // and answers every sealed request with an empty map.
 type standIn struct {
-	key      *saltcrypt.MasterKey
-	aes      saltcrypt.Key
-	sessions atomic.Pointer[map[string]*saltcrypt.Crypticle]
-	req      *edge.ReqEdge
-	pub      *edge.PubEdge
+	key *saltcrypt.MasterKey
+	aes saltcrypt.Key
+
+	crypticle *saltcrypt.Crypticle // of aes
+	sessions  atomic.Pointer[map[string]*saltcrypt.Crypticle]
+	req       *edge.ReqEdge
+	pub       *edge.PubEdge
 }
 
 // newStandIn listens where the master of that host would, with the identity it would have.
@@ -37,6 +39,7 @@ func newStandIn(ctx context.Context, m *lab.Master) (*standIn, error) {
 	if s.aes, err = saltcrypt.NewKey(); err != nil {
 		return nil, err
 	}
+	s.crypticle = saltcrypt.NewCrypticle(s.aes)
 	s.sessions.Store(&map[string]*saltcrypt.Crypticle{})
 	if err := os.MkdirAll(m.PKIDir(), 0o700); err != nil {
 		return nil, err
@@ -146,6 +149,11 @@ func (b *bench) standIn(ctx context.Context) error {
 		defer n.standIn.close()
 		if b.wants("forward") {
 			if err := b.forwardFull(ctx, n.direct, n.through); err != nil {
+				return err
+			}
+		}
+		if b.wants("upgrade") {
+			if err := b.upgrade(ctx, n); err != nil {
 				return err
 			}
 		}

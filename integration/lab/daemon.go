@@ -52,6 +52,7 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 	}
 	d.Process = h.NewProcess(Spec{
 		Name: "saltclusterd", Argv: []string{bin, "--config", d.ConfigPath}, Grace: 60 * time.Second, Ready: d.listening,
+		Notify: true,
 	})
 	return d, nil
 }

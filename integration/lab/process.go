@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,8 @@ type Spec struct {
 	Stdin *os.File                        // nil: /dev/null
 	Grace time.Duration                   // Stop waits that long after SIGTERM before it kills; 0: 30 s
 	Ready func(ctx context.Context) error // polled by WaitReady; nil: running is ready
+	// Notify gives it a NOTIFY_SOCKET as systemd's: it may name another process as the command (MAINPID).
+	Notify bool
 }
 
 // Process is a command on a host, with all processes it starts. It may be started again after it has ended.
@@ -46,8 +49,8 @@ type Process struct {
 
 // running is one life of a process.
 type running struct {
-	cmd  *exec.Cmd // the supervisor
-	main int       // the command itself
+	cmd  *exec.Cmd    // the supervisor
+	main atomic.Int64 // the command itself; 0: it could not be started
 	life *os.File
 	done chan struct{}
 	code int
@@ -87,7 +90,7 @@ func (p *Process) Start(_ context.Context) error {
 	if p.starts > 1 {
 		fmt.Fprintf(log, "---- start %d\n", p.starts)
 	}
-	o := order{Argv: p.Argv, Env: p.Env, Seams: p.seams, SeamFile: p.seamsFile}
+	o := order{Argv: p.Argv, Env: p.Env, Seams: p.seams, SeamFile: p.seamsFile, Notify: p.Notify}
 	run, err := p.host.launch(o, p.Stdin, log, log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p, err)
@@ -117,7 +120,6 @@ func (h *Host) launch(o order, stdin *os.File, stdout, stderr io.Writer) (*runni
 		lifeW.Close()
 		return nil, err
 	}
-	defer statusR.Close()
 	cmd := exec.Command(self)
 	cmd.Env = []string{superviseEnv + "=" + string(text), "GOMAXPROCS=1"}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -131,11 +133,17 @@ func (h *Host) launch(o order, stdin *os.File, stdout, stderr io.Writer) (*runni
 	statusW.Close()
 	if err != nil {
 		lifeW.Close()
+		statusR.Close()
 		return nil, err
 	}
 	r := &running{cmd: cmd, life: lifeW, done: make(chan struct{})}
-	line, _ := bufio.NewReader(statusR).ReadString('\n')
-	r.main, _ = strconv.Atoi(strings.TrimSpace(line)) // 0: it could not be started, the log says why
+	status := bufio.NewReader(statusR)
+	r.follow(status)
+	go func() { // until the supervisor has ended
+		defer statusR.Close()
+		for r.follow(status) {
+		}
+	}()
 	h.mu.Lock()
 	h.runs[r] = struct{}{}
 	h.mu.Unlock()
@@ -146,6 +154,15 @@ func (h *Host) launch(o order, stdin *os.File, stdout, stderr io.Writer) (*runni
 		h.mu.Unlock()
 	}()
 	return r, nil
+}
+
+// follow reads which process is the command now; the log says why when there is none.
+func (r *running) follow(status *bufio.Reader) bool {
+	line, err := status.ReadString('\n')
+	if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+		r.main.Store(int64(pid))
+	}
+	return err == nil
 }
 
 func (r *running) wait() {
@@ -200,7 +217,7 @@ func (p *Process) Running() bool { r := p.current(); return r != nil && !r.ended
 // PID of the command itself; 0 when it does not run.
 func (p *Process) PID() int {
 	if r := p.current(); r != nil && !r.ended() {
-		return r.main
+		return int(r.main.Load())
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ type order struct {
 	Etc      string // directory whose hosts and resolv.conf are seen in /etc; only with NS
 	Seams    SeamKind
 	SeamFile string
+	Notify   bool // give it a NOTIFY_SOCKET
 }
 
 // Files a supervisor inherits beyond the standard three.
@@ -67,19 +69,33 @@ func supervise(text string) (int, error) {
 	if err := os.Chdir(o.Dir); err != nil {
 		return 0, err
 	}
+	var notified *notifySocket
+	if o.Notify {
+		var err error
+		if notified, err = openNotifySocket(); err != nil {
+			return 0, err
+		}
+		o.Env = mergeEnv(o.Env, "NOTIFY_SOCKET="+notified.name)
+	}
 	pid, err := o.start()
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", o.Argv[0], err)
 	}
 	status := os.NewFile(fdStatus, "status")
 	fmt.Fprintln(status, pid)
-	status.Close()
+	var main atomic.Int64
+	main.Store(int64(pid))
+	if notified != nil {
+		go notified.follow(&main, status)
+	} else {
+		status.Close()
+	}
 	go func() { // the program's end of the pipe closes when it dies
 		os.NewFile(fdLife, "life").Read(make([]byte, 1))
 		killTree(os.Getpid(), 10*time.Second)
 		os.Exit(124)
 	}()
-	code := reap(pid)
+	code := reap(&main)
 	return code, killTree(os.Getpid(), 10*time.Second)
 }
 
@@ -128,7 +144,7 @@ func (o *order) enter() error {
 }
 
 // reap waits for every child, also adopted ones, until main has ended, and returns its exit code as a shell would.
-func reap(main int) int {
+func reap(main *atomic.Int64) int {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, 0, nil)
@@ -138,7 +154,7 @@ func reap(main int) int {
 		if err != nil {
 			return 125
 		}
-		if pid != main {
+		if int64(pid) != main.Load() {
 			continue
 		}
 		if ws.Signaled() {

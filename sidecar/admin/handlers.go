@@ -35,6 +35,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot)
 	mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot)
 	mux.HandleFunc("POST /v1/rotate", s.rotate)
+	if u, ok := b.(Upgrader); ok {
+		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

@@ -16,9 +16,13 @@ import (
 
 // Config says where and for whom a Server serves.
 type Config struct {
-	Socket         string // path of the unix socket; its directory is made when missing
-	Group          string // name or number of a group that may use the socket; empty: none
-	Backend        Backend
+	Socket  string // path of the unix socket; its directory is made when missing
+	Group   string // name or number of a group that may use the socket; empty: none
+	Backend Backend
+	// Inherited gives the listening socket that a process before this one has made at a path, nil: there is none.
+	Inherited func(path string) (*net.UnixListener, error)
+	// Made, if not nil, is told of the listening socket.
+	Made           func(path string, l *net.UnixListener)
 	RequestTimeout time.Duration // of every verb but bootstrap and join; default 10 s
 	MaxConnections int           // default 64
 	Logger         *slog.Logger

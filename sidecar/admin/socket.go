@@ -18,6 +18,11 @@ import (
 // grants others the write permission that connecting needs.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	path := s.cfg.Socket
+	if s.cfg.Inherited != nil {
+		if l, err := s.cfg.Inherited(path); l != nil || err != nil {
+			return s.bounded(l), err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -38,7 +43,18 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &listener{UnixListener: l.(*net.UnixListener), limit: int64(s.cfg.MaxConnections), refused: s.metrics.full}, nil
+	return s.bounded(l.(*net.UnixListener)), nil
+}
+
+// bounded limits the connections of a listener.
+func (s *Server) bounded(u *net.UnixListener) net.Listener {
+	if u == nil {
+		return nil
+	}
+	if s.cfg.Made != nil {
+		s.cfg.Made(s.cfg.Socket, u)
+	}
+	return &listener{UnixListener: u, limit: int64(s.cfg.MaxConnections), refused: s.metrics.full}
 }
 
 // removeStale removes a socket on which nobody answers any more. Anything else

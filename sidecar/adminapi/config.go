@@ -7,6 +7,7 @@ type Version struct {
 	SaltVersion string `json:"salt_version,omitempty"`
 	Go          string `json:"go"`
 	API         int    `json:"api"` // APIVersion of the daemon
+	PID         int    `json:"pid,omitempty"`
 }
 
 // Config is the answer of GET /v1/config: the options the daemon runs with.

@@ -65,6 +65,7 @@ type Outcome struct {
 	Ready     bool     `json:"ready"`
 	Message   string   `json:"message"`        // a sentence
 	Next      []string `json:"next,omitempty"` // what to do or type now, in order
+	PID       int      `json:"pid,omitempty"`  // of the process that serves after an upgrade
 }
 
 // Event is one line of an operation's stream. Exactly one field is set; the

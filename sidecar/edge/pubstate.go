@@ -92,7 +92,6 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 		e.String(t.topic)
 		e.Int(t.n)
 	}
-	e.Bool(s.beat.asked != 0)
 	e.Int(s.queued)
 	e.Chain(pending)
 	return true
@@ -155,7 +154,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 	for i := range topics {
 		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}
 	}
-	asked, queued, pending := d.Bool(), d.Int(math.MaxInt32), d.Bytes()
+	queued, pending := d.Int(math.MaxInt32), d.Bytes()
 	if len(topics) > 0 && !s.met {
 		d.Fail("subscription before READY")
 	}
@@ -170,10 +169,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 	if !s.met {
 		return nil
 	}
-	s.join()
-	if asked {
-		s.beat.asked = now
-	}
+	s.join() // with a pulse of its own: whether an answer was due is not told
 	for _, t := range topics {
 		s.shard.subscribe(s, t.topic)
 		s.topics.count(t.topic, t.n)

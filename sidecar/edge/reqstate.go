@@ -153,7 +153,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 		c.out, c.outBytes = [][]byte{clone(out)}, len(out)
 	}
 	for i := range d.Count() {
-		r := &Request{Remote: c.remote, conn: c, envelope: clone(d.Bytes()), number: uint64(i)}
+		r := &Request{Remote: c.remote, Received: time.Now(), conn: c, envelope: clone(d.Bytes()), number: uint64(i)}
 		r.size = int64(d.Int(math.MaxInt64))
 		c.asked = append(c.asked, r)
 	}

@@ -3,7 +3,6 @@ package edge
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"time"
 
@@ -34,16 +33,7 @@ func (l *link) encode(e *handover.Encoder, now int64) {
 	e.Addr(l.remote)
 	e.Bool(l.met)
 	e.Duration(time.Duration(now - l.heard.Load()))
-	d := l.dec.State()
-	e.Uint(uint64(d.Stage))
-	e.Bool(d.Ready)
-	e.Uint(uint64(d.Minor))
-	e.Uint(uint64(d.Flags))
-	e.Bytes(d.Header)
-	e.Int(d.Parts)
-	e.Int(d.Size)
-	e.Uint(uint64(d.Total))
-	e.Bytes(d.Buf)
+	l.dec.State().Encode(e)
 }
 
 // decode is encode backwards; it leaves the descriptor alone.
@@ -53,11 +43,7 @@ func (l *link) decode(d *handover.Decoder, fd int, now int64, limits *zmtp.Limit
 	l.counted = l.remote.Addr()
 	l.met = d.Bool()
 	l.heard.Store(now - int64(d.Duration()))
-	s := zmtp.DecoderState{Stage: uint8(d.Int(math.MaxUint8)), Ready: d.Bool(), Minor: uint8(d.Int(math.MaxUint8))}
-	s.Flags = byte(d.Int(math.MaxUint8))
-	s.Header = d.Bytes()
-	s.Parts, s.Size, s.Total = d.Int(math.MaxInt32), d.Int(math.MaxInt), int64(d.Int(math.MaxInt))
-	s.Buf = d.Bytes()
+	s := zmtp.DecodeState(d)
 	if err := d.Err(); err != nil {
 		return err
 	}

@@ -91,7 +91,9 @@ func (h *Hub) Open(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.in.since = time.Now()
+	if h.in.since = h.in.taken; h.in.since.IsZero() {
+		h.in.since = time.Now()
+	}
 	return nil
 }
 

@@ -29,6 +29,10 @@ type inbox struct {
 	sink  sink
 	log   *slog.Logger
 	since time.Time // when this node began to take records
+	taken time.Time // the same of a process before this one; zero: none
+
+	gate   sync.RWMutex // closed while frozen
+	handed bool         // another process goes on; guarded by gate
 
 	mu      sync.Mutex
 	origins map[node.ID]*origin
@@ -145,6 +149,10 @@ const unknownPosition = ^uint64(0)
 
 // deliver hands a record on unless it was taken before, and returns the position reached.
 func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte) (uint64, error) {
+	if !i.enter(ctx) {
+		return 0, errReplaced
+	}
+	defer i.gate.RUnlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if ctx.Err() != nil || o.run != run {

@@ -15,11 +15,12 @@ type outbox struct {
 	maxAge     time.Duration
 	now        func() time.Time
 
-	mu    sync.Mutex
-	recs  []record // ascending by seq without gaps
-	bytes int
-	next  uint64        // sequence number of the next record
-	added chan struct{} // closed and replaced when a record is added
+	mu     sync.Mutex
+	recs   []record // ascending by seq without gaps
+	bytes  int
+	next   uint64        // sequence number of the next record
+	frozen bool          // see Hub.Freeze
+	added  chan struct{} // closed and replaced when a record is added
 }
 
 type record struct {
@@ -36,6 +37,9 @@ func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.T
 func (o *outbox) add(k kind, clock hlc.Timestamp, payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.frozen { // a notice of a sign-in: one the less does no harm
+		return
+	}
 	buf := appendRecord(make([]byte, 0, headerSize+len(payload)), header{kind: k, seq: o.next, clock: clock}, payload)
 	o.recs = append(o.recs, record{seq: o.next, at: o.now(), buf: buf})
 	o.next++

@@ -21,6 +21,8 @@ type ServerConfig struct {
 	Checker     *Checker
 	Trusted     []netip.Prefix      // networks that hear reasons and may read metrics
 	Gatherer    prometheus.Gatherer // nil: no /metrics
+	// ListenWith gives the listeners; nil: they are made.
+	ListenWith func(ctx context.Context, network, addr string) (net.Listener, error)
 
 	MaxConnections           int // per listener; default 256
 	MaxConnectionsPerAddress int // per listener; default 32
@@ -108,7 +110,11 @@ func (s *Server) listen(ctx context.Context, addr string) (*limited, error) {
 	if addr == "" {
 		return nil, nil
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	listen := s.cfg.ListenWith
+	if listen == nil {
+		listen = (&net.ListenConfig{}).Listen
+	}
+	l, err := listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -30,15 +30,21 @@ func (ts Timestamp) Time() time.Time { return time.UnixMilli(int64(ts >> counter
 type Clock struct {
 	wall func() time.Time
 
+	mu    sync.Mutex
 	floor Timestamp
-
-	mu   sync.Mutex
-	last Timestamp
+	last  Timestamp
 }
 
 // New returns a clock that starts above floor, the ceiling a previous run reserved (0: none).
 func New(wall func() time.Time, floor Timestamp) *Clock {
 	return &Clock{wall: wall, floor: floor, last: floor}
+}
+
+// GoOn makes a clock that has handed out nothing yet go on where another process's stopped.
+func (c *Clock) GoOn(last Timestamp) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.floor, c.last = last, last
 }
 
 // Now returns a timestamp above every one returned or observed before.

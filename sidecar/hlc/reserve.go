@@ -46,8 +46,10 @@ func (c *Clock) Reserve(path string) error { return store(path, c.ceiling()) }
 // ceiling is above all that is handed out until the next Reserve, by a clock that was idle, too. A daemon that is
 // restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
 func (c *Clock) ceiling() Timestamp {
-	last, ahead := c.Last(), span(reserveAhead)
-	if c.floor != 0 && last <= c.floor+span(reserveStep) {
+	c.mu.Lock()
+	last, floor, ahead := c.last, c.floor, span(reserveAhead)
+	c.mu.Unlock()
+	if floor != 0 && last <= floor+span(reserveStep) {
 		ahead = span(reserveStep)
 	}
 	return max(last+ahead, At(c.wall())+span(reserveAhead))

@@ -81,3 +81,13 @@ func (j *Jobs) Len() int {
 	defer j.mu.Unlock()
 	return j.order.Len()
 }
+
+// Latest returns up to n jobs and their publishers, the latest first.
+func (j *Jobs) Latest(n int) (jids []string, publishers []node.ID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for e := j.order.Front(); e != nil && len(jids) < n; e = e.Next() {
+		jids, publishers = append(jids, e.Value.(job).jid), append(publishers, e.Value.(job).node)
+	}
+	return jids, publishers
+}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -63,17 +64,21 @@ type SubClient struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	isUp    atomic.Bool
+	pause   pause
 }
 
 // NewSubClient returns a client that is not connected yet.
 func NewSubClient(cfg SubConfig) *SubClient {
-	return &SubClient{cfg: cfg.withDefaults(), metrics: newSubMetrics(cfg.Registerer)}
+	return &SubClient{cfg: cfg.withDefaults(), metrics: newSubMetrics(cfg.Registerer), pause: newPause()}
 }
 
 // Open starts connecting and returns at once; a master that is down is not an error. ctx does not end the client.
 func (c *SubClient) Open(ctx context.Context) error {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	c.wg.Go(c.run)
+	c.wg.Go(func() {
+		defer close(c.pause.ended)
+		c.run()
+	})
 	return nil
 }
 
@@ -92,10 +97,17 @@ func (c *SubClient) Up() bool { return c.isUp.Load() }
 func (c *SubClient) run() {
 	pause := c.cfg.BackoffMin
 	for c.ctx.Err() == nil {
-		z, err := c.subscribe()
+		z, err := c.pause.resumed(), error(nil)
+		again := z != nil // taken over: nothing was missed
+		if z == nil {
+			z, err = c.subscribe()
+		}
 		if err == nil {
 			began := time.Now()
-			err = c.receive(z)
+			err = c.receive(z, again)
+			if errors.Is(err, errHanded) {
+				return
+			}
 			if c.ctx.Err() == nil {
 				c.cfg.Logger.Warn("subscription to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 			}
@@ -121,11 +133,7 @@ func (c *SubClient) subscribe() (*zmtp.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to the salt-master: %w", err)
 	}
-	z, err := zmtp.NewClient(ctx, raw, zmtp.ClientOptions{
-		SocketType: "SUB", HandshakeTimeout: c.cfg.DialTimeout,
-		Limits:    zmtp.Limits{MaxFrame: c.cfg.MaxMessage, MaxMessage: c.cfg.MaxMessage},
-		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout, OnSilent: c.silent,
-	})
+	z, err := zmtp.NewClient(ctx, raw, c.options())
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
 	}
@@ -147,8 +155,16 @@ func (c *SubClient) silent(is bool) {
 	}
 }
 
+func (c *SubClient) options() zmtp.ClientOptions {
+	return zmtp.ClientOptions{
+		SocketType: "SUB", HandshakeTimeout: c.cfg.DialTimeout,
+		Limits:    zmtp.Limits{MaxFrame: c.cfg.MaxMessage, MaxMessage: c.cfg.MaxMessage},
+		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout, OnSilent: c.silent,
+	}
+}
+
 // receive hands on messages until the connection ends, and returns why it did.
-func (c *SubClient) receive(z *zmtp.Client) (err error) {
+func (c *SubClient) receive(z *zmtp.Client, again bool) (err error) {
 	stop := context.AfterFunc(c.ctx, func() { _ = z.Close() })
 	defer stop()
 	defer z.Close()
@@ -158,11 +174,26 @@ func (c *SubClient) receive(z *zmtp.Client) (err error) {
 	defer func() {
 		c.isUp.Store(false)
 		c.metrics.up.Set(0)
-		c.cfg.OnDisconnect(err)
+		if !errors.Is(err, errHanded) {
+			c.cfg.OnDisconnect(err)
+		}
 	}()
-	c.cfg.OnConnect()
+	if !again {
+		c.cfg.OnConnect()
+	}
+	defer c.pause.reading(nil)
+	if c.pause.reading(z) {
+		if err := c.pause.park(c.ctx, z); err != nil {
+			return err
+		}
+	}
 	for {
 		parts, err := z.ReadMessage()
+		if errors.Is(err, zmtp.ErrInterrupted) {
+			if err = c.pause.park(c.ctx, z); err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}

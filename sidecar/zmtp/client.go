@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,9 @@ type ClientOptions struct {
 // ErrSilent says that a peer answered no PING in time.
 var ErrSilent = errors.New("peer is silent")
 
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
 // Client is one end of a ZMTP connection with blocking calls. Messages are
 // raw: a REQ or DEALER caller sends and gets the empty delimiter itself.
 //
@@ -49,6 +53,9 @@ type Client struct {
 	hush bool   // OnSilent was told so
 	in   []byte // what was read and not yet decoded, a part of space
 	room []byte
+
+	parts [][]byte    // of a message that is not complete
+	stop  atomic.Bool // Interrupt was called
 
 	wmu  sync.Mutex
 	wbuf []byte
@@ -96,7 +103,7 @@ func (c *Client) handshake(ctx context.Context) error {
 	if err := c.conn.SetDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(longAgo) })
 	defer stop()
 	hello := AppendReady(AppendGreeting(nil), c.opts.SocketType, c.opts.Identity)
 	if _, err := c.conn.Write(hello); err != nil {
@@ -164,7 +171,6 @@ func (c *Client) Peer() Metadata { return c.peer }
 // ReadMessage waits for the next message; its parts belong to the caller. Any
 // error but a caller's own read deadline is final.
 func (c *Client) ReadMessage() ([][]byte, error) {
-	var parts [][]byte
 	for {
 		ev, err := c.event()
 		if err != nil {
@@ -180,7 +186,9 @@ func (c *Client) ReadMessage() ([][]byte, error) {
 		if !ev.Owned {
 			body = append(make([]byte, 0, len(body)), body...)
 		}
-		if parts = append(parts, body); !ev.More {
+		if c.parts = append(c.parts, body); !ev.More {
+			parts := c.parts
+			c.parts = nil
 			return parts, nil
 		}
 	}
@@ -192,7 +200,13 @@ func (c *Client) fill() error {
 	beat := c.opts.Heartbeat > 0 && c.dec.ready && c.dec.Minor() >= 1
 	err := c.read(beat, c.opts.Heartbeat)
 	c.heard(err)
-	if !beat || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if c.stop.Load() {
+		return ErrInterrupted
+	}
+	if !beat {
 		return err
 	}
 	if err := c.Ping(); err != nil {
@@ -201,10 +215,12 @@ func (c *Client) fill() error {
 	for {
 		err = c.read(true, c.opts.HeartbeatTimeout)
 		c.heard(err)
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		}
-		if c.opts.OnSilent == nil {
+		case c.stop.Load():
+			return ErrInterrupted
+		case c.opts.OnSilent == nil:
 			return ErrSilent
 		}
 		if !c.hush {
@@ -226,6 +242,9 @@ func (c *Client) read(limited bool, wait time.Duration) error {
 	if limited {
 		if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return err
+		}
+		if c.stop.Load() { // it must not take back the deadline of Interrupt
+			_ = c.conn.SetReadDeadline(longAgo)
 		}
 	}
 	n, err := c.conn.Read(c.room)

@@ -3,6 +3,9 @@ package zmtp
 import (
 	"errors"
 	"fmt"
+	"math"
+
+	"saltclusterd/sidecar/handover"
 )
 
 // ErrDecoderState says that a decoder cannot go on from a written-down state.
@@ -61,4 +64,27 @@ func ResumeDecoder(limits *Limits, s DecoderState) (Decoder, error) {
 		d.buf = append(make([]byte, 0, len(s.Buf)), s.Buf...)
 	}
 	return d, nil
+}
+
+// Encode writes s into a state record.
+func (s DecoderState) Encode(e *handover.Encoder) {
+	e.Uint(uint64(s.Stage))
+	e.Bool(s.Ready)
+	e.Uint(uint64(s.Minor))
+	e.Uint(uint64(s.Flags))
+	e.Bytes(s.Header)
+	e.Int(s.Parts)
+	e.Int(s.Size)
+	e.Uint(uint64(s.Total))
+	e.Bytes(s.Buf)
+}
+
+// DecodeState is Encode backwards. The byte strings are parts of the record.
+func DecodeState(d *handover.Decoder) (s DecoderState) {
+	s.Stage, s.Ready = uint8(d.Int(math.MaxUint8)), d.Bool()
+	s.Minor, s.Flags = uint8(d.Int(math.MaxUint8)), byte(d.Int(math.MaxUint8))
+	s.Header = d.Bytes()
+	s.Parts, s.Size, s.Total = d.Int(math.MaxInt32), d.Int(math.MaxInt), int64(d.Int(math.MaxInt64))
+	s.Buf = d.Bytes()
+	return s
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ import (
 func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 	return adminapi.Version{
 		Node: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Go: runtime.Version(),
-		API: adminapi.APIVersion,
+		API: adminapi.APIVersion, PID: os.Getpid(),
 	}, nil
 }
 

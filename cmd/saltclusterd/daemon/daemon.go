@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type Daemon struct {
 	master   *localmaster.Config
 	identity *peer.Identity
 	checks   *health.Checker
+	process  Process
+	doors    []closer // the servers of openDoors
+	sockets  *sockets
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
@@ -42,6 +46,7 @@ type Daemon struct {
 	member  *member       // nil while this node belongs to no cluster
 	joined  chan struct{} // closed when a membership was written
 	problem error         // why the last attempt to join by itself failed
+	tail    *tail         // set when another process has taken over
 }
 
 // New checks the configuration; it touches nothing.
@@ -56,7 +61,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	return &Daemon{
 		aloneAfter: aloneAfter,
 		patience:   patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(chan struct{}, 1),
+		joined: make(chan struct{}), op: make(chan struct{}, 1), sockets: newSockets(),
 	}, nil
 }
 
@@ -68,6 +73,9 @@ type closer interface{ Close() error }
 
 // Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
 func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
+	if d.process.Takeover != 0 {
+		return d.succeed(ctx, ready)
+	}
 	var open []closer
 	defer func() {
 		for i := len(open) - 1; i >= 0; i-- {
@@ -78,6 +86,11 @@ func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
 		return err
 	}
 	ready()
+	return d.loop(ctx)
+}
+
+// loop lives one membership after the other, until ctx ends or a part fails.
+func (d *Daemon) loop(ctx context.Context) error {
 	for {
 		m, err := d.awaitMembership(ctx)
 		if err != nil || m == nil {
@@ -101,19 +114,32 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 		return err
 	}
 	*open = append(*open, lock)
+	d.sockets.keep(lockName, lock.f)
+	if err := d.readHost(ctx); err != nil {
+		return err
+	}
+	return d.openDoors(ctx, open)
+}
+
+// readHost reads who this node is and what master is beside it.
+func (d *Daemon) readHost(ctx context.Context) (err error) {
 	if d.identity, err = peer.LoadIdentity(d.cfg.Paths.StateDir, d.id); err != nil {
 		return fmt.Errorf("node identity: %w", err)
 	}
-	if !d.witness() {
-		if err := d.readMaster(ctx); err != nil {
-			return err
-		}
+	if d.witness() {
+		return nil
 	}
+	return d.readMaster(ctx)
+}
+
+// openDoors opens what load balancers and operators talk to.
+func (d *Daemon) openDoors(ctx context.Context, open *[]closer) error {
 	if err := d.openHealth(ctx, open); err != nil {
 		return err
 	}
 	srv, err := admin.New(admin.Config{
-		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg,
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg.host,
+		Inherited: d.sockets.inheritedUnix, Made: func(path string, l *net.UnixListener) { d.sockets.keep(unixName(path), l) },
 	})
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
@@ -122,6 +148,7 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 		return fmt.Errorf("admin socket: %w", err)
 	}
 	*open = append(*open, srv)
+	d.doors = append(d.doors, srv)
 	return nil
 }
 

@@ -15,7 +15,11 @@ func (e *ending) Error() string { return e.reason }
 
 // live runs a membership until ctx ends, a part fails, or it ends by an ending, which is carried out.
 func (d *Daemon) live(ctx context.Context, seed *membership) (again bool, err error) {
-	err = d.serveMember(ctx, seed)
+	return d.afterEnding(d.serveMember(ctx, seed))
+}
+
+// afterEnding carries out what the end of a membership asks for; again says whether the daemon goes on.
+func (d *Daemon) afterEnding(err error) (again bool, _ error) {
 	var end *ending
 	if !errors.As(err, &end) {
 		return false, err
@@ -44,7 +48,7 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership) (err error) 
 	}
 	d.checks.SetDraining(false) // a membership before this one set it
 	d.setMember(m)
-	return m.Serve(ctx)
+	return d.afterServing(ctx, m.Serve(ctx))
 }
 
 func (d *Daemon) setMember(m *member) {

@@ -12,7 +12,7 @@ import (
 
 // openHealth registers the checks and opens the listeners for load balancers and monitoring.
 func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
-	d.checks = health.NewChecker(health.CheckerConfig{Logger: d.log, Registerer: d.reg})
+	d.checks = health.NewChecker(health.CheckerConfig{Logger: d.log, Registerer: d.reg.host})
 	d.checks.Register("member", health.ScopeServe, d.checkMember)
 	d.checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
@@ -26,7 +26,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	*open = append(*open, d.checks)
 	cfg := health.ServerConfig{
 		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
-		Trusted: d.cfg.Health.Trusted, Logger: d.log, Registerer: d.reg,
+		Trusted: d.cfg.Health.Trusted, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.host,
 	}
 	if d.cfg.Health.Metrics {
 		cfg.Gatherer = d.reg
@@ -39,6 +39,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 		return fmt.Errorf("health: %w", err)
 	}
 	*open = append(*open, srv)
+	d.doors = append(d.doors, srv)
 	return nil
 }
 
@@ -63,6 +64,8 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 		return fine // said by the check "member"
 	}
 	switch st := m.cons.Status(); {
+	case m.arriving():
+		return health.Result{Level: health.Warn, Reason: "this process has just taken over and is finding the cluster", Hint: "it takes a second"}
 	case m.cons.Detached():
 		return health.Result{
 			Level: health.Fail, Reason: "this node was removed from the cluster",

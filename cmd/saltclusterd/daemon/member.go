@@ -43,6 +43,7 @@ type member struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	failed chan error // a part that ended by itself
+	took   time.Time  // when it took over from another process; zero: it did not
 }
 
 // newMember puts the parts together; nothing runs before Open.
@@ -59,7 +60,8 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
-		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: join, Logger: d.log, Registerer: d.reg,
+		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: join, ListenWith: d.sockets.Listen,
+		Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
@@ -73,7 +75,8 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.gossip, err = gossip.New(gossip.Config{
-		ID: d.id, Port: m.port, Roster: m.roster, Keys: seed.GossipKeys, Label: seed.UUID, Meta: m.meta, Logger: d.log, Registerer: d.reg,
+		ID: d.id, Port: m.port, Roster: m.roster, Keys: seed.GossipKeys, Label: seed.UUID, Meta: m.meta,
+		ListenPacket: d.sockets.ListenPacket, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err

@@ -67,13 +67,17 @@ type service struct {
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications
 	opened  atomic.Bool   // so may minions: the edges are open
+	settled atomic.Bool   // everything is open
+	handed  atomic.Bool   // another process serves instead
 	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	open   []closer
+	ctx       context.Context
+	cancel    context.CancelFunc
+	stopClock func()
+	wg        sync.WaitGroup
+	partsMu   sync.Mutex
+	open      []closer
 }
 
 // newService puts the parts together; nothing runs before Open.
@@ -140,7 +144,7 @@ func (s *service) buildEdges() (err error) {
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
 		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout,
-		Logger: d.log, Registerer: d.reg,
+		Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err
@@ -151,7 +155,7 @@ func (s *service) buildEdges() (err error) {
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
 		HandshakeTimeout: e.HandshakeTimeout,
-		Handler:          edgeHandler{s}, Logger: d.log, Registerer: d.reg,
+		Handler:          edgeHandler{s}, Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
@@ -226,7 +230,7 @@ func (s *service) Open(ctx context.Context) error {
 	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
-	s.wg.Go(func() { s.clock.KeepReserved(s.ctx, s.clockPath(), s.complain("clock floor not stored")) })
+	s.keepClock()
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
 	}
@@ -262,6 +266,20 @@ func (s *service) Open(ctx context.Context) error {
 	return s.openEdges(ctx)
 }
 
+// keepClock keeps the clock's floor on disk until stopClock.
+func (s *service) keepClock() {
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(done)
+		s.clock.KeepReserved(ctx, s.clockPath(), s.complain("clock floor not stored"))
+	})
+	s.stopClock = func() {
+		cancel()
+		<-done
+	}
+}
+
 // closerFunc makes the end of a context a part like others.
 type closerFunc func()
 
@@ -290,6 +308,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.wg.Go(s.watchEdges)
 	s.opened.Store(true)
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
+	s.settled.Store(true)
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }
@@ -316,9 +335,11 @@ func (s *service) waitsFor() string {
 
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
-	if s.opened.Swap(false) {
+	switch {
+	case s.handed.Load(): // another process goes on
+	case s.opened.Swap(false):
 		s.drain.leave(s.m.patience())
-	} else {
+	default:
 		s.drain.handLeadership(s.m.patience())
 	}
 	s.serving.Store(false)

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newUpgradeCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "upgrade",
+		Usage: "put a new saltclusterd in the place of the running one; minions keep their connections",
+		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
+			"fails before it has taken over, the running one goes on as if nothing had happened, and the exit code says so.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "binary", Usage: "start `PATH` instead of the program the running saltclusterd was started as"},
+			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the new process answers"},
+			&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up after `TIME`; 0: never"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runUpgrade(c, e)
+		},
+	})
+}
+
+func runUpgrade(c *cli.Context, e *env) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	r := adminapi.UpgradeRequest{Timeout: c.Duration("timeout")}
+	if path := c.String("binary"); path != "" {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return fmt.Errorf("--binary: %w", err)
+		}
+		r.Binary = abs
+	}
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		outcome, err := client.Upgrade(ctx, r, p)
+		if err == nil && c.Bool("wait") {
+			err = awaitProcess(ctx, e.client(c), outcome.PID)
+		}
+		return outcome, err
+	})
+}
+
+// askAgain is the pause between two questions who answers.
+const askAgain = 50 * time.Millisecond
+
+// awaitProcess waits until the process pid answers: saying that it serves and serving are two things.
+func awaitProcess(ctx context.Context, client *adminapi.Client, pid int) error {
+	for {
+		v, err := client.Version(ctx)
+		client.Close() // the next question must not go to the old process again
+		if err == nil && v.PID == pid {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return adminapi.Errorf(adminapi.CodeTimeout, "look into its log: journalctl -u saltclusterd",
+				"the new process %d does not answer; the last answer came from %d (%v)", pid, v.PID, err)
+		case <-time.After(askAgain):
+		}
+	}
+}

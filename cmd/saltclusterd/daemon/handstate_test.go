@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"reflect"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/router"
+)
+
+func TestHandoverRecords(t *testing.T) {
+	jobs := jobList{JIDs: []string{"2", "1"}, Publishers: []node.ID{"m1", "m2"}}
+	b := base{UUID: "u", Names: []string{"lock", "tcp 10.0.0.1:4505"}, Snapshot: []byte("snapshot"), Jobs: jobs}
+	got, err := parseBase(b.encode())
+	if err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r := rest{
+		Clock: 1 << 60, Jobs: jobs, Hub: []byte("hub"), Intake: []byte("intake"), Sub: []byte("sub"),
+		Nodes: []router.Node{{ID: "m1", Weight: 100, Alive: true, MasterUp: true, Major: 3008, MasterID: "x"}, {ID: "m2", Draining: true}},
+	}
+	rest, err := parseRest(r.encode())
+	if err != nil || !reflect.DeepEqual(rest, r) {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	h, err := parseHello(append(hello{State: 7, Version: "v"}.encode(), "what a later version adds"...))
+	if err != nil || h.State != 7 || h.Version != "v" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	table := router.NewJobs(0)
+	jobs.record(table)
+	if l := latestJobs(table, 10); !reflect.DeepEqual(l, jobs) {
+		t.Errorf("%+v", l)
+	}
+}
+
+func FuzzHandoverRecords(f *testing.F) {
+	f.Add(base{UUID: "u", Names: []string{"lock"}}.encode())
+	f.Add(rest{Nodes: []router.Node{{ID: "m1"}}}.encode())
+	f.Add(hello{State: 1, Version: "v"}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = parseBase(b)
+		_, _ = parseRest(b)
+		_, _ = parseHello(b)
+	})
+}

@@ -1,0 +1,184 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sockets are the files which a process hands to the one that takes over from it: whatever listens, and the lock of
+// state_dir. They have names by which the other process asks for them.
+type sockets struct {
+	mu        sync.Mutex
+	inherited map[string]int          // of the process before, not asked for yet
+	open      map[string]syscall.Conn // ours
+	reserved  map[string]net.Listener // bound before they are needed
+}
+
+// lockName names the lock of state_dir.
+const lockName = "lock"
+
+func unixName(path string) string { return "unix " + path }
+
+func newSockets() *sockets {
+	return &sockets{inherited: map[string]int{}, open: map[string]syscall.Conn{}, reserved: map[string]net.Listener{}}
+}
+
+// keep notes an open file.
+func (s *sockets) keep(name string, c syscall.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[name] = c
+}
+
+// take returns an inherited file, nil if there is none. It is the caller's.
+func (s *sockets) take(name string) *os.File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fd, ok := s.inherited[name]
+	if !ok {
+		return nil
+	}
+	delete(s.inherited, name)
+	return os.NewFile(uintptr(fd), name)
+}
+
+// Listen returns the listener for an address: the inherited one, a reserved one, or a new one.
+func (s *sockets) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
+	name := network + " " + addr
+	l, err := s.listen(ctx, name, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := l.(syscall.Conn); ok {
+		s.keep(name, c)
+	}
+	return l, nil
+}
+
+func (s *sockets) listen(ctx context.Context, name, network, addr string) (net.Listener, error) {
+	s.mu.Lock()
+	l := s.reserved[name]
+	delete(s.reserved, name)
+	s.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	if f := s.take(name); f != nil {
+		defer f.Close()
+		l, err := net.FileListener(f)
+		if err != nil {
+			return nil, fmt.Errorf("inherited listener %s: %w", name, err)
+		}
+		return l, nil
+	}
+	return (&net.ListenConfig{}).Listen(ctx, network, addr)
+}
+
+// reserve binds addresses before it is too late to say that one is taken.
+func (s *sockets) reserve(ctx context.Context, network string, addrs ...string) error {
+	for _, addr := range addrs {
+		l, err := s.listen(ctx, network+" "+addr, network, addr)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.reserved[network+" "+addr] = l
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// ListenPacket is Listen for packets.
+func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net.PacketConn, err error) {
+	name := network + " " + addr
+	if f := s.take(name); f != nil {
+		defer f.Close()
+		if c, err = net.FilePacketConn(f); err != nil {
+			return nil, fmt.Errorf("inherited socket %s: %w", name, err)
+		}
+	} else if c, err = (&net.ListenConfig{}).ListenPacket(ctx, network, addr); err != nil {
+		return nil, err
+	}
+	if sc, ok := c.(syscall.Conn); ok {
+		s.keep(name, sc)
+	}
+	return c, nil
+}
+
+// inheritedUnix returns the inherited listener at a path, nil if there is none.
+func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
+	f := s.take(unixName(path))
+	if f == nil {
+		return nil, nil
+	}
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("inherited listener %s: %w", path, err)
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		_ = l.Close()
+		return nil, fmt.Errorf("inherited listener %s is no unix socket", path)
+	}
+	u.SetUnlinkOnClose(true)
+	return u, nil
+}
+
+// inherit takes the files of the process before.
+func (s *sockets) inherit(names []string, fds []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range names {
+		s.inherited[name] = fds[i]
+	}
+}
+
+// discard closes what nobody has asked for: the configuration has changed.
+func (s *sockets) discard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, fd := range s.inherited {
+		_ = unix.Close(fd)
+		delete(s.inherited, name)
+	}
+}
+
+// export lists what is open. The descriptors stay ours.
+func (s *sockets) export() (names []string, fds []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.open {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	listed := names[:0]
+	for _, name := range names {
+		raw, err := s.open[name].SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
+		}
+		if err == nil { // else it was closed
+			listed = append(listed, name)
+		}
+	}
+	return listed, fds
+}
+
+// handed leaves the paths of unix sockets alone from now on.
+func (s *sockets) handed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
+		if u, ok := c.(*net.UnixListener); ok {
+			u.SetUnlinkOnClose(false)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A listener is the same one in both processes: what connects in between is served by the new one.
+func TestSocketsAreInherited(t *testing.T) {
+	old, next := newSockets(), newSockets()
+	ln, err := old.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := old.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	unixLn, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.keep(unixName(path), unixLn)
+	gone, err := old.Listen(t.Context(), "tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close() // is not handed over
+	names, fds := old.export()
+	if len(names) != 3 || len(fds) != 3 {
+		t.Fatalf("%q %v", names, fds)
+	}
+	for i, fd := range fds {
+		if fds[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next.inherit(names, fds)
+	if err := next.reserve(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	old.handed()
+	for _, c := range []interface{ Close() error }{ln, udp, unixLn} {
+		_ = c.Close()
+	}
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	heir, err := next.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil || heir.Addr().String() != ln.Addr().String() {
+		t.Fatalf("%v instead of %v: %v", heir, ln.Addr(), err)
+	}
+	defer heir.Close()
+	if c, err := heir.Accept(); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+	heirUnix, err := next.inheritedUnix(path)
+	if err != nil || heirUnix == nil {
+		t.Fatal(err)
+	}
+	if c, err := net.Dial("unix", path); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+	_ = heirUnix.Close()
+	if _, err := net.Dial("unix", path); err == nil {
+		t.Error("the socket outlives its last process")
+	}
+	packets, err := next.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil || packets.LocalAddr().String() != udp.LocalAddr().String() {
+		t.Fatalf("%v: %v", packets, err)
+	}
+	_ = packets.Close()
+	next.discard()
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"saltclusterd/cmd/saltclusterd/daemon"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// hangups gets SIGHUP from the first moment on: its default is to end the process, and the service manager may send it to
+// a process that has just taken over.
+var hangups = func() chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c
+}()
+
+// reload puts the program that is at our path now in our place, whenever SIGHUP asks for it.
+func reload(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+		}
+		_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+			log.Info("upgrade", "step", step, "reason", message)
+		})
+		if err != nil {
+			log.Error("SIGHUP did not lead to another process", "err", err)
+		}
+	}
+}
+
+// process describes this process to the daemon, so that it can put another one in its place.
+func process(args []string, config string) (daemon.Process, error) {
+	takeover, err := daemon.TakeoverFrom(os.Getenv)
+	if err != nil {
+		return daemon.Process{}, err
+	}
+	binary, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		binary, err = filepath.Abs(binary)
+	}
+	if err != nil {
+		return daemon.Process{}, fmt.Errorf("find our own program: %w", err)
+	}
+	return daemon.Process{
+		Binary: binary, Args: args, Check: []string{"--config", config, "--check"}, Takeover: takeover, Notify: notify,
+		Barrier: func(ctx context.Context) {
+			if err := barrier(ctx, os.Getenv("NOTIFY_SOCKET")); err != nil {
+				log := slog.Default()
+				log.Warn("systemd was not waited for", "err", err)
+			}
+		},
+	}, nil
+}

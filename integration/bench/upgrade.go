@@ -1,0 +1,340 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/zmtp"
+)
+
+const (
+	probeEvery = 2 * time.Millisecond
+	quietTime  = time.Second // before and after an upgrade
+	// unfiltered subscribers hear every probe, so there are few of them; the others take every numbered publication.
+	unfiltered = 20
+	heard      = "broadcast" // topic of the numbered publications
+	probed     = "probe"     // whom the probes are for
+)
+
+// probeTopic is what a minion of that name subscribes to when the master filters.
+var probeTopic = func() string { sum := sha1.Sum([]byte(probed)); return hex.EncodeToString(sum[:]) }()
+
+var pauseGoals = map[int]float64{2000: 50, 8000: 100} // ms
+
+// upgrade measures what subscribers see of upgrades in place: publications lost, connections lost, and the pause.
+func (b *bench) upgrade(ctx context.Context, n *standInNode) error {
+	var rows [][]string
+	for _, count := range b.upgradeSubscribers {
+		b.say("%d upgrades before %d subscribers", b.sizes.upgrades, count)
+		r, err := b.upgradeRun(ctx, n, count)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(count), strconv.Itoa(b.sizes.upgrades), strconv.Itoa(r.deliveries), strconv.Itoa(r.wrong), strconv.Itoa(r.broken),
+			r.normal.show("%.1f"), "**" + r.gap.show("%.1f") + "**", r.frozen.show("%.1f"), r.whole.show("%.2f"),
+			fmt.Sprintf("≤ %.0f", pauseGoals[count]), r.verdict(pauseGoals[count]),
+		})
+	}
+	b.out.table("Upgrade in place", fmt.Sprintf(
+		"`saltclusterctl upgrade` of a node with a stand-in for the master, which publishes a numbered message every 50 ms to all "+
+			"subscribers (500 ms from 8,000 on) and a probe every %s to one. Wrong: subscribers that did not get exactly what was "+
+			"published, in order. Gap: the longest silence between two probes within a second of an upgrade, and without one. Frozen: "+
+			"what the daemon says of the time until the new process served.", probeEvery),
+		[]string{"subscribers", "upgrades", "deliveries", "wrong", "reconnects", "gap ms, none", "gap ms, upgrade", "frozen ms",
+			"command s", "target", ""}, rows)
+	return nil
+}
+
+type upgradeResult struct {
+	deliveries, wrong, broken  int
+	normal, gap, frozen, whole series
+}
+
+func (r upgradeResult) verdict(goal float64) string {
+	if r.wrong+r.broken > 0 {
+		return "not met"
+	}
+	return atMost(r.gap, goal)
+}
+
+func (b *bench) upgradeRun(ctx context.Context, n *standInNode, count int) (r upgradeResult, err error) {
+	every := 50 * time.Millisecond
+	if count >= 8000 {
+		every = 500 * time.Millisecond
+	}
+	crowd := &crowd{from: n.through.from, addr: strings.TrimSuffix(n.through.addr, "6") + "5"}
+	defer crowd.leave()
+	if err := crowd.join(ctx, count); err != nil {
+		return r, err
+	}
+	publishing, stop := context.WithCancel(ctx)
+	defer stop()
+	sent := make(chan []uint64, 1)
+	go func() { sent <- n.standIn.publish(publishing, every) }()
+	if !sleep(ctx, quietTime) {
+		return r, ctx.Err()
+	}
+	for range b.sizes.upgrades {
+		crowd.probe.longest() // forgets
+		if !sleep(ctx, 2*quietTime) {
+			return r, ctx.Err()
+		}
+		r.normal.add(millis(crowd.probe.longest()))
+		began := time.Now()
+		res, err := n.daemon.Ctl(ctx, "upgrade")
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			return r, fmt.Errorf("%w\n%s", err, n.daemon.Tail(20))
+		}
+		r.whole.add(time.Since(began).Seconds())
+		if !sleep(ctx, quietTime) {
+			return r, ctx.Err()
+		}
+		r.gap.add(millis(crowd.probe.longest()))
+		r.frozen.add(frozenMillis(res.Stdout))
+	}
+	stop()
+	bodies := <-sent
+	if !sleep(ctx, quietTime) {
+		return r, ctx.Err()
+	}
+	r.deliveries, r.wrong, r.broken = crowd.judge(len(bodies))
+	return r, nil
+}
+
+// frozenMillis reads the handover's duration from what the command prints.
+func frozenMillis(text string) float64 {
+	_, after, _ := strings.Cut(text, "frozen for ")
+	dur, err := time.ParseDuration(strings.Fields(after + " 0")[0])
+	if err != nil {
+		return 0
+	}
+	return millis(dur)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// publish publishes probes and numbered messages until ctx ends, and returns the numbers.
+func (s *standIn) publish(ctx context.Context, every time.Duration) (numbers []uint64) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	next := time.Now()
+	for ctx.Err() == nil {
+		<-tick.C
+		s.pub.Publish(edge.Publication{Body: s.publication(0)})
+		if time.Now().After(next) {
+			next = next.Add(every)
+			numbers = append(numbers, uint64(len(numbers)+1))
+			s.pub.Publish(edge.Publication{Body: s.publication(numbers[len(numbers)-1])})
+		}
+	}
+	return numbers
+}
+
+// publication is what a master sends for a job of the given number to all, 0: for a probe.
+func (s *standIn) publication(number uint64) []byte {
+	load := saltwire.AppendMapHeader(nil, 6)
+	kind := "glob"
+	if number == 0 {
+		kind = "list"
+	}
+	for _, kv := range [][2]string{{"fun", "test.ping"}, {"jid", fmt.Sprintf("20260101%012d", number)}, {"tgt_type", kind}, {"ret", ""}} {
+		load = saltwire.AppendRaw(saltwire.AppendRaw(load, kv[0]), kv[1])
+	}
+	const emptyArray, arrayOfOne = 0x90, 0x91
+	if load = saltwire.AppendRaw(load, "tgt"); number == 0 {
+		load = saltwire.AppendRaw(append(load, arrayOfOne), probed)
+	} else {
+		load = saltwire.AppendRaw(load, "*")
+	}
+	load = append(saltwire.AppendRaw(load, "arg"), emptyArray)
+	return saltwire.AppendPub(nil, s.crypticle.Seal(nil, load, nil), nil, "")
+}
+
+// crowd is subscribers that note what they hear.
+type crowd struct {
+	from  *lab.Host
+	addr  string
+	all   []*listener
+	probe *listener
+	wg    sync.WaitGroup
+}
+
+type listener struct {
+	c     net.Conn
+	count atomic.Int64 // of what came
+	first atomic.Uint64
+	sum   atomic.Uint64 // of everything that came, in order
+	ended atomic.Bool
+
+	mu   sync.Mutex
+	last time.Time
+	gap  time.Duration
+}
+
+// join brings count subscribers and the one that is probed.
+func (c *crowd) join(ctx context.Context, count int) error {
+	c.all = make([]*listener, count)
+	var g errgroup.Group
+	for first := range joiners {
+		g.Go(func() error {
+			return c.from.Do(func() (err error) {
+				for i := first; i < count && err == nil; i += joiners {
+					topic := heard
+					if i < unfiltered {
+						topic = ""
+					}
+					c.all[i], err = c.listen(ctx, topic)
+				}
+				return err
+			})
+		})
+	}
+	err := g.Wait()
+	if err == nil {
+		err = c.from.Do(func() (err error) { c.probe, err = c.listen(ctx, probeTopic); return err })
+	}
+	return err
+}
+
+// smallRoom is enough for what a subscriber reads at a time: there are thousands of them.
+const smallRoom = 4 << 10
+
+func (c *crowd) listen(ctx context.Context, topic string) (*listener, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{c: conn}
+	hello := zmtp.AppendReady(zmtp.AppendGreeting(nil), "SUB", "")
+	if _, err := conn.Write(zmtp.AppendSubscribe(hello, []byte(topic))); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c.wg.Go(func() { l.run() })
+	return l, nil
+}
+
+// run reads until the connection ends.
+func (l *listener) run() {
+	defer l.ended.Store(true)
+	limits := zmtp.DefaultLimits
+	dec := zmtp.NewDecoder(&limits)
+	room := make([]byte, smallRoom)
+	h := fnv.New64a()
+	for {
+		n, err := l.c.Read(room)
+		if err != nil {
+			return
+		}
+		for in := room[:n]; len(in) > 0; {
+			ev, used, err := dec.Next(in)
+			if err != nil {
+				return
+			}
+			in = in[used:]
+			switch {
+			case ev.Kind == zmtp.Command && !l.command(&dec, ev.Body):
+				return
+			case ev.Kind == zmtp.Frame && !ev.More:
+				_, _ = h.Write(ev.Body)
+				l.note(h.Sum64())
+			}
+		}
+	}
+}
+
+// command answers what must be answered.
+func (l *listener) command(dec *zmtp.Decoder, body []byte) bool {
+	name, data, err := zmtp.ParseCommand(body)
+	switch {
+	case err != nil:
+		return false
+	case string(name) == zmtp.CmdReady:
+		dec.SetReady()
+	case string(name) == zmtp.CmdPing:
+		_, text, err := zmtp.ParsePing(data)
+		if err != nil {
+			return false
+		}
+		_, err = l.c.Write(zmtp.AppendPong(nil, text))
+		return err == nil
+	}
+	return true
+}
+
+func (l *listener) note(sum uint64) {
+	now := time.Now()
+	l.sum.Store(sum)
+	l.count.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.last.IsZero() {
+		l.gap = max(l.gap, now.Sub(l.last))
+	}
+	l.last = now
+}
+
+// longest is the longest silence since it was last asked for.
+func (l *listener) longest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.gap
+	l.gap = 0
+	return g
+}
+
+// judge compares what everybody heard with what was published, and with what the others heard.
+func (c *crowd) judge(published int) (deliveries, wrong, broken int) {
+	var like, likeAll *listener
+	for i, l := range c.all {
+		deliveries += int(l.count.Load())
+		if l.ended.Load() {
+			broken++
+		}
+		same := &like
+		if i < unfiltered {
+			same = &likeAll
+		}
+		if *same == nil {
+			*same = l
+		}
+		if l.sum.Load() != (*same).sum.Load() || i >= unfiltered && l.count.Load() != int64(published) {
+			wrong++
+		}
+	}
+	return deliveries, wrong, broken
+}
+
+func (c *crowd) leave() {
+	for _, l := range append(c.all, c.probe) {
+		if l != nil {
+			_ = l.c.Close()
+		}
+	}
+	c.wg.Wait()
+}

@@ -1,0 +1,27 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Upgrader is a Backend that can be replaced by another process in place. When Upgrade returns an outcome, the other
+// process serves.
+type Upgrader interface {
+	Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p Progress) (adminapi.Outcome, error)
+}
+
+func (s *Server) upgrade(u Upgrader) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.UpgradeRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "upgrade", e)
+			return
+		}
+		s.operate(w, r, "upgrade", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return u.Upgrade(ctx, req, p)
+		})
+	}
+}

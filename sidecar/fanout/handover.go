@@ -1,0 +1,132 @@
+package fanout
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/handover"
+)
+
+// A hub goes on in another process under the same run: its peers then know which of its records they have, and it knows
+// which of theirs its minions have got.
+
+// Freeze holds the records of peers back, and waits until the one being delivered is. Local must not be called until Thaw.
+func (h *Hub) Freeze() {
+	h.in.gate.Lock()
+	h.out.freeze(true)
+}
+
+// Thaw lets everything go on.
+func (h *Hub) Thaw() {
+	h.out.freeze(false)
+	h.in.gate.Unlock()
+}
+
+// Hand ends the streams of peers, which go on in another process; links end with Close.
+func (h *Hub) Hand() {
+	h.in.handed = true
+	h.in.gate.Unlock()
+	h.in.forget(nil)
+}
+
+// Export writes a frozen hub down.
+func (h *Hub) Export() []byte {
+	e := &handover.Encoder{}
+	e.String(h.run)
+	e.Uint(uint64(max(h.in.since.UnixMicro(), 0)))
+	h.out.export(e)
+	h.in.export(e)
+	return e.Record()
+}
+
+// Import makes a new hub go on where another one stopped; to be called before Open.
+func (h *Hub) Import(record []byte) error {
+	d := handover.NewDecoder(record)
+	h.run = d.String()
+	h.in.taken = time.UnixMicro(int64(d.Int(math.MaxInt64)))
+	h.out.restore(d)
+	h.in.restore(d)
+	if err := d.End(); err != nil {
+		return fmt.Errorf("fan-out: %w", err)
+	}
+	return nil
+}
+
+// freeze keeps records out: what was written down must not be numbered twice.
+func (o *outbox) freeze(on bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.frozen = on
+}
+
+func (o *outbox) export(e *handover.Encoder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trim()
+	e.Uint(o.next)
+	e.Int(len(o.recs))
+	for _, r := range o.recs {
+		e.Duration(o.now().Sub(r.at))
+		e.Bytes(r.buf)
+	}
+}
+
+func (o *outbox) restore(d *handover.Decoder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	next := d.Uint()
+	n := d.Count()
+	if d.Err() == nil && (next == 0 || uint64(n) >= next) {
+		d.Fail("records before the first")
+	}
+	now := o.now()
+	for i := range n {
+		r := record{at: now.Add(-d.Duration()), buf: append([]byte(nil), d.Bytes()...), seq: next - uint64(n-i)}
+		if len(r.buf) < headerSize {
+			d.Fail("record")
+		}
+		if d.Err() != nil {
+			return
+		}
+		o.recs = append(o.recs, r)
+		o.bytes += len(r.buf)
+	}
+	if d.Err() == nil {
+		o.next = next
+	}
+}
+
+func (i *inbox) export(e *handover.Encoder) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e.Int(len(i.origins))
+	for id, o := range i.origins {
+		o.mu.Lock()
+		e.String(string(id))
+		e.String(o.run)
+		e.Uint(o.seq)
+		o.mu.Unlock()
+	}
+}
+
+func (i *inbox) restore(d *handover.Decoder) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for range d.Count() {
+		id := node.ID(d.String())
+		i.origins[id] = &origin{run: d.String(), seq: d.Uint()}
+	}
+}
+
+// enter waits out a freeze; false: another process goes on.
+func (i *inbox) enter(ctx context.Context) bool {
+	i.gate.RLock()
+	if i.handed || ctx.Err() != nil {
+		i.gate.RUnlock()
+		return false
+	}
+	return true
+}

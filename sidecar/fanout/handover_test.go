@@ -1,0 +1,82 @@
+package fanout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// A peer hears the old process's last records and the new one's first, each once, whichever process sends them.
+func TestTheOutboxGoesOnInAnotherProcess(t *testing.T) {
+	old, next := newHubFixture(t), newHubFixture(t)
+	p := newPeerSide(t)
+	keepLink(t, p, old.out, old.run)
+	eventually(t, connected(p))
+	var want []string
+	for i := range 20 {
+		add(t, old.out, fmt.Sprint("old ", i))
+		want = append(want, fmt.Sprint("a:old ", i))
+	}
+	old.Freeze()
+	add(t, old.out, "a frozen outbox takes nothing")
+	if err := next.Import(old.Export()); err != nil {
+		t.Fatal(err)
+	}
+	add(t, next.out, "new")
+	keepLink(t, p, next.out, next.run) // while the old link still stands
+	eventually(t, wantReceived(p, append(want, "a:new")...))
+	old.Hand()
+}
+
+// The records of a peer are taken once, by the old process or the new one.
+func TestTheInboxGoesOnInAnotherProcess(t *testing.T) {
+	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	p := newPeerSide(t)
+	keepLink(t, p, out, "run")
+	eventually(t, connected(p))
+	for i := range 10 {
+		add(t, out, fmt.Sprint(i))
+	}
+	eventually(t, func() error {
+		if n := len(p.received()); n < 10 {
+			return fmt.Errorf("%d received", n)
+		}
+		return nil
+	})
+	hub, heir := newHubFixture(t), newHubFixture(t)
+	hub.Hub.in = p.in
+	hub.Freeze()
+	add(t, out, "held back")
+	if err := heir.Import(hub.Export()); err != nil {
+		t.Fatal(err)
+	}
+	if got := heir.in.origins["a"]; got == nil || got.run != "run" || got.seq != 10 {
+		t.Fatalf("%+v", got)
+	}
+	if got := p.received(); slices.Contains(got, "a:held back") {
+		t.Fatal("delivered while frozen")
+	}
+	hub.Thaw()
+	eventually(t, func() error {
+		if got := p.received(); !slices.Contains(got, "a:held back") {
+			return fmt.Errorf("received %q", got)
+		}
+		return nil
+	})
+}
+
+func FuzzImport(f *testing.F) {
+	o := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	o.add(kindSignIn, 1, appendSignIn(nil, "web1", 1))
+	h := &Hub{run: "run", out: o, in: &inbox{since: time.Now(), origins: map[node.ID]*origin{"b": {run: "x", seq: 4}}}}
+	f.Add(h.Export())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now), in: &inbox{origins: map[node.ID]*origin{}}}
+		if err := h.Import(b); err == nil && h.out.next == 0 {
+			t.Fatal("numbers begin at 1")
+		}
+	})
+}
