@@ -272,10 +272,7 @@ func (s *service) prepare(ctx context.Context) error {
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
 	}
-	for _, part := range []interface {
-		closer
-		Open(context.Context) error
-	}{s.req, s.bus, s.signin} {
+	for _, part := range []part{s.req, s.bus, s.signin} {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}
@@ -289,10 +286,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	s := m.svc
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.took = time.Now()
-	for _, part := range []interface {
-		closer
-		Open(context.Context) error
-	}{s.hub, s.pub, s.sub, s.reqs} {
+	for _, part := range []part{s.hub, s.pub, s.sub, s.reqs} {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}
@@ -308,6 +302,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	}
 	m.open = append(m.open, m.port)
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
+	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.wg.Go(s.watchEdges)
 	return nil
@@ -356,13 +351,20 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 	return m.svc.settle(ctx)
 }
 
+// part is one that is opened and closed.
+type part interface {
+	closer
+	Open(context.Context) error
+}
+
+// exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them
+// before the new one opens them, in this order. Until then who needs them has to wait, or do without.
+func (s *service) exclusive() []part { return []part{s.dir, s.data} }
+
 // settle opens what is on disk.
 func (s *service) settle(ctx context.Context) error {
 	s.keepClock()
-	for _, part := range []interface {
-		closer
-		Open(context.Context) error
-	}{s.dir, s.data} {
+	for _, part := range s.exclusive() {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}

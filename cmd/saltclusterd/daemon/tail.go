@@ -147,8 +147,9 @@ func (m *member) release() error {
 	m.wg.Wait()
 	var g errgroup.Group
 	g.Go(func() error { s.stopClock(); return nil })
-	g.Go(func() error { return s.closePart(s.dir) })
-	g.Go(func() error { return s.closePart(s.data) })
+	for _, p := range s.exclusive() {
+		g.Go(func() error { return s.closePart(p) })
+	}
 	g.Go(m.gossip.Hand)
 	g.Go(s.hub.Close)
 	g.Go(m.cons.Close)
@@ -156,7 +157,7 @@ func (m *member) release() error {
 }
 
 // closePart closes one of the open parts now.
-func (s *service) closePart(part closer) error {
+func (s *service) closePart(part part) error {
 	s.partsMu.Lock()
 	for i, p := range s.open {
 		if p == part {
