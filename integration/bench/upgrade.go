@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	probeEvery = 2 * time.Millisecond
-	quietTime  = time.Second // before and after an upgrade
+	probeEvery  = 5 * time.Millisecond
+	quietTime   = time.Second // before and after an upgrade
+	heardWithin = 30 * time.Second
 	// unfiltered subscribers hear every probe, so there are few of them; the others take every numbered publication.
 	unfiltered = 20
 	heard      = "broadcast" // topic of the numbered publications
@@ -113,10 +114,11 @@ func (b *bench) upgradeRun(ctx context.Context, n *standInNode, count int) (r up
 	}
 	stop()
 	bodies := <-sent
-	if !sleep(ctx, quietTime) {
-		return r, ctx.Err()
-	}
+	crowd.await(ctx, len(bodies))
 	r.deliveries, r.wrong, r.broken = crowd.judge(len(bodies))
+	if r.wrong+r.broken > 0 {
+		b.say("%d published; %s", len(bodies), crowd.counts())
+	}
 	return r, nil
 }
 
@@ -190,6 +192,7 @@ type listener struct {
 	count atomic.Int64 // of what came
 	first atomic.Uint64
 	sum   atomic.Uint64 // of everything that came, in order
+	here  atomic.Bool   // subscribed
 	ended atomic.Bool
 
 	mu   sync.Mutex
@@ -219,7 +222,17 @@ func (c *crowd) join(ctx context.Context, count int) error {
 	if err == nil {
 		err = c.from.Do(func() (err error) { c.probe, err = c.listen(ctx, probeTopic); return err })
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return lab.Eventually(ctx, startWithin, "all to be subscribed", func(context.Context) error {
+		for _, l := range append(c.all, c.probe) {
+			if !l.here.Load() {
+				return errors.New("not yet")
+			}
+		}
+		return nil
+	})
 }
 
 // smallRoom is enough for what a subscriber reads at a time: there are thousands of them.
@@ -232,7 +245,8 @@ func (c *crowd) listen(ctx context.Context, topic string) (*listener, error) {
 	}
 	l := &listener{c: conn}
 	hello := zmtp.AppendReady(zmtp.AppendGreeting(nil), "SUB", "")
-	if _, err := conn.Write(zmtp.AppendSubscribe(hello, []byte(topic))); err != nil {
+	hello = zmtp.AppendSubscribe(hello, []byte(topic))
+	if _, err := conn.Write(zmtp.AppendPing(hello, 0, nil)); err != nil { // whose answer comes when the subscription counts
 		return nil, errors.Join(err, conn.Close())
 	}
 	c.wg.Go(func() { l.run() })
@@ -276,6 +290,8 @@ func (l *listener) command(dec *zmtp.Decoder, body []byte) bool {
 		return false
 	case string(name) == zmtp.CmdReady:
 		dec.SetReady()
+	case string(name) == zmtp.CmdPong:
+		l.here.Store(true)
 	case string(name) == zmtp.CmdPing:
 		_, text, err := zmtp.ParsePing(data)
 		if err != nil {
@@ -308,6 +324,19 @@ func (l *listener) longest() time.Duration {
 	return g
 }
 
+// await waits, for a while, until everybody has heard as much as was published.
+func (c *crowd) await(ctx context.Context, published int) {
+	_ = lab.Eventually(ctx, heardWithin, "all to have heard everything", func(context.Context) error {
+		for _, l := range c.all[unfiltered:] {
+			if l.count.Load() < int64(published) {
+				return errors.New("not yet")
+			}
+		}
+		return nil
+	})
+	sleep(ctx, quietTime) // for what is too many
+}
+
 // judge compares what everybody heard with what was published, and with what the others heard.
 func (c *crowd) judge(published int) (deliveries, wrong, broken int) {
 	var like, likeAll *listener
@@ -328,6 +357,15 @@ func (c *crowd) judge(published int) (deliveries, wrong, broken int) {
 		}
 	}
 	return deliveries, wrong, broken
+}
+
+// counts says how many subscribers got how many publications.
+func (c *crowd) counts() string {
+	n := map[int64]int{}
+	for _, l := range c.all[unfiltered:] {
+		n[l.count.Load()]++
+	}
+	return fmt.Sprint("subscribers by what they got: ", n)
 }
 
 func (c *crowd) leave() {
