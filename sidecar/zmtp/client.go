@@ -172,6 +172,9 @@ func (c *Client) Peer() Metadata { return c.peer }
 // error but a caller's own read deadline is final.
 func (c *Client) ReadMessage() ([][]byte, error) {
 	for {
+		if c.stop.Load() {
+			return nil, ErrInterrupted // what is in the buffer stays there
+		}
 		ev, err := c.event()
 		if err != nil {
 			return nil, fmt.Errorf("read message: %w", err)

@@ -18,8 +18,7 @@ type ClientState struct {
 	Parts   [][]byte // of a message that is not complete
 }
 
-// Interrupt ends a running ReadMessage, or the next one that has to wait, with
-// ErrInterrupted.
+// Interrupt ends a running ReadMessage, or the next one, with ErrInterrupted.
 func (c *Client) Interrupt() {
 	c.stop.Store(true)
 	_ = c.conn.SetReadDeadline(longAgo)

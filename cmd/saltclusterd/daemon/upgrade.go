@@ -50,7 +50,7 @@ const (
 	helloWithin    = 30 * time.Second // it may have to ask salt-master for its version
 	preparedWithin = 30 * time.Second
 	rotationWithin = 15 * time.Second
-	freezeWithin   = time.Second
+	freezeWithin   = 2 * time.Second
 	// readyWithin is how long minions wait for a new process that hangs.
 	readyWithin = 2 * time.Second
 	latestOnly  = 1024 // jobs told again while everything stands still
