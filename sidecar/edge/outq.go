@@ -166,3 +166,12 @@ func (q *outq) all() [][]byte {
 		}
 	}
 }
+
+// size is how many bytes can be written now.
+func (q *outq) size() (n int) {
+	var room [maxIOV][]byte
+	for _, b := range q.gather(room[:]) {
+		n += len(b)
+	}
+	return n
+}
