@@ -190,7 +190,6 @@ type crowd struct {
 type listener struct {
 	c     net.Conn
 	count atomic.Int64 // of what came
-	first atomic.Uint64
 	sum   atomic.Uint64 // of everything that came, in order
 	here  atomic.Bool   // subscribed
 	ended atomic.Bool
