@@ -189,7 +189,7 @@ type crowd struct {
 
 type listener struct {
 	c     net.Conn
-	count atomic.Int64 // of what came
+	count atomic.Int64  // of what came
 	sum   atomic.Uint64 // of everything that came, in order
 	here  atomic.Bool   // subscribed
 	ended atomic.Bool
