@@ -99,7 +99,7 @@ func (b *bench) measurePack(ctx context.Context, p *pack, cost *jobCost) error {
 	}
 	b.say("%s: the command line tool", p.name)
 	for range b.herdRounds {
-		took, err := p.cli(ctx)
+		took, err := p.cli(ctx, b.say)
 		if err != nil {
 			return err
 		}

@@ -121,18 +121,9 @@ func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
 	var cached time.Duration
 	u, err := p.spend(func() error {
 		jid, err := p.publish(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			job, cached, err = p.await(ctx, jid)
 		}
-		dir := p.jobDir(jid)
-		err = lab.Eventually(ctx, jobWithin, "all returns of "+jid, func(context.Context) error {
-			job = p.herd.Job(jid)
-			if job.Acked+job.ReturnsLost < job.Heard || job.Heard < n {
-				return fmt.Errorf("%d of %d have heard it, %d returns acknowledged, %d lost", job.Heard, n, job.Acked, job.ReturnsLost)
-			}
-			cached = time.Since(job.FirstHeard)
-			return whole(dir, n)
-		})
 		return err
 	})
 	if err != nil || !keep {
@@ -140,10 +131,39 @@ func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
 	}
 	ownAfter, err := herd.CPU()
 	cost.acked.add(job.LastAck.Sub(job.FirstHeard).Seconds())
-	cost.cached.add(max(cached, job.LastAck.Sub(job.FirstHeard)).Seconds())
+	cost.cached.add(cached.Seconds())
 	cost.cpu.add(millis(u.sum()) / float64(n))
 	cost.herdCPU.add(millis(ownAfter-own) / float64(n))
 	return err
+}
+
+const lookEvery = 50 * time.Millisecond
+
+// await waits until every return has been acknowledged or given up, and the job cache has all; that took cached from when the first minion
+// heard the job.
+func (p *pack) await(ctx context.Context, jid string) (job herd.Job, cached time.Duration, err error) {
+	n, dir := p.herd.Stats().Minions, p.jobDir(jid)
+	ctx, cancel := context.WithTimeout(ctx, jobWithin)
+	defer cancel()
+	for looks := 0; ; looks++ {
+		job = p.herd.Job(jid)
+		missing := errors.New("not looked for in the job cache yet")
+		// Looking costs a little, so not from the start; but a bare master may never acknowledge what it keeps.
+		if cached == 0 && (job.Acked > n*9/10 || looks%20 == 19) {
+			if missing = whole(dir, n); missing == nil {
+				cached = time.Since(job.FirstHeard)
+			}
+		}
+		if cached > 0 && job.Heard == n && job.Acked+job.ReturnsLost >= n {
+			return job, cached, nil
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return job, cached, fmt.Errorf("%d of %d have heard %s, %d returns acknowledged, %d lost: %w: %w",
+				job.Heard, n, jid, job.Acked, job.ReturnsLost, missing, context.Cause(ctx))
+		}
+	}
 }
 
 // publish publishes test.ping to all and returns the jid.
@@ -192,15 +212,19 @@ func whole(dir string, n int) error {
 // cliPatience is the timeout the command line tool gets: it must not give up on a bare master and ask again, which would take longer.
 const cliPatience = 180 * time.Second
 
-// cli runs salt as an operator does and wants every answer.
-func (p *pack) cli(ctx context.Context) (time.Duration, error) {
+// cli runs salt as an operator does, and of ours wants every answer.
+func (p *pack) cli(ctx context.Context, say func(string, ...any)) (time.Duration, error) {
 	res, err := p.salt.Run(ctx, "salt", "-t", fmt.Sprint(int(cliPatience.Seconds())), "--out=txt", "*", "test.ping")
 	if err != nil {
 		return 0, err
 	}
 	n := p.herd.Stats().Minions
-	if got := strings.Count(res.Stdout, ": True"); got != n {
+	got := strings.Count(res.Stdout, ": True")
+	if got < n && p.daemon != nil {
 		return 0, fmt.Errorf("%s: salt printed %d of %d answers", p.name, got, n)
+	}
+	if got < n {
+		say("%s: salt printed %d of %d answers", p.name, got, n)
 	}
 	return res.Took, nil
 }

@@ -31,8 +31,8 @@ type edgeRun struct{ what, flags []string }
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 20 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
-		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 5, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 3, kills: 3,
+		rounds: 5, limit: 30 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
+		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 5, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
 		edge: []edgeRun{
 			{[]string{"echo", "fanout"}, []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1", "-burst", "65536"}},
 			{[]string{"stalled"}, []string{"-n", "5", "-clients", "1000", "-burst", "65536"}}, // 5,000 would take minutes more
