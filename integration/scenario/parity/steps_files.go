@@ -83,8 +83,11 @@ func mineSteps() []Step {
 }
 
 func moduleSteps() []Step {
+	// Minions that have met another master before have its modules: what is new to them is no part of the comparison.
+	first := salt("saltutil: sync all, first", "*", "saltutil.sync_all")
+	first.Code = true
 	return []Step{
-		salt("saltutil: sync all", "*", "saltutil.sync_all"),
+		first, salt("saltutil: sync all", "*", "saltutil.sync_all"),
 		salt("saltutil: refresh pillar", "*", "saltutil.refresh_pillar"),
 		salt("saltutil: refresh grains", "*", "saltutil.refresh_grains"),
 		salt("saltutil: refresh modules", "*", "saltutil.refresh_modules"),
