@@ -31,10 +31,10 @@ demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C 
 	@$(GO) build -o bin/demo ./integration/demo
 	@exec bin/demo $(ARGS)
 
-test: setup lint-fast test-unit test-race test-fuzz test-integration ## everything below; what CI runs
+test: setup lint-fast test-race test-fuzz test-integration ## everything that must hold; what CI runs
 	@echo "test: all passed"
 
-test-unit: ## unit tests
+test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
 
 test-race: ## unit tests under the race detector
