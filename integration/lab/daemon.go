@@ -60,14 +60,10 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 // Configure writes the configuration file anew.
 func (d *Daemon) Configure(over ...Settings) error {
 	m, h := d.master, d.master.Host()
-	master, err := h.lab.saltTool(m.Version, "salt-master")
-	if err != nil {
-		return err
-	}
 	all := Settings{
 		"id": h.Name, "interface": h.Addr, "cluster_id": "lab", "cluster_secret": Secret, "cluster_advertise": h.Addr,
 		"cluster_interface": h.Addr, "state_dir": d.StateDir, "run_dir": filepath.Dir(d.Socket), "admin_socket": d.Socket,
-		"salt_config": filepath.Join(m.ConfigDir, "master"), "salt_master_command": master,
+		"salt_config": filepath.Join(m.ConfigDir, "master"), "salt_master_command": m.Command(),
 		"health_listen": h.Addr + ":4580", "log_level": "info", "drain_announce": "0s", "drain_time": "1s",
 	}
 	for _, s := range over {

@@ -120,29 +120,37 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 	return p, nil
 }
 
-// Servers returns what HAProxy thinks of a node's server in each of its two parts (UP, DOWN, NOLB, …), and how many
-// connections it has there.
-func (p *HAProxy) Servers(ctx context.Context, node string) (states map[string]string, sessions map[string]int, err error) {
+// ServerState is what HAProxy thinks of one server.
+type ServerState struct {
+	Status  string // UP, DOWN, NOLB, …
+	Current int    // connections there now
+	Total   int    // and ever
+}
+
+// Servers returns what HAProxy thinks of a node, by part of its configuration (salt-publish, salt-request).
+func (p *HAProxy) Servers(ctx context.Context, node string) (map[string]ServerState, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask haproxy: %w", err)
+		return nil, fmt.Errorf("ask haproxy: %w", err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := io.WriteString(c, "show stat\n"); err != nil {
-		return nil, nil, fmt.Errorf("ask haproxy: %w", err)
+		return nil, fmt.Errorf("ask haproxy: %w", err)
 	}
 	rows, err := csv.NewReader(io.LimitReader(c, 1<<20)).ReadAll()
 	if err != nil {
-		return nil, nil, fmt.Errorf("read haproxy's answer: %w", err)
+		return nil, fmt.Errorf("read haproxy's answer: %w", err)
 	}
-	const part, server, current, status = 0, 1, 4, 17
-	states, sessions = map[string]string{}, map[string]int{}
+	const part, server, current, total, status = 0, 1, 4, 7, 17
+	states := map[string]ServerState{}
 	for _, row := range rows {
 		if len(row) > status && row[server] == node {
-			states[row[part]] = row[status]
-			sessions[row[part]], _ = strconv.Atoi(row[current])
+			s := ServerState{Status: row[status]}
+			s.Current, _ = strconv.Atoi(row[current])
+			s.Total, _ = strconv.Atoi(row[total])
+			states[row[part]] = s
 		}
 	}
-	return states, sessions, nil
+	return states, nil
 }

@@ -2,7 +2,9 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,11 +35,41 @@ func (h *Host) NewMaster(version, addr string, over ...Settings) (*Master, error
 	if err := writeRoots(h.dir); err != nil {
 		return nil, err
 	}
+	if err := m.link(path); err != nil {
+		return nil, err
+	}
 	m.Process = h.NewProcess(Spec{
 		Name: "master", Argv: []string{path, "-c", m.ConfigDir, "-l", "warning"}, Env: m.Env(),
 		Grace: 60 * time.Second, Ready: m.Ready,
 	})
 	return m, nil
+}
+
+// Command is where the host's salt-master is, whatever its version: what a package would install.
+func (m *Master) Command() string { return filepath.Join(m.root, "bin", "salt-master") }
+
+func (m *Master) link(path string) error {
+	if err := os.MkdirAll(filepath.Dir(m.Command()), 0o755); err != nil {
+		return fmt.Errorf("install salt-master: %w", err)
+	}
+	if err := os.Remove(m.Command()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("install salt-master: %w", err)
+	}
+	if err := os.Symlink(path, m.Command()); err != nil {
+		return fmt.Errorf("install salt-master: %w", err)
+	}
+	return nil
+}
+
+// ChangeVersion installs another Salt for the next Start, as an upgrade of the package does. Files stay as they are.
+func (m *Master) ChangeVersion(version string) error {
+	path, err := m.Host().lab.saltTool(version, "salt-master")
+	if err != nil {
+		return err
+	}
+	m.Version = version
+	m.Process.Argv[0], m.Process.Env = path, m.Env()
+	return m.link(path)
 }
 
 // Configure writes etc/salt/master anew; a running master has to be restarted to see it.

@@ -46,6 +46,7 @@ func TestEdge(t *testing.T) {
 		{"half-open subscribers", testHalfOpen},
 		{"a master is paused", testMasterPaused},
 		{"a master's workers hang", testWorkersHang},
+		{"a master changes its version", testVersionChange},
 	} {
 		if ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) }); !ok {
 			t.Log(l.Tails(60))
@@ -189,11 +190,11 @@ func testDrain(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	t.Log(res.Output())
-	states, sessions, err := c.LB.Servers(ctx, node.Name)
+	states, err := c.LB.Servers(ctx, node.Name)
 	labtest.Must(t, err)
 	for part, s := range states {
-		if s != "NOLB" {
-			t.Errorf("HAProxy sees %s of %s as %s (%d sessions)", part, node.Name, s, sessions[part])
+		if s.Status != "NOLB" {
+			t.Errorf("HAProxy sees %s of %s as %s (%d sessions)", part, node.Name, s.Status, s.Current)
 		}
 	}
 	if n := subscribers(t, c)[node.Name]; n != 0 {
@@ -222,10 +223,10 @@ func testDrain(t *testing.T, c *lab.Cluster) {
 	drained(false)
 	labtest.Must(t, node.Daemon.Serving(ctx, time.Minute))
 	labtest.Must(t, lab.Eventually(ctx, 30*time.Second, "HAProxy to come back", func(ctx context.Context) error {
-		states, _, err := c.LB.Servers(ctx, node.Name)
+		states, err := c.LB.Servers(ctx, node.Name)
 		for part, s := range states {
-			if !strings.HasPrefix(s, "UP") {
-				return fmt.Errorf("%s is %s", part, s)
+			if !strings.HasPrefix(s.Status, "UP") {
+				return fmt.Errorf("%s is %s", part, s.Status)
 			}
 		}
 		return err
