@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire"
@@ -17,6 +18,9 @@ const (
 	masterSilence   = 4 * time.Second
 	// versionSettle lets a master that was just started use the machine for itself, before Python is started to ask it.
 	versionSettle = 2 * time.Second
+	// renewAgain is the pause after saltclusterd could not be made anew for another version, doubled up to renewMost.
+	renewAgain = 10 * time.Second
+	renewMost  = 5 * time.Minute
 )
 
 // masterProbe is a request that every worker of every version answers at once (salt/master.py:ClearFuncs.ping).
@@ -60,6 +64,37 @@ func (s *service) watchVersion(ctx context.Context) {
 			s.newer.Store(&text)
 			s.m.log.Warn("salt-master has another version", "version", text, "before", s.m.d.master.Version.String())
 			s.m.d.checks.Kick("version")
+			if s.renew(ctx, v) {
+				return
+			}
+		}
+	}
+}
+
+// renew makes everything anew for the master's version: another process of this very program, which asks the master what it
+// is, takes over all connections. It is tried until it works, or the master is what it was. true: it has.
+func (s *service) renew(ctx context.Context, v localmaster.Version) bool {
+	if !v.Supported() {
+		return false
+	}
+	for pause := renewAgain; ; pause = min(2*pause, renewMost) {
+		_, err := s.m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+			s.m.log.Debug("renewed for the salt-master's version", "op", step, "reason", message)
+		})
+		if err == nil {
+			return true
+		}
+		s.m.log.Warn("not renewed for the salt-master's version", "version", v.String(), "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.back: // it was started again, maybe as another one
+			select {
+			case s.back <- struct{}{}:
+			default:
+			}
+			return false
+		case <-time.After(pause):
 		}
 	}
 }
@@ -77,6 +112,6 @@ func (d *Daemon) checkVersion(context.Context) health.Result {
 	return health.Result{
 		Level:  health.Warn,
 		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s", *newer, d.master.Version),
-		Hint:   "systemctl restart saltclusterd",
+		Hint:   "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd does, too",
 	}
 }
