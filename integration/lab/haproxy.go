@@ -25,7 +25,8 @@ type HAProxy struct {
 
 // LBOptions vary the configuration; the zero value is the usual one.
 type LBOptions struct {
-	SendProxy string        // "send-proxy" or "send-proxy-v2": tell the nodes the minions' addresses
+	SendProxy string        // "send-proxy" or "send-proxy-v2": tell the nodes the minions' addresses on 4505
+	SendReq   string        // the same on 4506
 	Idle      time.Duration // cut connections that are silent for so long; 0: publications a day, requests ten minutes
 }
 
@@ -68,7 +69,7 @@ listen salt-request
     option httpchk GET /req
     http-check disable-on-404
 {{- range .Nodes}}
-    server {{.Name}} {{.Addr}}:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
+    server {{.Name}} {{.Addr}}:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendReq}}
 {{- end}}
 {{end}}`))
 
@@ -101,7 +102,8 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 	}
 	var b bytes.Buffer
 	err = haproxyConfig.Execute(&b, map[string]any{
-		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "Idle": idle, "Publish": publish, "Request": request,
+		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "SendReq": o.SendReq, "Idle": idle,
+		"Publish": publish, "Request": request,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
