@@ -208,14 +208,19 @@ func testDrain(t *testing.T, c *lab.Cluster) {
 	if n := subscribers(t, c)[node.Name]; n != 0 {
 		t.Errorf("%v subscribers came to a drained node", n)
 	}
-	drained := func(want bool) {
-		var st adminapi.Members
-		labtest.Must(t, other.Daemon.CtlJSON(ctx, &st, "members"))
-		for _, m := range st.Members {
-			if m.ID == node.Name && m.Draining != want {
-				t.Errorf("%s is draining: %t", m.ID, m.Draining)
+	drained := func(want bool) { // what one node was told, the others know a moment later
+		labtest.Must(t, lab.Eventually(ctx, 10*time.Second, "the other node to know", func(ctx context.Context) error {
+			var st adminapi.Members
+			if err := other.Daemon.CtlJSON(ctx, &st, "members"); err != nil {
+				return err
 			}
-		}
+			for _, m := range st.Members {
+				if m.ID == node.Name && m.Draining != want {
+					return fmt.Errorf("%s is draining: %t", m.ID, m.Draining)
+				}
+			}
+			return nil
+		}))
 	}
 	drained(true)
 	labtest.Must(t, node.Daemon.Restart(ctx))

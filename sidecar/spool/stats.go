@@ -31,10 +31,13 @@ type ConsumerStats struct {
 	Since   time.Time // when Err came up
 }
 
-// Stats describes the spool.
+// Stats describes the spool; one that is not open yet is empty.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.state == fresh { // Open may be reading what is there
+		return Stats{State: StateOK, MaxBytes: s.c.MaxBytes}
+	}
 	st := Stats{
 		State: stateOf(s.fault), Bytes: s.bytes, MaxBytes: s.c.MaxBytes, Segments: len(s.segments), Waiting: len(s.waiting),
 		Last: s.next - 1, Appended: s.stats.appended, Syncs: s.stats.syncs, Damages: s.stats.damages, Lost: s.stats.lost,
