@@ -13,6 +13,7 @@
 //   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the time
 //     of their file; files written here get the time of their stamp, so that a lost table does no harm.
 //   - table: stamp and hash, per minion, of what is on disk.
+//   - part: a record with more pillars than a 3006 or 3007 master has a place for, as such a node holds it.
 //   - digest: a table's ids and stamps, told to a peer, which answers with the data that have later stamps.
 //
 // Promises: data are taken for minions with an accepted key only, gathered under that very key; what was received is

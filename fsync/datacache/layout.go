@@ -48,6 +48,8 @@ type layout interface {
 	parse(id string, files fileSet) (data, error)
 	// build returns the files that hold d, given those that are there. Others stay.
 	build(id string, d data, have fileSet) fileSet
+	// pillarsOf tells how many pillars of d build writes.
+	pillarsOf(d data) int
 	// purge removes what salt-key removes with a key. It is no error when nothing is there.
 	purge(root *os.Root, id string) error
 }
@@ -116,6 +118,8 @@ func (l joined) build(id string, d data, have fileSet) fileSet {
 	}
 	return fileSet{l.names(id)[0]: out}
 }
+
+func (joined) pillarsOf(d data) int { return min(1, len(d.pillars)) }
 
 // purge removes the whole directory, as salt/key.py check_minion_cache does.
 func (joined) purge(root *os.Root, id string) error {
@@ -209,6 +213,13 @@ func (l *split) build(id string, d data, _ fileSet) fileSet {
 		out[pillarName(id, p.env)] = p.raw
 	}
 	return out
+}
+
+func (l *split) pillarsOf(d data) int {
+	if !l.pillars {
+		return 0
+	}
+	return len(d.pillars)
 }
 
 // purge removes the mine, too: 3006 does, 3008 forgets it, and a new minion of that name is another one.

@@ -49,7 +49,7 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 		}
 		return nil, nil
 	}
-	now := entry{Key: key, Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env}
+	now := entry{Key: key, Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env, Part: e.Part}
 	switch {
 	case had && e.Key != key && e.Hash == now.Hash && e.MTime == now.MTime:
 		return nil, s.purge(root, id) // of a predecessor with another key
@@ -58,7 +58,7 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 			s.set(id, now)
 		}
 	default:
-		now.Stamp, now.Env = s.stamp(before.mtime, e.Stamp), ""
+		now.Stamp, now.Env, now.Part = s.stamp(before.mtime, e.Stamp), "", false
 		s.set(id, now)
 		s.metrics.news.Inc()
 		for _, p := range s.peers {
@@ -165,6 +165,7 @@ func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 	}
 	s.seen[r.id] = sightOf(all, files, stampTime(r.stamp)) // and not what is seen now: the master may write right after
 	e := entry{Stamp: r.stamp, Key: r.key, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
+	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {
 		e.Env = r.data.pillars[0].env
 	}

@@ -21,7 +21,7 @@ func (s *Store) record(root *os.Root, id string) (record, bool, error) {
 		return record{}, false, err
 	}
 	e := s.table[id]
-	r := record{id: id, stamp: e.Stamp, key: e.Key, data: d}
+	r := record{id: id, stamp: e.told(), key: e.Key, data: d}
 	if len(d.pillars) > 0 && d.pillars[0].env == "" && s.cfg.Master.Major < splitSince {
 		r.data.pillars[0].env = e.Env
 	}
@@ -36,7 +36,7 @@ func (s *Store) pushDigest(ctx context.Context, p *peer, answer bool) error {
 	s.mu.Lock()
 	all := make([]stamped, 0, len(s.table))
 	for id, e := range s.table {
-		all = append(all, stamped{id, e.Stamp})
+		all = append(all, stamped{id, e.told()})
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b stamped) int { return strings.Compare(a.id, b.id) })
@@ -76,7 +76,7 @@ func newer(table map[string]entry, d digest) []string {
 	told := make(map[string]bool, len(d.stamps))
 	for _, st := range d.stamps {
 		told[st.id] = true
-		if e, ok := table[st.id]; ok && e.Stamp > st.stamp {
+		if e, ok := table[st.id]; ok && e.told() > st.stamp {
 			out = append(out, st.id)
 		}
 	}

@@ -249,6 +249,33 @@ func TestPillarenv(t *testing.T) {
 	_ = a
 }
 
+// What a 3006 master has no place for is not lost on the way through it.
+func TestTheWholeRecordWinsOverAPart(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t)
+	t.Cleanup(w.close)
+	a := w.add("a", 3006, dir+"/a")
+	w.setKey("web1", "k")
+	whole := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{
+		grains: texts("v", "1"), pillars: []pillar{{"", texts("env", "none")}, {"dev", texts("env", "dev")}},
+	}}
+	if err := a.Push(context.Background(), "a", encodeRecords([]record{whole})); err != nil {
+		t.Fatal(err)
+	}
+	d := w.add("d", 3008, dir+"/d")
+	dev := filepath.Join(d.master.CacheDir, "pillar/web1:dev.p")
+	w.poll("d has what a has", func() bool { _, p := d.has("web1"); return p != nil })
+	if _, err := os.Stat(dev); err == nil {
+		t.Fatal("a was expected to know one pillar only")
+	}
+	if err := d.Push(context.Background(), "d", encodeRecords([]record{whole})); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(dev); err != nil || !bytes.Equal(raw, texts("env", "dev")) {
+		t.Errorf("the whole record was not taken: %v", err)
+	}
+}
+
 func TestMasterThatServesFromItsPillarCache(t *testing.T) {
 	w, a, _, c := three(t)
 	c.close()

@@ -24,6 +24,15 @@ type entry struct {
 	Hash  string `json:"h"`           // of the files
 	MTime int64  `json:"m"`           // of the newest file, in nanoseconds since 1970
 	Env   string `json:"e,omitempty"` // pillarenv of the pillar in a joined file, as far as known
+	Part  bool   `json:"p,omitempty"` // the record had pillars that this master's layout has no place for
+}
+
+// told is the stamp for peers. Who holds a part of a record says it is a little older, so that the whole wins.
+func (e entry) told() uint64 {
+	if e.Part {
+		return e.Stamp - 1
+	}
+	return e.Stamp
 }
 
 type tableFile struct {
