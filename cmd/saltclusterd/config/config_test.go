@@ -59,7 +59,7 @@ id: 1234
 interface: 10.0.0.11
 publish_port: 14505
 cluster_peers: [m2, 'm3:4521', '2001:db8::3', '[2001:db8::4]:4522']
-cluster_isolated_filesystem: yes
+cluster_isolated_filesystem: no
 handshake_timeout: 1.5
 rotate_window: 1m30s
 max_request_size: 16MiB
@@ -75,7 +75,7 @@ agent_check_listen: ':4581'
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"id": "1234", "interface": []string{"10.0.0.11"}, "publish_port": 14505, "cluster_isolated_filesystem": true,
+		"id": "1234", "interface": []string{"10.0.0.11"}, "publish_port": 14505, "cluster_isolated_filesystem": false,
 		"handshake_timeout": 1500 * time.Millisecond, "rotate_window": 90 * time.Second,
 		"max_request_size": 16 * MiB, "pub_queue_bytes": 64 * KiB, "log_level": "info",
 		"admin_socket": "/run/x/admin.sock", "cluster_pki_dir": "/data/pki", "agent_check_listen": ":4581",

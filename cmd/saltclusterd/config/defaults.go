@@ -35,9 +35,10 @@ func DefaultConfig() Config {
 		},
 		SignIn: SignIn{CPUPercent: 50, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000},
 		Cluster: Cluster{
-			Interface: "0.0.0.0",
-			PoolPort:  4520,
-			MaxVoters: 5, VoterTimeout: 10 * time.Minute, AloneLimit: 7 * 24 * time.Hour,
+			Interface:          "0.0.0.0",
+			PoolPort:           4520,
+			IsolatedFilesystem: true,
+			MaxVoters:          5, VoterTimeout: 10 * time.Minute, AloneLimit: 7 * 24 * time.Hour,
 		},
 		Salt: Salt{
 			Config:              "/etc/salt/master",
