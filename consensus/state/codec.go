@@ -67,6 +67,12 @@ func lookup(t string) decoder {
 		return decodeWire[wireGossipKeyAdd]
 	case "gossip.drop":
 		return decodeAs[GossipKeyDrop]
+	case "roots.propose":
+		return decodeAs[RootsPropose]
+	case "roots.confirm":
+		return decodeAs[RootsConfirm]
+	case "roots.drop":
+		return decodeAs[RootsDrop]
 	}
 	return nil
 }

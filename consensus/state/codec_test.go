@@ -7,7 +7,11 @@ import (
 	"testing"
 )
 
-func allCommands() []Command {
+// allCommands is every command there is; firstCommands are those of the first
+// release, which the fixture of version 1 holds.
+func allCommands() []Command { return append(firstCommands(), rootsCommands()...) }
+
+func firstCommands() []Command {
 	a := Audit{By: "m1", At: 5, Cause: "test"}
 	return []Command{
 		testInit(),

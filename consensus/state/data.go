@@ -28,6 +28,7 @@ type data struct {
 	epochs Epochs
 	seed   Secret
 	gossip []GossipKey // newest first
+	roots  rootsData
 
 	requests requestLog
 }

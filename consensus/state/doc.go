@@ -1,7 +1,8 @@
 // Package state holds the facts a cluster of saltclusterd nodes agrees on, and
 // every legal change to them: who belongs, the minion keys (pending, accepted,
-// rejected, denied, deleted), the AES epochs, the session seed and the gossip
-// keys.
+// rejected, denied, deleted), the AES epochs, the session seed, the gossip
+// keys, and the revisions of the file and pillar trees (their names: content is
+// not in here).
 //
 // It owns no clock, no disk, no goroutine and no randomness. Commands go in,
 // in log order, and the same commands give the same State, the same Results
@@ -23,6 +24,10 @@
 //   - Tombstone: what remains of a deleted minion key, so that a proposal made
 //     from older knowledge cannot bring the key back. Tombstones go away by the
 //     explicit command tombstones.prune only.
+//   - Roots revision: one agreed state of all file_roots and pillar_roots,
+//     named by the hash of its tree. One is in force (the head); each follows a
+//     parent; those that wait for an operator are on hold. They are numbered for
+//     themselves, as operators type the numbers.
 //   - View: an immutable picture of the state at one revision. Taking one is a
 //     pointer load; reading it needs no locks.
 //

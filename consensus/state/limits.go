@@ -9,6 +9,9 @@ const (
 	MaxTombstones = 2_000_000
 	MaxDenied     = 100_000
 	MaxGossipKeys = 3
+	MaxRoots      = 64 // remembered revisions of the trees
+	MaxRootsHeld  = 16 // of these, revisions on hold
+	MaxRootsKind  = 32 // bytes in the kind of a revision
 	MaxWeight     = 100_000
 	MaxID         = 255       // bytes in a minion or node id
 	MaxPub        = 16 << 10  // bytes in a public key file; RSA 8192 takes 1.5 KiB

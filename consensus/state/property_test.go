@@ -36,7 +36,7 @@ func (g drawer) rev(label string, right uint64) uint64 {
 
 func (g drawer) command() Command {
 	v := g.s.View()
-	switch rapid.IntRange(0, 11).Draw(g.t, "command") {
+	switch rapid.IntRange(0, 14).Draw(g.t, "command") {
 	case 0:
 		return MemberAdd{ID: g.member(), Addr: g.addr(), Fingerprint: testFP(g.pick("fp", "a", "b", "c")[0]),
 			Weight: rapid.IntRange(0, 3).Draw(g.t, "weight"), NonVoter: rapid.Bool().Draw(g.t, "nv"), Audit: g.audit()}
@@ -54,6 +54,14 @@ func (g drawer) command() Command {
 		return EpochRotate{Expect: g.rev("expect", v.Epochs().Current.N), Key: testEpochKey(g.pick("key", "A", "B", "C")[0])}
 	case 7:
 		return GossipKeyAdd{Expect: rapid.Uint64Range(0, 5).Draw(g.t, "expect"), Key: SecretText(strings.Repeat(g.pick("key", "g", "h", "i", "j"), 16))}
+	case 9:
+		head, _ := v.RootsHead()
+		return RootsPropose{Parent: g.rev("parent", head.Number), Author: g.member(), Root: testFP(g.pick("root", "a", "b", "c")[0]),
+			Held: rapid.Bool().Draw(g.t, "held"), Audit: g.audit()}
+	case 10:
+		return RootsConfirm{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number"), Audit: g.audit()}
+	case 11:
+		return RootsDrop{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number")}
 	case 8:
 		return GossipKeyDrop{N: rapid.Uint64Range(0, 5).Draw(g.t, "n")}
 	}

@@ -23,6 +23,8 @@ const (
 	recGossip    = "gossip" // in order: newest first
 	recRequest   = "request"
 	recPast      = "past"
+	recRoots     = "roots"
+	recRevision  = "roots.revision" // in order: oldest first, after recRoots
 	recEnd       = "end"
 )
 
@@ -106,6 +108,7 @@ func (w *snapshotWriter) state(d *data) {
 	for _, m := range sortedMembers(d.members) {
 		w.put(recMember, m)
 	}
+	w.roots(d.roots)
 	d.keys.ascend("", func(_ string, k *Key) bool { w.put(recKey, k); return w.err == nil })
 	d.tombs.ascend("", func(_ string, t *Tombstone) bool { w.put(recTombstone, t); return w.err == nil })
 	d.denied.ascend("", func(_ string, k *DeniedKey) bool { w.put(recDenied, k); return w.err == nil })

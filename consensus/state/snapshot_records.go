@@ -30,6 +30,10 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 		return readRec((*snapshotReader).request)
 	case recPast:
 		return readRec((*snapshotReader).past)
+	case recRoots:
+		return readRec((*snapshotReader).roots)
+	case recRevision:
+		return readRec((*snapshotReader).rootsRevision)
 	case recEnd:
 		return readRec((*snapshotReader).end)
 	}

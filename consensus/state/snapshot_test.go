@@ -7,7 +7,21 @@ import (
 	"testing"
 )
 
+// filled has something of everything; firstFilled of what the first release knew.
 func filled(t testing.TB) *State {
+	t.Helper()
+	s := firstFilled(t)
+	s.Apply(2, Entry{Requests: []Request{{ID: "m1/2", Commands: []Command{
+		RootsPropose{Author: "m1", Root: testFP('1'), Kind: "first", Audit: Audit{By: "m1", At: 7}},
+		RootsPropose{Parent: 1, Author: "m2", Root: testFP('2'), Kind: "edit", Held: true, Note: "deletes much"},
+		RootsPropose{Parent: 1, Author: "m1", Root: testFP('3'), Kind: "edit", Held: true},
+		RootsDrop{Number: 3},
+		RootsPropose{Parent: 1, Author: "m1", Root: testFP('4'), Kind: "merge", Stats: RootsStats{Files: 3, Bytes: 9, Removed: 1}},
+	}}}})
+	return s
+}
+
+func firstFilled(t testing.TB) *State {
 	t.Helper()
 	s := born(t)
 	s.Apply(2, Entry{Requests: []Request{{ID: "m1/1", Commands: []Command{

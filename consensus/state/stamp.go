@@ -40,6 +40,15 @@ func Stamp(c Command, a Audit, seen uint64) Command {
 	case GossipKeyDrop:
 		c.Audit = c.Audit.or(a)
 		return c
+	case RootsPropose:
+		c.Audit = c.Audit.or(a)
+		return c
+	case RootsConfirm:
+		c.Audit = c.Audit.or(a)
+		return c
+	case RootsDrop:
+		c.Audit = c.Audit.or(a)
+		return c
 	}
 	return c
 }
