@@ -64,9 +64,9 @@ func decide(k kase) step {
 			return step{verdict: write, want: k.cons, why: "in several directories"}
 		}
 		return step{}
-	case k.disk == k.cons && !k.current:
+	case k.disk == k.cons && !k.current && !k.twice:
 		return step{verdict: adopt, want: k.cons}
-	case !edited:
+	case !edited, k.disk == k.cons && !k.current: // the latter in several directories
 		return step{verdict: write, want: k.cons}
 	case k.current && k.leftover():
 		return step{verdict: write, want: k.cons, aside: true, why: "older than its deletion"}

@@ -35,6 +35,8 @@ func TestDecide(t *testing.T) {
 		{"deleted elsewhere", kase{disk: accA, base: based{accA, 5}}, step{verdict: write, want: none}},
 		{"registered elsewhere", kase{cons: pendA}, step{verdict: write, want: pendA}},
 		{"accepted here and there", kase{disk: accA, base: based{pendA, 5}, cons: accA}, step{verdict: adopt, want: accA}},
+		{"accepted here and there, and still pending here", kase{disk: accA, twice: true, base: based{pendA, 5}, cons: accA},
+			step{verdict: write, want: accA}},
 		{"deleted here and there", kase{base: based{pendA, 5}}, step{verdict: adopt, want: none}},
 		{"accepted here, rejected there", kase{disk: accA, base: based{pendA, 5}, cons: rejA},
 			step{verdict: write, want: rejA, aside: true, why: "changed elsewhere meanwhile"}},
