@@ -165,7 +165,7 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 // forwardRaw hands a clear request to the local master as it is.
 func (p *Proxy) forwardRaw(x *exchange) {
 	ctx, cancel := p.deadline(x)
-	p.cfg.Master.Go(ctx, x.body, func(reply []byte, err error) {
+	p.cfg.Master.Go(ctx, x.remote.Addr().String(), x.body, func(reply []byte, err error) {
 		cancel()
 		if err != nil {
 			p.lose(x, "local", err)

@@ -83,7 +83,7 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
 	ctx, cancel := p.atMaster(c)
-	p.cfg.Master.Go(ctx, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
+	p.cfg.Master.Go(ctx, c.env.ID, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
 		cancel()
 		if err != nil {
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)

@@ -155,7 +155,7 @@ func (p *Proxy) ask(ctx context.Context, minion string, sealed []byte) ([]byte, 
 		err   error
 	}
 	got := make(chan answer, 1)
-	p.cfg.Master.Go(ctx, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
+	p.cfg.Master.Go(ctx, "", saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
 	a := <-got
 	return a.reply, a.err
 }

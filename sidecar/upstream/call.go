@@ -15,6 +15,7 @@ const (
 // call is one Do or Go. Calls of Do are recycled, with their timer and channel.
 type call struct {
 	c       *ReqClient
+	from    string // for whom, see turns
 	body    []byte
 	begun   time.Time
 	timer   *time.Timer
@@ -27,7 +28,8 @@ type call struct {
 
 	stage      stage
 	conn       *conn
-	prev, next *call
+	line       *line // while queued
+	prev, next *call // in line
 }
 
 func (c *ReqClient) newCall() *call { return &call{c: c, ready: make(chan struct{}, 1)} }
@@ -61,7 +63,7 @@ func (ca *call) recycle() {
 	if !ca.timer.Stop() {
 		return
 	}
-	ca.body, ca.reply, ca.err, ca.stage, ca.conn = nil, nil, nil, fresh, nil
+	ca.from, ca.body, ca.reply, ca.err, ca.stage, ca.conn = "", nil, nil, nil, fresh, nil
 	ca.c.calls.Put(ca)
 }
 
@@ -69,54 +71,4 @@ func failAll(list []*call, err error) {
 	for _, ca := range list {
 		ca.finish(nil, err)
 	}
-}
-
-// callQueue is a FIFO from whose middle a given-up call can be taken.
-type callQueue struct {
-	first, last *call
-	len         int
-}
-
-func (q *callQueue) push(ca *call) {
-	ca.stage, ca.prev, ca.next = queued, q.last, nil
-	if q.last != nil {
-		q.last.next = ca
-	} else {
-		q.first = ca
-	}
-	q.last = ca
-	q.len++
-}
-
-func (q *callQueue) pop() *call {
-	ca := q.first
-	if ca != nil {
-		q.remove(ca)
-	}
-	return ca
-}
-
-func (q *callQueue) remove(ca *call) {
-	if ca.prev != nil {
-		ca.prev.next = ca.next
-	} else {
-		q.first = ca.next
-	}
-	if ca.next != nil {
-		ca.next.prev = ca.prev
-	} else {
-		q.last = ca.prev
-	}
-	ca.prev, ca.next = nil, nil
-	q.len--
-}
-
-// takeAll empties the queue; the calls are over.
-func (q *callQueue) takeAll() []*call {
-	all := make([]*call, 0, q.len)
-	for ca := q.pop(); ca != nil; ca = q.pop() {
-		ca.stage = over
-		all = append(all, ca)
-	}
-	return all
 }

@@ -7,7 +7,10 @@ import (
 
 // submit gives the call to an idle connection, queues it or fails it.
 func (c *ReqClient) submit(ca *call) {
-	j, err := c.place(ca)
+	j, shed, err := c.place(ca)
+	if shed != nil {
+		shed.finish(nil, ErrBusy)
+	}
 	if err != nil {
 		ca.finish(nil, err)
 		return
@@ -15,26 +18,35 @@ func (c *ReqClient) submit(ca *call) {
 	j.send()
 }
 
-// place finds the call's connection, none when it has to wait.
-func (c *ReqClient) place(ca *call) (job, error) {
+// place finds the call's connection, none when it has to wait. A full queue makes room for who asks little: shed is who
+// has to go instead.
+func (c *ReqClient) place(ca *call) (j job, shed *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ca.stage == over { // given up before it began
-		return job{}, nil
+		return job{}, nil, nil
 	}
-	if err := c.refuse(ca); err != nil {
+	err = c.refuse(ca)
+	if err == nil && len(c.idle) == 0 && c.queue.len >= c.cfg.MaxQueue {
+		if shed = c.queue.makeRoom(ca.from); shed == nil {
+			err = ErrBusy
+		} else {
+			shed.stage = over
+		}
+	}
+	if err != nil {
 		ca.stage = over
-		return job{}, err
+		return job{}, nil, err
 	}
 	if n := len(c.idle); n > 0 {
 		cn := c.idle[n-1]
 		c.idle = c.idle[:n-1]
-		return c.assign(cn, ca), nil
+		return c.assign(cn, ca), nil, nil
 	}
 	c.queue.push(ca)
 	c.metrics.queue.Set(float64(c.queue.len))
 	c.grow()
-	return job{}, nil
+	return job{}, shed, nil
 }
 
 func (c *ReqClient) refuse(ca *call) error {
@@ -45,8 +57,6 @@ func (c *ReqClient) refuse(ca *call) error {
 		return ErrDown
 	case int64(len(ca.body)) > c.cfg.MaxRequest:
 		return unsent(ErrTooLarge)
-	case len(c.idle) == 0 && c.queue.len >= c.cfg.MaxQueue:
-		return ErrBusy
 	}
 	return nil
 }

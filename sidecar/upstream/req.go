@@ -37,7 +37,7 @@ type ReqClient struct {
 	conns   map[*conn]struct{} // all
 	idle    []*conn            // of the current epoch, the last used at the end
 	dialing int
-	queue   callQueue
+	queue   turns
 	onUp    []func()
 
 	stalled   Stall     // why calls are refused though the master is connected, see stall.go
@@ -98,9 +98,10 @@ func (c *ReqClient) Close() error {
 }
 
 // Go is Do without waiting: done is called exactly once, from a goroutine of the client or before Go returns, and
-// must not block. body must stay unchanged until then, and for good after an error that is not Retryable.
-func (c *ReqClient) Go(ctx context.Context, body []byte, done func([]byte, error)) {
-	ca := &call{c: c, body: body, done: done}
+// must not block. body must stay unchanged until then, and for good after an error that is not Retryable. Calls wait in
+// turns by from, which names the sender; empty: each call has a turn of its own.
+func (c *ReqClient) Go(ctx context.Context, from string, body []byte, done func([]byte, error)) {
+	ca := &call{c: c, from: from, body: body, done: done}
 	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set
 	ca.start(c.cfg.Timeout)
 	if ctx.Done() != nil {

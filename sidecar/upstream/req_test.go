@@ -64,7 +64,7 @@ func TestGoRunsInOrderOfTheQueue(t *testing.T) {
 	var got []int
 	done := make(chan struct{})
 	for i := range 50 {
-		c.Go(context.Background(), []byte{byte(i)}, func(_ []byte, err error) {
+		c.Go(context.Background(), "", []byte{byte(i)}, func(_ []byte, err error) {
 			if got = append(got, i); len(got) == 50 {
 				close(done)
 			}
@@ -88,7 +88,7 @@ func TestQueueIsBounded(t *testing.T) {
 	c := openReq(t, ReqConfig{Addr: f.addr(), MaxConns: 1, MaxQueue: 2})
 	waitUp(t, c, true)
 	for range 3 {
-		c.Go(context.Background(), nil, func([]byte, error) {})
+		c.Go(context.Background(), "", nil, func([]byte, error) {})
 	}
 	_, err := c.Do(context.Background(), nil)
 	if !errors.Is(err, ErrBusy) || !Retryable(err) {
@@ -155,7 +155,7 @@ func TestCancelQueuedAndInFlight(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	errs := make(chan error, 2)
 	for range 2 {
-		c.Go(ctx, nil, func(_ []byte, err error) { errs <- err })
+		c.Go(ctx, "", nil, func(_ []byte, err error) { errs <- err })
 	}
 	eventually(t, func() (bool, any) { return c.Stats().Waiting == 1, c.Stats() })
 	cancel()
@@ -227,7 +227,7 @@ func TestCloseEndsWhatIsOutstanding(t *testing.T) {
 	waitUp(t, c, true)
 	errs := make(chan error, 2)
 	for range 2 {
-		c.Go(context.Background(), nil, func(_ []byte, err error) { errs <- err })
+		c.Go(context.Background(), "", nil, func(_ []byte, err error) { errs <- err })
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)

@@ -203,7 +203,7 @@ func TestBusyIsNotStuck(t *testing.T) {
 	})
 	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute})
 	answer := make(chan error, 1)
-	c.Go(t.Context(), []byte("long"), func(_ []byte, err error) { answer <- err })
+	c.Go(t.Context(), "", []byte("long"), func(_ []byte, err error) { answer <- err })
 	if _, err := c.Do(t.Context(), []byte("short")); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestSilentMaster(t *testing.T) {
 	}
 	relay.set(true)
 	under := make(chan error, 1)
-	c.Go(t.Context(), []byte("y"), func(_ []byte, err error) { under <- err })
+	c.Go(t.Context(), "", []byte("y"), func(_ []byte, err error) { under <- err })
 	waitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
 	if err := <-under; !errors.Is(err, ErrLost) {
 		t.Errorf("a call under way: %v", err)

@@ -1,0 +1,139 @@
+package upstream
+
+// turns are the calls that wait for a connection. Those of one sender stand in one line; lines take turns, so that a
+// sender with a thousand calls costs the others one call's time each round. Calls without a sender have a line each.
+type turns struct {
+	lines       map[string]*line // of known senders
+	first, last *line            // whose turn is next, and last
+	count       int              // of lines
+	len         int              // of calls
+}
+
+// line is what one sender waits for, in the order of its calls.
+type line struct {
+	from        string
+	first, last *call
+	len         int
+	prev, next  *line
+}
+
+// push puts a call at the end of its sender's line.
+func (t *turns) push(ca *call) {
+	l := t.lines[ca.from]
+	if l == nil {
+		l = &line{from: ca.from}
+		if ca.from != "" {
+			if t.lines == nil {
+				t.lines = map[string]*line{}
+			}
+			t.lines[ca.from] = l
+		}
+		t.append(l)
+	}
+	ca.stage, ca.line, ca.prev, ca.next = queued, l, l.last, nil
+	if l.last != nil {
+		l.last.next = ca
+	} else {
+		l.first = ca
+	}
+	l.last = ca
+	l.len++
+	t.len++
+}
+
+// pop takes the call whose turn it is; nil when none waits.
+func (t *turns) pop() *call {
+	l := t.first
+	if l == nil {
+		return nil
+	}
+	ca := l.first
+	t.remove(ca)
+	if l.len > 0 && t.last != l {
+		t.detach(l)
+		t.append(l)
+	}
+	return ca
+}
+
+// remove takes a call out of its line, wherever it stands.
+func (t *turns) remove(ca *call) {
+	l := ca.line
+	if ca.prev != nil {
+		ca.prev.next = ca.next
+	} else {
+		l.first = ca.next
+	}
+	if ca.next != nil {
+		ca.next.prev = ca.prev
+	} else {
+		l.last = ca.prev
+	}
+	ca.line, ca.prev, ca.next = nil, nil, nil
+	l.len--
+	t.len--
+	if l.len == 0 {
+		t.detach(l)
+		delete(t.lines, l.from)
+	}
+}
+
+// makeRoom takes the youngest call out of the longest line, when that is longer than the line of from would be with one
+// more; nil: from has to be refused itself.
+func (t *turns) makeRoom(from string) *call {
+	if t.len == t.count { // nobody has more than one: no need to look at them all
+		return nil
+	}
+	mine := 0
+	if l := t.lines[from]; l != nil {
+		mine = l.len
+	}
+	var longest *line
+	for l := t.first; l != nil; l = l.next {
+		if longest == nil || l.len > longest.len {
+			longest = l
+		}
+	}
+	if longest.len <= mine+1 {
+		return nil
+	}
+	ca := longest.last
+	t.remove(ca)
+	return ca
+}
+
+// takeAll empties the lines; the calls are over.
+func (t *turns) takeAll() []*call {
+	all := make([]*call, 0, t.len)
+	for ca := t.pop(); ca != nil; ca = t.pop() {
+		ca.stage = over
+		all = append(all, ca)
+	}
+	return all
+}
+
+func (t *turns) append(l *line) {
+	l.prev, l.next = t.last, nil
+	if t.last != nil {
+		t.last.next = l
+	} else {
+		t.first = l
+	}
+	t.last = l
+	t.count++
+}
+
+func (t *turns) detach(l *line) {
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		t.first = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	} else {
+		t.last = l.prev
+	}
+	l.prev, l.next = nil, nil
+	t.count--
+}

@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func waiting(from string, n byte) *call { return &call{from: from, body: []byte{n}} }
+
+func drain(t *turns) string {
+	var out []byte
+	for ca := t.pop(); ca != nil; ca = t.pop() {
+		out = append(out, ca.from...)
+		out = append(out, '0'+ca.body[0], ' ')
+	}
+	return string(out)
+}
+
+func TestSendersTakeTurns(t *testing.T) {
+	var q turns
+	for i := range byte(4) {
+		q.push(waiting("a", i))
+	}
+	q.push(waiting("", 0))
+	q.push(waiting("b", 0))
+	q.push(waiting("b", 1))
+	q.push(waiting("", 1))
+	if got, want := drain(&q), "a0 0 b0 1 a1 b1 a2 a3 "; got != want {
+		t.Errorf("order %q, not %q", got, want)
+	}
+	if q.len != 0 || q.count != 0 || len(q.lines) != 0 {
+		t.Errorf("left over: %+v", q)
+	}
+}
+
+func TestAFullQueueMakesRoomForWhoAsksLittle(t *testing.T) {
+	var q turns
+	for i := range byte(3) {
+		q.push(waiting("a", i))
+	}
+	if ca := q.makeRoom("a"); ca != nil {
+		t.Errorf("the flooder got room at the cost of %s", ca.from)
+	}
+	ca := q.makeRoom("b")
+	if ca == nil || ca.from != "a" || ca.body[0] != 2 {
+		t.Fatalf("gone is %+v, not the youngest of a", ca)
+	}
+	q.push(waiting("b", 0))
+	if ca := q.makeRoom("b"); ca != nil {
+		t.Error("b got more than a has")
+	}
+	q = turns{}
+	q.push(waiting("a", 0))
+	q.push(waiting("", 0))
+	if ca := q.makeRoom("b"); ca != nil {
+		t.Error("room was made among those who have one call each")
+	}
+}
+
+// Whatever is pushed, taken and given up: nothing is lost, doubled or out of its sender's order.
+func TestTurnsLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q turns
+		left := map[string][]*call{}
+		all := 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			from := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0, 1:
+				ca := waiting(from, 0)
+				q.push(ca)
+				left[from] = append(left[from], ca)
+				all++
+			case 2:
+				ca := q.pop()
+				if ca == nil {
+					continue
+				}
+				if left[ca.from][0] != ca {
+					t.Fatal("out of order")
+				}
+				left[ca.from] = left[ca.from][1:]
+				all--
+			case 3:
+				if n := len(left[from]); n > 0 {
+					i := rapid.IntRange(0, n-1).Draw(t, "i")
+					q.remove(left[from][i])
+					left[from] = slices.Delete(left[from], i, i+1)
+					all--
+				}
+			}
+			if q.len != all {
+				t.Fatalf("%d wait, not %d", q.len, all)
+			}
+		}
+		if n := len(q.takeAll()); n != all || q.count != 0 {
+			t.Fatalf("%d taken, not %d; %d lines left", n, all, q.count)
+		}
+	})
+}
