@@ -1,0 +1,92 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+)
+
+// Mode says what becomes of local edits.
+type Mode string
+
+// The modes. Revisions of others are applied in auto and manual.
+const (
+	ModeAuto   Mode = "auto"   // they are proposed when found
+	ModeManual Mode = "manual" // Sync proposes them
+	ModeOff    Mode = "off"    // nothing is replicated
+)
+
+// Path is where peers serve Handler, by POST.
+const Path = "/v1/roots"
+
+// Peers reaches other members.
+type Peers interface {
+	// Members lists the others that have a master, the least loaded first.
+	Members() []node.ID
+	// Fetch posts a body to Path of a member and returns its answer as it comes; an answer other than 200 is an error.
+	Fetch(ctx context.Context, from node.ID, body []byte) (io.ReadCloser, error)
+}
+
+// Gate holds up what must not see half of a revision.
+type Gate interface {
+	// Hold returns when requests for files and pillars wait and those under way have ended, or a bound on time is reached.
+	Hold(ctx context.Context) (release func(), err error)
+}
+
+// Slot is a slot and its directory on this node.
+type Slot struct {
+	Name SlotName
+	Dir  string // absolute; a symlink is followed once, here
+}
+
+// Config is what a Store needs. Gate, AfterSwitch and Registerer may be nil.
+type Config struct {
+	Self     node.ID
+	Slots    []Slot
+	StateDir string
+	UID, GID int // whose files they are; -1 leaves them as created
+	Mode     Mode
+	// MaxDeletePercent is the share of a slot's files that a revision may remove without being held; 0: 25. Ten files
+	// may always be removed.
+	MaxDeletePercent int
+	Ignore           []string // patterns of names; nil: DefaultIgnore
+	HistoryBytes     int64    // bound on displaced content, per slot; 0: 1 GiB
+
+	Log   Log
+	Peers Peers
+	Gate  Gate
+	From  func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
+	// AfterSwitch is called when slots have changed, with requests still held up.
+	AfterSwitch func(slots []SlotName)
+
+	Timing     Timing // zero fields: defaults
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Self == "" || c.StateDir == "":
+		return errors.New("roots: node and state directory must be set")
+	case c.Mode != ModeAuto && c.Mode != ModeManual && c.Mode != ModeOff:
+		return fmt.Errorf("roots: mode %q", c.Mode)
+	case c.Log == nil || c.Peers == nil || c.From == nil:
+		return errors.New("roots: log and peers must be set")
+	case c.MaxDeletePercent < 0 || c.MaxDeletePercent > 100:
+		return fmt.Errorf("roots: %d percent of deletions", c.MaxDeletePercent)
+	}
+	seen := map[SlotName]bool{}
+	for _, s := range c.Slots {
+		if !s.Name.Valid() || seen[s.Name] {
+			return fmt.Errorf("roots: bad slot %q", s.Name)
+		}
+		seen[s.Name] = true
+	}
+	return nil
+}

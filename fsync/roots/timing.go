@@ -1,0 +1,32 @@
+package roots
+
+import "time"
+
+// Timing are the package's patience and pace.
+type Timing struct {
+	Quiet    time.Duration // without news from the disk before a scan; 150 ms
+	QuietMax time.Duration // a scan is not put off longer; 2 s
+	Scan     time.Duration // between scans, whatever the hints; 1 min
+	Poll     time.Duration // between scans when the kernel gives no hints; 5 s
+	Retry    time.Duration // first pause after a failure, doubled up to RetryMax; 500 ms
+	RetryMax time.Duration // 15 s
+	Stall    time.Duration // a peer that sends nothing for so long is given up; 15 s
+	Hold     time.Duration // patience with the gate; 10 s
+}
+
+func (t Timing) withDefaults() Timing {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&t.Quiet, 150*time.Millisecond)
+	set(&t.QuietMax, 2*time.Second)
+	set(&t.Scan, time.Minute)
+	set(&t.Poll, 5*time.Second)
+	set(&t.Retry, 500*time.Millisecond)
+	set(&t.RetryMax, 15*time.Second)
+	set(&t.Stall, 15*time.Second)
+	set(&t.Hold, 10*time.Second)
+	return t
+}
