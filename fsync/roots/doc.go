@@ -14,6 +14,18 @@
 //   - unavailable: a slot that is not configured here, or whose directory is missing, unreadable, or has been replaced by
 //     an empty one. It never counts as a deletion; its part of the tree is carried along unchanged.
 //
+// The engine is a Store:
+//
+//	New(Config) (*Store, error); Open(ctx) error; Close() error
+//	Handler() http.Handler                             // POST Path: what peers fetch
+//	Status() Status; CaughtUp() bool                   // the head is on this disk
+//	Sync(ctx, SyncOptions) (SyncResult, error)         // scan now, propose what differs
+//	Diff(ctx, node.ID) ([]Change, error)               // from live here to live there
+//	Rollback(ctx, number uint64) (Revision, error)
+//	Conflicts() []Conflict
+//	Resolve(ctx, id string) error                      // what was put aside becomes live again, a local edit
+//	Drop(ctx, id string) error                         // what was put aside is removed
+//
 // What the engine does, whenever something may have changed: when the head is not the base, scan, merge local edits with the
 // head, fetch what is missing, stage it, switch; then the head is the base. When live differs from the base that is the
 // head, propose it as a new revision. A merge therefore is local edits that are applied to a newer head and proposed again.
