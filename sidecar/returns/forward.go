@@ -72,12 +72,22 @@ func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) 
 }
 
 // Kept counts the returns that are kept here for other nodes.
-func (s *Service) Kept() (n uint64) {
+func (s *Service) Kept() uint64 {
+	return s.pending(func(journal string) bool { return strings.HasPrefix(journal, toPrefix) })
+}
+
+// Deferred counts the returns that wait for the local master's own Python.
+func (s *Service) Deferred() uint64 {
+	return s.pending(func(journal string) bool { return journal == pythonName })
+}
+
+func (s *Service) pending(of func(journal string) bool) (n uint64) {
 	for _, j := range s.Stats() {
-		if strings.HasPrefix(j.Name, toPrefix) {
-			for _, c := range j.Consumers {
-				n += c.Pending
-			}
+		if !of(j.Name) {
+			continue
+		}
+		for _, c := range j.Consumers {
+			n += c.Pending
 		}
 	}
 	return n

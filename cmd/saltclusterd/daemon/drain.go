@@ -39,7 +39,8 @@ type drainReport struct {
 	InFlight    int        `json:"in_flight"`
 	Jobs        int        `json:"jobs"` // published here and waited for
 	Leader      bool       `json:"leader,omitempty"`
-	Kept        uint64     `json:"kept,omitempty"` // returns kept for nodes that cannot be reached
+	Kept        uint64     `json:"kept,omitempty"`     // returns kept for nodes that cannot be reached
+	Deferred    uint64     `json:"deferred,omitempty"` // returns that wait for this node's master
 }
 
 // drainer carries out drains of this node, one at a time.
@@ -78,6 +79,7 @@ func (d *drainer) report() drainReport {
 	return drainReport{
 		Phase: phase, Subscribers: pub.Subscribers, Connections: req.Conns, InFlight: req.InFlight,
 		Jobs: d.s.published.running(), Leader: d.s.m.cons.Leader() == d.s.m.d.id, Kept: d.s.returns.Kept(),
+		Deferred: d.s.returns.Deferred(),
 	}
 }
 

@@ -152,6 +152,9 @@ func (r drainReport) text(id node.ID) string {
 	if r.Kept > 0 {
 		s += fmt.Sprintf(", %d returns kept for other nodes", r.Kept)
 	}
+	if r.Deferred > 0 {
+		s += fmt.Sprintf(", %d returns wait for its salt-master", r.Deferred)
+	}
 	if r.Leader {
 		s += ", it leads"
 	}

@@ -155,6 +155,16 @@ func (l jobList) record(jobs *router.Jobs) {
 	}
 }
 
+// of lists what a node published, the latest first.
+func (l jobList) of(id node.ID) (jids []string) {
+	for i, jid := range l.JIDs {
+		if l.Publishers[i] == id {
+			jids = append(jids, jid)
+		}
+	}
+	return jids
+}
+
 func latestJobs(jobs *router.Jobs, n int) (l jobList) {
 	l.JIDs, l.Publishers = jobs.Latest(n)
 	return l

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,6 +71,14 @@ func (w *jobWatch) heardOf(jid string, published bool) {
 	w.byJID[jid] = w.order.PushFront(&watchedJob{jid: jid, heard: w.now()})
 	if w.order.Len() > maxWatchedJobs {
 		w.forget(w.order.Back())
+	}
+}
+
+// inherit notes the jobs that this node had published before an upgrade in place, the latest first. Which of them are over
+// the job cache says; nobody asks for the others any more when patience has run out.
+func (w *jobWatch) inherit(jids []string) {
+	for _, jid := range slices.Backward(jids[:min(len(jids), maxWatchedJobs)]) {
+		w.heardOf(jid, true)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -61,4 +62,23 @@ func TestJobWatch(t *testing.T) {
 		w.note(publication(fmt.Sprint("x", i), "test.ping"))
 	}
 	running("bounded", maxWatchedJobs)
+}
+
+func TestJobWatchGoesOnAfterAnUpgrade(t *testing.T) {
+	done := map[string]bool{"2": true}
+	w := newJobWatch(15*time.Second, func(jid string) (int, int) {
+		if done[jid] {
+			return 3, 3
+		}
+		return 1, 3
+	})
+	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
+	w.inherit(all.of("m1"))
+	if n := w.running(); n != 1 {
+		t.Errorf("%d jobs are running, want the one of m1 that is not done", n)
+	}
+	done["3"] = true
+	if n := w.running(); n != 0 {
+		t.Errorf("%d jobs are running after all returns", n)
+	}
 }

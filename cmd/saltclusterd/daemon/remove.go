@@ -89,9 +89,9 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 	if err == nil {
 		err = m.awaitDrain(ctx, id, phaseDrained, p)
 	}
-	for err == nil { // it hands them over meanwhile (returns.Peers.Heir)
+	for err == nil { // it hands them over meanwhile (returns.Peers.Heir), or to its master
 		var r drainReport
-		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 {
+		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 && r.Deferred == 0 {
 			break
 		}
 		p("returns", r.text(id))

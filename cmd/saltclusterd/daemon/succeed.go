@@ -141,6 +141,7 @@ func (s *successor) prepare(ctx context.Context) error {
 		return err
 	}
 	b.Jobs.record(s.m.svc.jobs)
+	s.m.svc.published.inherit(b.Jobs.of(s.d.id))
 	if err := s.m.svc.prepare(ctx); err != nil {
 		return err
 	}
@@ -252,6 +253,7 @@ func (m *member) know(r rest, fds []int) error {
 	}
 	s.clock.GoOn(r.Clock)
 	r.Jobs.record(s.jobs)
+	s.published.inherit(r.Jobs.of(s.m.d.id))
 	m.view.Store(&router.View{Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs})
 	if err := errors.Join(s.hub.Import(r.Hub), s.intake.Import(r.Intake)); err != nil {
 		return err
