@@ -72,8 +72,12 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, ti
 			"another operation is running"))
 		return
 	}
-	defer s.long.Unlock()
-	s.stream(w, r, verb, timeout, run)
+	release := sync.OnceFunc(s.long.Unlock)
+	defer release()
+	s.stream(w, r, verb, timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		defer release() // before its end is told: who hears it may start the next one
+		return run(ctx, p)
+	})
 }
 
 // stream runs an operation and streams it.
