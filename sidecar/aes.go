@@ -94,6 +94,8 @@ func (p *Proxy) route(c *call) {
 	case router.ToAll:
 		p.copyTo(c, d.Others)
 		p.here(c, nil)
+	case router.Split:
+		p.split(c, d.Parts)
 	case router.Answer:
 		c.reply(saltwire.AppendRaw(nil, c.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
 	default:

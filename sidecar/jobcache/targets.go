@@ -1,9 +1,10 @@
 package jobcache
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"saltclusterd/sidecar/fnmatch"
 )
 
 // targets is the list of minions that a load's target means to the master, for .minions.p: nil when the load has no
@@ -58,7 +59,7 @@ func (p *planner) accepted(names []string) *[]string {
 }
 
 func (p *planner) glob(expr string) (*[]string, error) {
-	re, err := regexp.Compile(translate(expr))
+	re, err := fnmatch.Compile(expr)
 	if err != nil {
 		return nil, needs("a glob that only Python can read")
 	}
@@ -70,51 +71,4 @@ func (p *planner) glob(expr string) (*[]string, error) {
 	}
 	slices.SortFunc(found, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
 	return &found, nil
-}
-
-// translate turns a glob into a regular expression as Python's fnmatch.translate does.
-func translate(glob string) string {
-	var b strings.Builder
-	b.WriteString(`(?s)\A`)
-	for i := 0; i < len(glob); i++ {
-		switch c := glob[i]; c {
-		case '*':
-			b.WriteString(".*")
-		case '?':
-			b.WriteByte('.')
-		case '[':
-			set, n := bracket(glob[i+1:])
-			b.WriteString(set)
-			i += n
-		default:
-			j := i
-			for j < len(glob) && !strings.ContainsRune("*?[", rune(glob[j])) {
-				j++
-			}
-			b.WriteString(regexp.QuoteMeta(glob[i:j]))
-			i = j - 1
-		}
-	}
-	return b.String() + `\z`
-}
-
-// bracket reads what follows a '[': the set, and how many bytes of it belong to it.
-func bracket(s string) (set string, n int) {
-	from := 0
-	if strings.HasPrefix(s, "!") {
-		from = 1
-	}
-	if strings.HasPrefix(s[from:], "]") {
-		from++
-	}
-	end := strings.IndexByte(s[from:], ']')
-	if end < 0 {
-		return `\[`, 0
-	}
-	end += from
-	body := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(strings.TrimPrefix(s[:end], "!"))
-	if strings.HasPrefix(s, "!") {
-		return "[^" + body + "]", end + 1
-	}
-	return "[" + body + "]", end + 1
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"slices"
-	"strings"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
@@ -19,10 +18,11 @@ const (
 	ToAll               // the local master, whose answer counts, and a copy to each of Others
 	Answer              // Reply, sealed for the minion
 	Keep                // a return of a job of Node, which cannot be reached: keep it for Node; when that cannot be, Others in order
+	Split               // Parts, each its own way
 )
 
 var kindNames = [...]string{
-	Refuse: "refuse", ToLocal: "local", ToNode: "node", ToAll: "all", Answer: "answer", Keep: "keep",
+	Refuse: "refuse", ToLocal: "local", ToNode: "node", ToAll: "all", Answer: "answer", Keep: "keep", Split: "split",
 }
 
 // String names the kind for logs and metrics.
@@ -40,6 +40,7 @@ type Decision struct {
 	Others  []node.ID // never contains Node; ToLocal and ToAll: never this node
 	Job     bool      // ToNode: a return for the publisher of its job, to be kept for it rather than given to Others
 	Copies  []node.ID // ToNode: nodes that get a copy, whose answers do not count
+	Parts   []Part    // Split
 	Reply   []byte    // Answer: msgpack
 	Repeat  bool      // see Command.Repeat: without it Others may be tried only when nothing was sent
 	Unknown bool      // no Salt has the command
@@ -65,7 +66,7 @@ func Decide(p saltwire.Peek, v View) Decision {
 	case ByMinion:
 		d = v.toRanked(v.ranked(p.ID))
 	case ByJob:
-		d = v.byJob(p)
+		d = v.event(p)
 	case AllNodes:
 		d = v.toAll(p.ID, 0)
 	case AllNewest:
@@ -160,21 +161,6 @@ func (v View) jobNode(jid string) (Node, bool) {
 		return Node{}, false
 	}
 	return v.node(id)
-}
-
-// byJob sends an event that belongs to a job (state.event progress: salt/job/<jid>/prog/…, with the jid in the load) to
-// where its CLI listens, and any other to the owner of the minion.
-func (v View) byJob(p saltwire.Peek) Decision {
-	jid := p.JID
-	if jid == "" {
-		if rest, ok := strings.CutPrefix(p.Tag, "salt/job/"); ok {
-			jid, _, _ = strings.Cut(rest, "/")
-		}
-	}
-	if n, ok := v.jobNode(jid); ok && n.Usable() {
-		return v.toPublisher(n, jid)
-	}
-	return v.toRanked(v.ranked(p.ID))
 }
 
 // toAll writes on every alive node whose Salt has the command. When the local master cannot answer, another one does.

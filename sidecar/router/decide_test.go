@@ -212,7 +212,7 @@ func TestJobs(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	for k := Refuse; k <= Keep; k++ {
+	for k := Refuse; k <= Split; k++ {
 		if k.String() == "" || strings.Contains(k.String(), "invalid") {
 			t.Errorf("kind %d has no name", k)
 		}

@@ -16,6 +16,7 @@
 //     of the jid is its publisher.
 //
 // Promises: a return reaches the publisher while it is a member, and otherwise the one node that all others name too
-// (the ring's owner of the jid); an event of a minion reaches one node only; nothing is decided on what a stranger says,
+// (the ring's owner of the jid); an event of a minion reaches one node only, or what EventRules say: a list of events that go
+// different ways is split (Split), so that each goes its own way once; nothing is decided on what a stranger says,
 // for the caller has authenticated the request before.
 package router

@@ -32,6 +32,9 @@ type View struct {
 	Self  node.ID
 	Nodes []Node   // this node included
 	Jobs  JobTable // may be nil
+	// Leader is the node that leads the cluster, as far as this one knows; it may be none of Nodes.
+	Leader node.ID
+	Events *EventRules // where events of minions fire; nil: with the owner
 	// Relaying tells how many requests this node has handed to another one that are not answered yet; nil: none.
 	Relaying func(node.ID) int
 }

@@ -12,6 +12,7 @@ type Config struct {
 	Edge    Edge
 	SignIn  SignIn
 	Cluster Cluster
+	Events  Events
 	Salt    Salt
 	Paths   Paths
 	Health  Health
@@ -79,6 +80,12 @@ type Cluster struct {
 	MaxVoters          int
 	VoterTimeout       time.Duration // of a dead voter, before one in reserve gets its vote
 	AloneLimit         time.Duration // of serving from memory without a majority after a restart; 0: none
+}
+
+// Events is where events of minions fire.
+type Events struct {
+	Policy []TagRule // the first that matches decides
+	Mirror []string  // tags that the other masters get to see
 }
 
 // Salt is the stock master beside us.

@@ -68,6 +68,8 @@ allow_clear_commands: {publish: [10.0.9.0/24, 10.0.8.1], mk_token: '::1'}
 master_restart_command: [systemctl, restart, salt-master]
 run_dir: /run/x
 state_dir: /data
+cluster_event_policy: {b/*: all, a/*: leader}
+cluster_event_mirror: salt/key
 log_level: !!null
 agent_check_listen: ':4581'
 `)
@@ -79,6 +81,7 @@ agent_check_listen: ':4581'
 		"handshake_timeout": 1500 * time.Millisecond, "rotate_window": 90 * time.Second,
 		"max_request_size": 16 * MiB, "pub_queue_bytes": 64 * KiB, "log_level": "info",
 		"admin_socket": "/run/x/admin.sock", "cluster_pki_dir": "/data/pki", "agent_check_listen": ":4581",
+		"cluster_event_policy": []TagRule{{"b/*", "all"}, {"a/*", "leader"}}, "cluster_event_mirror": []string{"salt/key"},
 		"master_restart_command": []string{"systemctl", "restart", "salt-master"},
 		"allow_clear_commands": map[string][]netip.Prefix{
 			"publish":  {netip.MustParsePrefix("10.0.9.0/24"), netip.MustParsePrefix("10.0.8.1/32")},
@@ -140,6 +143,11 @@ func TestMistakes(t *testing.T) {
 		{"all proxies", "proxy_protocol: True\nproxy_protocol_trusted: [0.0.0.0/0]", "0.0.0.0/0 is everybody"},
 		{"health", "health_listen: 4580", `"4580" is not address:port`},
 		{"health name", "health_listen: 'here:4580'", `"here" is not an IP address`},
+		{"event policy", "cluster_event_policy: {a: everyone}", `cluster_event_policy: a: "everyone" is not one of owner, origin, all, leader`},
+		{"event policy twice", "cluster_event_policy: [{a: all}, {a: owner}]", ":3: cluster_event_policy: a is given twice"},
+		{"no event policy", "cluster_event_policy: all", "is not a map of tags to policies"},
+		{"event glob", "cluster_event_policy: {'[z-a]': all}", "is not a glob for tags"},
+		{"mirror glob", "cluster_event_mirror: ['']", "has an empty entry"},
 		{"not yaml", "id: 'x", "is not valid YAML"},
 		{"two documents", "---\n- a", "has a second YAML document"},
 		{"endless alias", "interface: &a [*a]", "interface: "},

@@ -40,6 +40,8 @@ func (o Option) set(c *Config, n *yaml.Node) *mistake {
 		return list(n, p, network)
 	case *map[string][]netip.Prefix:
 		return networksByName(n, p)
+	case *[]TagRule:
+		return tagRules(n, p)
 	default:
 		return &mistake{node: n, msg: "cannot be set in a file"}
 	}

@@ -20,7 +20,7 @@ type Option struct {
 
 // Options returns the table in the order of the default file.
 func Options() []Option {
-	return slices.Concat(identityOptions(), clusterOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), pathOptions(), healthOptions())
+	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), pathOptions(), healthOptions())
 }
 
 // Names returns the names of all options, in table order.
@@ -52,6 +52,8 @@ func (o Option) value(c *Config) any {
 	case *[]netip.Prefix:
 		return *p
 	case *map[string][]netip.Prefix:
+		return *p
+	case *[]TagRule:
 		return *p
 	default:
 		panic(fmt.Sprintf("config: option %s has a field of unknown type %T", o.Name, p)) // caught by the table's test

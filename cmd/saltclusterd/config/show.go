@@ -42,6 +42,12 @@ func plain(v any) any {
 			out[name] = prefixes(networks)
 		}
 		return out
+	case []TagRule: // a list, for the order counts
+		out := make([]map[string]string, 0, len(v))
+		for _, r := range v {
+			out = append(out, map[string]string{r.Tag: r.Policy})
+		}
+		return out
 	default:
 		return v
 	}

@@ -51,6 +51,7 @@ func (m *member) updateRoutes() {
 	v := &router.View{Self: m.d.id}
 	if m.svc != nil {
 		v.Jobs, v.Relaying = m.svc.jobs, m.svc.relay.InFlight
+		v.Events, v.Leader = m.svc.eventRules, m.cons.Status().Leader
 	}
 	for _, mem := range m.cons.View().Members() {
 		if !mem.Witness {

@@ -15,6 +15,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 )
@@ -50,6 +51,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
+		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)

@@ -20,6 +20,7 @@ import (
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
@@ -47,6 +48,8 @@ type service struct {
 	returns       *returns.Service
 	returnOptions *localmaster.Config // which the returns' mode was made for
 	jobs          *router.Jobs
+	eventRules    *router.EventRules
+	mirror        *mirror.Mirror
 	hub           *fanout.Hub
 	proxy         *sidecar.Proxy
 	relay         *relay.Client
@@ -112,7 +115,7 @@ func (s *service) buildMaster() error {
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
-		FireOnly: d.master.Version.Major >= 3007, Logger: d.log, Registerer: d.reg,
+		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Logger: d.log, Registerer: d.reg,
 	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
 		KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
@@ -197,6 +200,9 @@ func (s *service) buildProxy() error {
 	if err := s.buildReturns(); err != nil {
 		return err
 	}
+	if err := s.buildEvents(); err != nil {
+		return err
+	}
 	g := guard.New(guard.Config{
 		MinVersion: d.cfg.Edge.RequestMinimumVersion, AllowClear: d.cfg.Edge.AllowClearCommands,
 		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
@@ -242,6 +248,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"key directory", s.dir.Open, s.dir},
 		{"requests to the master", s.req.Open, s.req},
 		{"event bus", s.bus.Open, s.bus},
+		{"mirror of events", s.mirror.Open, s.mirror},
 		{"returns", s.returns.Open, s.returns},
 		{"sign-in", s.signin.Open, s.signin},
 		{"fan-out", s.hub.Open, s.hub},

@@ -1,0 +1,21 @@
+package config
+
+func eventOptions() []Option {
+	const section = "Events of minions"
+	return []Option{
+		{
+			Name: "cluster_event_policy", Section: section, field: func(c *Config) any { return &c.Events.Policy },
+			Doc: "On which master's bus the events of minions fire, by tag: globs as in a reactor's configuration, the first that matches " +
+				"decides. owner: the ring's owner of the minion. origin: the node that the minion sent it to. leader: the " +
+				"cluster's leader. all: every master, so that a reactor of each runs. An event of a job fires where that was " +
+				"published, under owner and origin. What nothing matches: owner. The same on every node.",
+			Example: "{'salt/beacon/*': leader, 'site/cache/flush': all}", check: everyTagRule,
+		},
+		{
+			Name: "cluster_event_mirror", Section: section, field: func(c *Config) any { return &c.Events.Mirror },
+			Doc: "Tags (globs) of events on this node's master that the other masters get, too, as cluster/event/<id of this node>/<tag>, for " +
+				"whoever watches there. What is on the bus already is not sent on, nor what masters tell themselves.",
+			Example: "['salt/minion/*/start']", check: everyTag,
+		},
+	}
+}

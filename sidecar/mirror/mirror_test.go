@@ -1,0 +1,219 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// data is an event's msgpack.
+var data = []byte{0x81, 0xa1, 'n', 0x01}
+
+// bus is a master's event bus.
+type bus struct {
+	mu    sync.Mutex
+	see   func(tag string, data []byte)
+	fired []string
+	err   error
+}
+
+func (b *bus) Subscribe(f func(string, []byte)) func() {
+	b.see = f
+	return func() {}
+}
+
+func (b *bus) FireRaw(_ context.Context, tag string, data []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fired = append(b.fired, tag+" "+fmt.Sprintf("%x", data))
+	return b.err
+}
+
+func (b *bus) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.fired)
+}
+
+// net carries batches between mirrors; every second attempt is taken and its answer lost.
+type net struct {
+	mu      sync.Mutex
+	mirrors map[node.ID]*Mirror
+	lossy   bool
+	calls   int
+}
+
+type end struct {
+	net  *net
+	self node.ID
+}
+
+func (e end) Members() (ids []node.ID) {
+	e.net.mu.Lock()
+	defer e.net.mu.Unlock()
+	for id := range e.net.mirrors {
+		if id != e.self {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (e end) Send(_ context.Context, to node.ID, body []byte) error {
+	e.net.mu.Lock()
+	e.net.calls++
+	lose, m := e.net.lossy && e.net.calls%2 == 1, e.net.mirrors[to]
+	e.net.mu.Unlock()
+	from := func(context.Context) (node.ID, bool) { return e.self, true }
+	w := httptest.NewRecorder()
+	m.Handler(from).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
+	if w.Code != http.StatusOK || lose {
+		return errors.New("no answer")
+	}
+	return nil
+}
+
+func start(t *testing.T, n *net, id node.ID, tags ...string) *bus {
+	t.Helper()
+	b := &bus{}
+	m, err := New(Config{Tags: tags, Bus: b, Peers: end{n, id}, BackoffMin: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.mu.Lock()
+	n.mirrors[id] = m
+	n.mu.Unlock()
+	if err := m.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return b
+}
+
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never happened: " + what)
+		}
+	}
+}
+
+func TestEventsAreShownOnceAndInOrder(t *testing.T) {
+	n := &net{mirrors: map[node.ID]*Mirror{}, lossy: true}
+	a, b, c := start(t, n, "a", "my/*"), start(t, n, "b", "*"), start(t, n, "c")
+	var want []string
+	const events = 3000
+	for i := range events {
+		a.see(fmt.Sprintf("my/%d", i), data)
+		a.see("other", data)
+		want = append(want, fmt.Sprintf("cluster/event/a/my/%d %x", i, data))
+	}
+	for name, got := range map[string]*bus{"b": b, "c": c} {
+		await(t, "all events at "+name, func() bool { return got.count() >= events })
+		if !slices.Equal(got.fired, want) {
+			t.Errorf("%s: %d events, %.200q", name, len(got.fired), got.fired)
+		}
+	}
+	if a.count() != 0 {
+		t.Errorf("%.200q came back", a.fired)
+	}
+	b.see("cluster/event/a/my/1", data) // what its bus delivers when it was mirrored
+	b.see("last", data)
+	await(t, "the event of b", func() bool { return a.count() > 0 })
+	if a.count() != 1 {
+		t.Errorf("mirrored again: %q", a.fired)
+	}
+}
+
+func TestTags(t *testing.T) {
+	g, err := compile([]string{"*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, want := range map[string]bool{
+		"salt/minion/web1/start": true, "salt/job/1/ret/web1": true, "salt/key": true, "": false, "a\n\nb": false,
+		"cluster/event/a/x": false, "cluster/peer/join": false, "site/salt/reactors/manage/add": false, "salt/event/exit": false,
+		"rotate_cluster_aes_key": false, "__keepalive": false, string(make([]byte, maxTag+1)): false,
+	} {
+		if g.match(tag) != want {
+			t.Errorf("%q: %v", tag, !want)
+		}
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	now := time.Unix(0, 0)
+	q := newQueue(Limits{Events: 3, Bytes: 100, Age: time.Second}, func() time.Time { return now })
+	for i := range 5 {
+		if dropped := q.add(event{fmt.Sprint(i), data}); dropped != max(0, min(1, i-2)) {
+			t.Errorf("event %d: %d dropped", i, dropped)
+		}
+	}
+	b, _ := q.take()
+	if b.first != 2 || len(b.events) != 3 || b.events[0].tag != "2" {
+		t.Fatalf("%+v", b)
+	}
+	q.sent(b.first + 1)
+	if b, _ = q.take(); b.first != 3 || len(b.events) != 2 {
+		t.Fatalf("%+v", b)
+	}
+	if dropped := q.add(event{"big", make([]byte, 1000)}); dropped != 2 { // itself stays: one is let through whatever its size
+		t.Errorf("%d dropped for one large", dropped)
+	}
+	now = now.Add(time.Hour)
+	if b, old := q.take(); len(b.events) != 0 || old != 1 || q.bytes != 0 {
+		t.Errorf("%+v %d %d", b, old, q.bytes)
+	}
+}
+
+func TestPeerThatSendsAnything(t *testing.T) {
+	b := &bus{}
+	m, err := New(Config{Bus: b, Peers: end{&net{}, "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"salt/reactors/manage/add", data}, {"cluster/peer/x", data}}}.encode()
+	ask := func(body []byte, known bool) int {
+		w := httptest.NewRecorder()
+		m.Handler(func(context.Context) (node.ID, bool) { return "b", known }).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
+		return w.Code
+	}
+	if code := ask(good, false); code != http.StatusForbidden {
+		t.Errorf("stranger: %d", code)
+	}
+	for _, body := range [][]byte{nil, good[:len(good)-1], append(slices.Clone(good), 0), []byte("SCDevt\x00\x02")} {
+		if code := ask(body, true); code != http.StatusBadRequest {
+			t.Errorf("%q: %d", body, code)
+		}
+	}
+	if code := ask(good, true); code != http.StatusOK || b.count() != 1 {
+		t.Errorf("%d, %q", code, b.fired)
+	}
+	if code := ask(good, true); code != http.StatusOK || b.count() != 1 {
+		t.Errorf("the same again: %d, %q", code, b.fired)
+	}
+}
+
+func FuzzParseBatch(f *testing.F) {
+	f.Add(batch{run: 1, first: 2, events: []event{{"my/1", data}}}.encode())
+	f.Add(batch{}.encode())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b, err := parseBatch(body)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(b.encode(), body) {
+			t.Fatalf("%x became %x", body, b.encode())
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package mirror
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+const (
+	sendTimeout = 10 * time.Second
+	// idle is after which time without an event a node's queue and sender go.
+	idle = time.Minute
+)
+
+// send sends what waits for a node until it is a member no more, or for long nothing came.
+func (m *Mirror) send(to node.ID, q *queue) {
+	wait := m.c.BackoffMin
+	for {
+		b, old := q.take()
+		m.metrics.drop("old", old)
+		if len(b.events) == 0 {
+			if !m.awaitEvent(to, q) {
+				return
+			}
+			continue
+		}
+		ctx, cancel := context.WithTimeout(m.ctx, sendTimeout)
+		err := m.c.Peers.Send(ctx, to, b.encode())
+		cancel()
+		if err == nil {
+			wait = m.c.BackoffMin
+			q.sent(b.first + uint64(len(b.events)))
+			m.metrics.sent.Add(float64(len(b.events)))
+			continue
+		}
+		m.c.Logger.Debug("events not mirrored", "node", to, "err", err)
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, m.c.BackoffMax)
+	}
+}
+
+// awaitEvent waits until something is in the queue; false: its sender is to end.
+func (m *Mirror) awaitEvent(to node.ID, q *queue) bool {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return false
+		case <-q.wake:
+			return true
+		case <-timer.C:
+		}
+		if !slices.Contains(m.c.Peers.Members(), to) && m.forget(to, q) {
+			return false
+		}
+		timer.Reset(idle)
+	}
+}
+
+// forget drops the queue of a node that has left, unless something came meanwhile.
+func (m *Mirror) forget(to node.ID, q *queue) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b, _ := q.take(); len(b.events) > 0 {
+		return false
+	}
+	delete(m.queues, to)
+	return true
+}
