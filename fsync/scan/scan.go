@@ -1,0 +1,230 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Options are what a scan needs to know.
+type Options struct {
+	Ignore Ignore
+	Last   Index // of the last scan
+	// Known returns what the tree had at a path; nil: nothing.
+	Known func(path string) *tree.Entry
+	// Enter is called for each directory before it is read, with "" for the slot's.
+	Enter func(path string)
+	// Workers read files in parallel; at least one.
+	Workers int
+}
+
+// Result is what a scan has found.
+type Result struct {
+	Dir       tree.Hash // of the slot
+	Objects   tree.Memory
+	Index     Index
+	Files     int
+	Bytes     int64
+	Read      int      // files that had to be read
+	Unsettled bool     // files were changing
+	Problems  []string // paths that are not part of the tree though they should be
+}
+
+// maxFiles bounds the entries of a slot.
+const maxFiles = 1_000_000
+
+// Slot scans a directory.
+func Slot(ctx context.Context, dir *slotfs.Dir, opts Options) (*Result, error) {
+	s := &scanner{ctx: ctx, root: dir, opts: opts, res: &Result{Objects: tree.Memory{}, Index: make(Index, len(opts.Last))}}
+	top := &node{}
+	self, err := dir.Sub(".")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.directory(self, top, "", 0); err != nil {
+		return nil, err
+	}
+	if err := s.readAll(); err != nil {
+		return nil, err
+	}
+	s.res.Dir, err = s.encode(top, "")
+	return s.res, err
+}
+
+type scanner struct {
+	ctx     context.Context
+	root    *slotfs.Dir
+	opts    Options
+	res     *Result
+	pending []*node // files to read
+	seen    int
+}
+
+// node is an entry while the tree is built.
+type node struct {
+	entry    tree.Entry
+	path     string
+	stat     slotfs.Stat
+	drop     bool // not part of the tree
+	others   bool // a directory that holds what is not part of the tree
+	children []*node
+}
+
+// directory lists one directory and those below it; it closes d.
+func (s *scanner) directory(d *slotfs.Dir, n *node, prefix string, depth int) error {
+	defer d.Close()
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if depth > tree.MaxDepth {
+		return fmt.Errorf("%w: directories %d deep at %q", tree.ErrTooLarge, depth, prefix)
+	}
+	if s.opts.Enter != nil {
+		s.opts.Enter(n.path)
+	}
+	names, err := d.Names()
+	if err != nil {
+		return err
+	}
+	if s.seen += len(names); s.seen > maxFiles {
+		return fmt.Errorf("%w: more than %d files", tree.ErrTooLarge, maxFiles)
+	}
+	n.children = make([]*node, 0, len(names))
+	for _, name := range names {
+		if err := s.name(d, n, prefix, name, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scanner) name(d *slotfs.Dir, parent *node, prefix, name string, depth int) error {
+	path := prefix + name
+	if s.opts.Ignore.Match(path, name) || tree.CheckName(name) != nil {
+		parent.others = true
+		return nil
+	}
+	st, err := d.Stat(name)
+	if slotfs.Gone(err) {
+		s.res.Unsettled = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("scan %q: %w", path, err)
+	}
+	if st.Type == 0 {
+		parent.others = true
+		return nil
+	}
+	n := &node{path: path, stat: st, entry: tree.Entry{Name: name, Type: st.Type, Mode: st.Mode}}
+	if st.Type == tree.Dir {
+		sub, err := d.Sub(name)
+		if slotfs.Gone(err) {
+			s.res.Unsettled = true
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("scan %q: %w", path, err)
+		}
+		parent.children = append(parent.children, n)
+		return s.directory(sub, n, path+"/", depth+1)
+	}
+	parent.children = append(parent.children, n)
+	if last := s.opts.Last[path]; last.fresh(st) {
+		n.entry.Chunks, n.entry.Target = last.Chunks, last.Target
+		s.res.Index[path] = last
+		return nil
+	}
+	if st.Type == tree.File {
+		s.pending = append(s.pending, n)
+		return nil
+	}
+	return s.link(d, n, name)
+}
+
+func (s *scanner) link(d *slotfs.Dir, n *node, name string) error {
+	now := time.Now()
+	target, err := d.Readlink(name)
+	if err != nil || target == "" {
+		if !slotfs.Gone(err) {
+			s.problem(n.path, err)
+		}
+		return s.asKnown(n)
+	}
+	n.entry.Target = target
+	s.res.Index[n.path] = &Item{Stat: n.stat, Target: target, Racy: racy(n.stat, now)}
+	return nil
+}
+
+// raciness is more than the resolution of any file system's times.
+const raciness = 50 * time.Millisecond
+
+func racy(st slotfs.Stat, now time.Time) bool {
+	d := now.UnixNano() - max(st.Ctime, st.Mtime)
+	return d < int64(raciness) && d > -int64(raciness)
+}
+
+// asKnown leaves a path as the tree has it: it is changing, or too large.
+func (s *scanner) asKnown(n *node) error {
+	s.res.Unsettled = true
+	var known *tree.Entry
+	if s.opts.Known != nil {
+		known = s.opts.Known(n.path)
+	}
+	if known == nil || known.Type == tree.Dir {
+		n.drop = true
+		return nil
+	}
+	name := n.entry.Name
+	n.entry = *known
+	n.entry.Name = name
+	return nil
+}
+
+// maxProblems bounds what a scan reports.
+const maxProblems = 20
+
+func (s *scanner) problem(path string, err error) {
+	if err == nil {
+		err = errors.New("empty symlink")
+	}
+	if len(s.res.Problems) < maxProblems {
+		s.res.Problems = append(s.res.Problems, fmt.Sprintf("%q: %v", path, err))
+	}
+}
+
+// encode makes the object of a directory whose entries are complete.
+func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
+	entries := make([]tree.Entry, 0, len(n.children))
+	for _, c := range n.children {
+		if c.drop {
+			n.others = true
+			continue
+		}
+		if c.entry.Type == tree.Dir {
+			h, err := s.encode(c, c.path)
+			if err != nil {
+				return h, err
+			}
+			if c.drop {
+				n.others = true
+				continue
+			}
+			c.entry.Object = h
+			s.res.Index[c.path] = &Item{Stat: slotfs.Stat{Type: tree.Dir, Mode: c.stat.Mode, Ino: c.stat.Ino, Dev: c.stat.Dev}}
+		} else {
+			s.res.Files++
+			s.res.Bytes += c.entry.Size()
+		}
+		entries = append(entries, c.entry)
+	}
+	if len(entries) == 0 && n.others && path != "" && (s.opts.Known == nil || s.opts.Known(path) == nil) {
+		n.drop = true
+		return tree.Hash{}, nil
+	}
+	return s.res.Objects.PutDir(entries)
+}
