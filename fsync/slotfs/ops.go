@@ -110,3 +110,8 @@ func wrap(op, name string, err error) error {
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
+
+// FlushFile brings a file to the disk.
+func (d *Dir) FlushFile(name string) error {
+	return d.with("fsync", name, unix.Fsync)
+}

@@ -2,6 +2,7 @@ package slotfs
 
 import (
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -67,4 +68,13 @@ func (d *Dir) Space() (int64, error) {
 		return 0, &fs.PathError{Op: "statfs", Path: d.f.Name(), Err: err}
 	}
 	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// StatFile looks at an open file.
+func StatFile(f *os.File) (Stat, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return Stat{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return fromUnix(&st), nil
 }

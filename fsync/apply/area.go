@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Area is a slot's directory together with where its staged, displaced and put aside content is.
+type Area struct {
+	Live, Stage, Keep, Aside *slotfs.Dir
+	Path                     string // of the area
+}
+
+// hidden is the area of a slot on another file system than the state directory.
+const hidden = tree.OwnPrefix + "area"
+
+// OpenArea opens, and makes, the area of a slot.
+func OpenArea(stateDir string, slot tree.Slot, dir string) (a *Area, err error) {
+	live, err := slotfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	a = &Area{Live: live}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	outside := filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
+	inside := filepath.Join(dir, hidden)
+	if err := a.open(outside); err == nil && renames(a.Stage, live) {
+		return a, nil
+	}
+	a.closeArea()
+	if err := a.open(inside); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Area) open(path string) (err error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("make area: %w", err)
+	}
+	top, err := slotfs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	a.Path = path
+	for name, dir := range map[string]**slotfs.Dir{"stage": &a.Stage, "keep": &a.Keep, "aside": &a.Aside} {
+		if err := top.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if *dir, err = top.Sub(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renames says whether a file can be renamed from one directory to the other: the device alone does not tell, because of
+// bind mounts.
+func renames(from, to *slotfs.Dir) bool {
+	name := tree.OwnPrefix + rand.Text()
+	f, err := from.Create(name, true)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	if err := slotfs.Move(slotfs.Place{Dir: from, Name: name}, slotfs.Place{Dir: to, Name: name}); err != nil {
+		_ = from.Remove(name)
+		return false
+	}
+	return to.Remove(name) == nil
+}
+
+func (a *Area) closeArea() {
+	for _, d := range []**slotfs.Dir{&a.Stage, &a.Keep, &a.Aside} {
+		if *d != nil {
+			_ = (*d).Close()
+			*d = nil
+		}
+	}
+}
+
+// Close closes the directories.
+func (a *Area) Close() {
+	a.closeArea()
+	_ = a.Live.Close()
+}

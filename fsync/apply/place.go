@@ -1,0 +1,188 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// place makes staged content live.
+func (s *Switcher) place(at slotfs.Place, op *Op) error {
+	staged := slotfs.Place{Dir: s.Area.Stage, Name: op.Stage}
+	now, err := at.Dir.Stat(at.Name)
+	if err != nil && !slotfs.Gone(err) {
+		return err
+	}
+	if done, rerr := s.resume(staged, at, op, now, err == nil); done {
+		return rerr
+	}
+	switch {
+	case !op.Known, op.Was == nil && err == nil, op.Was != nil && (err != nil || !now.Unchanged(*op.Was)):
+		s.kept(op)
+		return nil
+	}
+	if err := s.step(); err != nil {
+		return err
+	}
+	if op.Was == nil {
+		err = slotfs.Move(staged, at)
+		if errors.Is(err, fs.ErrExist) {
+			s.kept(op)
+			return nil
+		}
+	} else {
+		err = s.exchange(staged, at, op)
+	}
+	if errors.Is(err, errEdited) {
+		s.kept(op)
+		return nil
+	}
+	if err == nil {
+		s.out.Installed++
+	}
+	return err
+}
+
+// errEdited says that something was edited between the last look and the exchange.
+var errEdited = errors.New("edited meanwhile")
+
+func (s *Switcher) exchange(staged, at slotfs.Place, op *Op) error {
+	err := slotfs.Exchange(staged, at)
+	if errors.Is(err, slotfs.ErrNoExchange) {
+		return s.twoSteps(staged, at, op)
+	}
+	if slotfs.Gone(err) {
+		return errEdited
+	}
+	if err != nil {
+		return err
+	}
+	if out, err := staged.Dir.Stat(staged.Name); err != nil || !out.Unchanged(*op.Was) {
+		if err := slotfs.Exchange(staged, at); err != nil {
+			return err
+		}
+		return errEdited
+	}
+	return s.displace(staged, op)
+}
+
+// twoSteps is exchange where the file system knows none: there is nothing at the path for a moment.
+func (s *Switcher) twoSteps(staged, at slotfs.Place, op *Op) error {
+	old := s.former(op)
+	if err := slotfs.Move(at, old); err != nil {
+		return err
+	}
+	if err := s.step(); err != nil {
+		return err
+	}
+	if err := slotfs.Move(staged, at); err != nil {
+		return errors.Join(err, slotfs.Move(old, at))
+	}
+	return s.displace(old, op)
+}
+
+// former is where twoSteps has what it replaces.
+func (s *Switcher) former(op *Op) slotfs.Place {
+	return slotfs.Place{Dir: s.Area.Stage, Name: op.Stage + ".old"}
+}
+
+// resume completes what an earlier run has begun at a path, and says whether there was something.
+func (s *Switcher) resume(staged, at slotfs.Place, op *Op, now slotfs.Stat, found bool) (bool, error) {
+	old := s.former(op)
+	_, oldErr := old.Dir.Stat(old.Name)
+	switch {
+	case found && now.Ino == op.StageIno && now.Mtime == op.StageMod:
+		s.out.Installed++
+		if oldErr == nil {
+			staged = old
+		}
+		return true, s.displace(staged, op)
+	case !found && oldErr == nil:
+		if err := slotfs.Move(staged, at); err != nil {
+			return true, err
+		}
+		s.out.Installed++
+		return true, s.displace(old, op)
+	}
+	return false, nil
+}
+
+// displace takes what a switch has taken out of the slot to where it is kept. There may be nothing.
+func (s *Switcher) displace(from slotfs.Place, op *Op) error {
+	st, err := from.Dir.Stat(from.Name)
+	if op.Was == nil {
+		return nil
+	}
+	gone := slotfs.Gone(err)
+	if err != nil && !gone {
+		return err
+	}
+	if !gone {
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case op.Aside != "":
+		s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, op.Aside, op.Old})
+		if !gone {
+			return slotfs.Move(from, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID})
+		}
+	case op.Old.Type == tree.File:
+		s.out.Displaced = append(s.out.Displaced, op.Old)
+		if !gone {
+			return slotfs.Replace(from, slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()})
+		}
+	case !gone && st.Type != tree.Dir:
+		return from.Dir.Remove(from.Name)
+	}
+	return nil
+}
+
+// remove takes a file or a symlink out of the slot.
+func (s *Switcher) remove(i int, at slotfs.Place, op *Op) error {
+	taken := s.taken(i)
+	now, err := at.Dir.Stat(at.Name)
+	switch {
+	case slotfs.Gone(err):
+		return s.settle(i, op)
+	case err != nil:
+		return err
+	case !op.Known || !now.Unchanged(*op.Was):
+		s.kept(op)
+		return nil
+	}
+	if err := s.step(); err != nil {
+		return err
+	}
+	if err := slotfs.Move(at, taken); err != nil {
+		if slotfs.Gone(err) {
+			return nil
+		}
+		return err
+	}
+	if out, err := taken.Dir.Stat(taken.Name); err != nil || !out.Unchanged(*op.Was) {
+		if err := slotfs.Move(taken, at); err == nil {
+			s.kept(op)
+			return nil
+		}
+		op.Aside, op.AsideID = "edited while it was removed", fmt.Sprintf("%s.%d", op.AsideID, i)
+	}
+	return s.settle(i, op)
+}
+
+func (s *Switcher) taken(i int) slotfs.Place {
+	return slotfs.Place{Dir: s.Area.Stage, Name: fmt.Sprintf("removed.%d", i)}
+}
+
+// settle finishes a removal: what was taken out, now or by an earlier run, is displaced.
+func (s *Switcher) settle(i int, op *Op) error {
+	if op.Verb == Remove {
+		s.out.Removed++
+		return s.displace(s.taken(i), op)
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Stage is the content that a plan needs, while it comes together in the area. What an earlier try has left there is
+// found again. Put may be called from several goroutines.
+type Stage struct {
+	area     *Area
+	plan     *Plan
+	uid, gid int
+
+	mu    sync.Mutex
+	want  map[tree.Hash][]target
+	sizes map[tree.Hash]uint32
+	files int
+	left  int // files that are not complete
+}
+
+// target is where a chunk belongs.
+type target struct {
+	file   *staged
+	offset int64
+}
+
+type staged struct {
+	op   *Op
+	size int64
+	left int // chunks
+}
+
+// OpenStage looks at what is staged already. What no operation needs is removed.
+func OpenStage(area *Area, plan *Plan, uid, gid int) (*Stage, error) {
+	s := &Stage{area: area, plan: plan, uid: uid, gid: gid, want: map[tree.Hash][]target{}, sizes: map[tree.Hash]uint32{}}
+	there, err := s.clean()
+	if err != nil {
+		return nil, fmt.Errorf("stage: %w", err)
+	}
+	for i := range plan.Ops {
+		op := &plan.Ops[i]
+		if op.Verb != Place || op.Entry.Type != tree.File {
+			continue
+		}
+		if err := s.file(op, there[op.Stage]); err != nil {
+			return nil, fmt.Errorf("stage %q: %w", op.Path, err)
+		}
+	}
+	return s, nil
+}
+
+// clean lists the staged files of the plan and removes the others.
+func (s *Stage) clean() (map[string]bool, error) {
+	needed := map[string]bool{}
+	for i := range s.plan.Ops {
+		if op := &s.plan.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File {
+			needed[op.Stage] = true
+		}
+	}
+	dir, err := s.area.Stage.Sub(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, n := range names {
+		if needed[n] {
+			there[n] = true
+		} else if err := dir.Remove(n); err != nil && !slotfs.Gone(err) {
+			return nil, err
+		}
+	}
+	return there, nil
+}
+
+// file notes which chunks of a file are missing.
+func (s *Stage) file(op *Op, there bool) error {
+	f := &staged{op: op, size: op.Entry.Size()}
+	have, err := s.have(op, there)
+	if err != nil {
+		return err
+	}
+	s.files++
+	offset := int64(0)
+	for i, c := range op.Entry.Chunks {
+		if !have[i] {
+			f.left++
+			s.want[c.Hash] = append(s.want[c.Hash], target{f, offset})
+			s.sizes[c.Hash] = c.Size
+		}
+		offset += int64(c.Size)
+	}
+	if f.left > 0 {
+		s.left++
+		return nil
+	}
+	return s.complete(f, nil)
+}
+
+// have tells which chunks of a file an earlier try has written.
+func (s *Stage) have(op *Op, there bool) ([]bool, error) {
+	have := make([]bool, len(op.Entry.Chunks))
+	if !there {
+		return have, nil
+	}
+	f, _, err := s.area.Stage.File(op.Stage)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buf := make([]byte, 0, 64<<10)
+	offset := int64(0)
+	for i, c := range op.Entry.Chunks {
+		if cap(buf) < int(c.Size) {
+			buf = make([]byte, c.Size)
+		}
+		b := buf[:c.Size]
+		_, err := f.ReadAt(b, offset)
+		have[i] = (err == nil || errors.Is(err, io.EOF)) && tree.Sum(b) == c.Hash
+		offset += int64(c.Size)
+	}
+	return have, nil
+}
+
+// Missing lists the chunks that are to be put.
+func (s *Stage) Missing() []tree.Chunk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]tree.Chunk, 0, len(s.want))
+	for h := range s.want {
+		out = append(out, tree.Chunk{Hash: h, Size: s.sizes[h]})
+	}
+	return out
+}
+
+// Progress tells how many files there are to stage, and how many are complete.
+func (s *Stage) Progress() (files, done int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files, s.files - s.left
+}
+
+// Put writes a chunk, whose hash the caller has verified, wherever it belongs. A chunk that nothing needs is ignored.
+func (s *Stage) Put(h tree.Hash, b []byte) error {
+	s.mu.Lock()
+	targets, size := s.want[h], s.sizes[h]
+	if len(targets) > 0 && int(size) == len(b) {
+		delete(s.want, h)
+	} else {
+		targets = nil
+	}
+	s.mu.Unlock()
+	for i, t := range targets {
+		if err := s.write(t, b); err != nil {
+			s.mu.Lock()
+			s.want[h] = append(s.want[h], targets[i:]...)
+			s.mu.Unlock()
+			return fmt.Errorf("stage %q: %w", t.file.op.Path, err)
+		}
+	}
+	return nil
+}
+
+func (s *Stage) write(t target, b []byte) error {
+	f, err := s.area.Stage.Create(t.file.op.Stage, false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, t.offset); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	t.file.left--
+	last := t.file.left == 0
+	if last {
+		s.left--
+	}
+	s.mu.Unlock()
+	if last {
+		return s.complete(t.file, f)
+	}
+	return nil
+}
+
+// complete gives a file that has all its content its length, owner and permissions, and notes its inode.
+func (s *Stage) complete(t *staged, f *os.File) (err error) {
+	if f == nil {
+		if f, err = s.area.Stage.Create(t.op.Stage, false); err != nil {
+			return err
+		}
+		defer f.Close()
+	}
+	if len(t.op.Entry.Chunks) != 1 || t.size == 0 {
+		if err := f.Truncate(t.size); err != nil {
+			return err
+		}
+	}
+	if s.uid >= 0 {
+		if err := f.Chown(s.uid, s.gid); err != nil {
+			return err
+		}
+	}
+	if err := f.Chmod(os.FileMode(t.op.Entry.Mode)); err != nil {
+		return err
+	}
+	st, err := slotfs.StatFile(f)
+	t.op.StageIno, t.op.StageMod = st.Ino, st.Mtime
+	return err
+}
+
+// manyFiles is when to flush a whole file system costs less than to flush each file.
+const manyFiles = 16
+
+// Finish makes the symlinks and brings everything to the disk. It fails when chunks are missing.
+func (s *Stage) Finish() error {
+	if n := len(s.Missing()); n > 0 {
+		return fmt.Errorf("stage: %d chunks are missing", n)
+	}
+	dir := s.area.Stage
+	for i := range s.plan.Ops {
+		op := &s.plan.Ops[i]
+		if op.Verb != Place {
+			continue
+		}
+		if op.Entry.Type == tree.Symlink {
+			if err := dir.Symlink(op.Entry.Target, op.Stage); err != nil {
+				return err
+			}
+			if s.uid >= 0 {
+				if err := dir.Chown(op.Stage, s.uid, s.gid); err != nil {
+					return err
+				}
+			}
+			st, err := dir.Stat(op.Stage)
+			if err != nil {
+				return err
+			}
+			op.StageIno, op.StageMod = st.Ino, st.Mtime
+		} else if s.files <= manyFiles {
+			if err := dir.FlushFile(op.Stage); err != nil {
+				return err
+			}
+		}
+	}
+	if s.files > manyFiles {
+		return dir.Flush()
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Outcome tells what a switch did.
+type Outcome struct {
+	Installed, Removed int
+	Kept               []string // paths that were edited since the plan was made; they are as they were
+	Displaced          []tree.Entry
+	Aside              []Aside
+}
+
+// Aside is something that was put aside.
+type Aside struct {
+	ID, Path, Reason string
+	Entry            tree.Entry
+}
+
+// Switcher carries out plans.
+type Switcher struct {
+	Area     *Area
+	UID, GID int // of what is made; -1: as it comes
+	// Step, if set, is called before every change of the disk; an error ends the switch there, as if it had been killed.
+	Step func() error
+
+	dir     *slotfs.Dir // of the last path
+	dirPath string
+	out     Outcome
+}
+
+// Run carries out a plan, or the rest of it. After an error it may be repeated.
+func (s *Switcher) Run(p *Plan) (Outcome, error) {
+	defer s.leave()
+	s.out = Outcome{}
+	for i := range p.Ops {
+		op := &p.Ops[i]
+		if err := s.do(i, op); err != nil {
+			return s.out, fmt.Errorf("switch %s: %q: %w", p.Slot, op.Path, err)
+		}
+	}
+	return s.out, nil
+}
+
+func (s *Switcher) do(i int, op *Op) error {
+	dir, name, err := s.parent(op.Path)
+	if slotfs.Gone(err) { // an operator removed the directory meanwhile
+		if op.Verb != Remove && op.Verb != RemoveDir {
+			s.kept(op)
+			return nil
+		}
+		return s.settle(i, op)
+	}
+	if err != nil {
+		return err
+	}
+	at := slotfs.Place{Dir: dir, Name: name}
+	switch op.Verb {
+	case MakeDir:
+		return s.makeDir(at, op)
+	case Place:
+		return s.place(at, op)
+	case SetMode:
+		return s.setMode(at, op)
+	case Remove:
+		return s.remove(i, at, op)
+	case RemoveDir:
+		return s.removeDir(at, op)
+	}
+	return fmt.Errorf("verb %d", op.Verb)
+}
+
+func (s *Switcher) parent(path string) (*slotfs.Dir, string, error) {
+	dir, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		dir, name = path[:i], path[i+1:]
+	}
+	if s.dir == nil || s.dirPath != dir {
+		s.leave()
+		d, err := s.Area.Live.Walk(dir)
+		if err != nil {
+			return nil, "", err
+		}
+		s.dir, s.dirPath = d, dir
+	}
+	return s.dir, name, nil
+}
+
+func (s *Switcher) leave() {
+	if s.dir != nil {
+		_ = s.dir.Close()
+		s.dir = nil
+	}
+}
+
+func (s *Switcher) step() error {
+	if s.Step == nil {
+		return nil
+	}
+	return s.Step()
+}
+
+func (s *Switcher) kept(op *Op) { s.out.Kept = append(s.out.Kept, op.Path) }
+
+func (s *Switcher) makeDir(at slotfs.Place, op *Op) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	err := at.Dir.Mkdir(at.Name, op.Entry.Mode)
+	if errors.Is(err, fs.ErrExist) {
+		st, serr := at.Dir.Stat(at.Name)
+		if serr == nil && st.Type != tree.Dir {
+			s.kept(op)
+			return nil
+		}
+		err = at.Dir.Chmod(at.Name, op.Entry.Mode)
+	}
+	if err != nil {
+		return err
+	}
+	if s.UID >= 0 {
+		return at.Dir.Chown(at.Name, s.UID, s.GID)
+	}
+	return nil
+}
+
+func (s *Switcher) setMode(at slotfs.Place, op *Op) error {
+	st, err := at.Dir.Stat(at.Name)
+	if slotfs.Gone(err) || err == nil && st.Type != op.Entry.Type {
+		s.kept(op)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.step(); err != nil {
+		return err
+	}
+	s.out.Installed++
+	return at.Dir.Chmod(at.Name, op.Entry.Mode)
+}
+
+func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	err := at.Dir.RemoveDir(at.Name)
+	switch {
+	case err == nil, slotfs.Gone(err):
+		return nil
+	case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST):
+		return err
+	case !op.Early: // what is ignored, or has been made meanwhile, stays
+		return nil
+	}
+	if err := s.step(); err != nil {
+		return err
+	}
+	s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, "it was in a directory that became something else", op.Old})
+	return slotfs.Move(at, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID})
+}
