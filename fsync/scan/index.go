@@ -1,6 +1,9 @@
 package scan
 
 import (
+	"maps"
+	"time"
+
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
@@ -33,4 +36,19 @@ func (i *Item) Equal(o *Item) bool {
 	}
 	a, b := i.entry(), o.entry()
 	return i.Stat == o.Stat && i.Racy == o.Racy && a.Same(&b)
+}
+
+// Placed makes the item of a file that was written elsewhere and renamed: its last change was before that.
+func Placed(st slotfs.Stat, e tree.Entry, now time.Time) *Item {
+	written := st
+	written.Ctime = st.Mtime
+	return &Item{Stat: st, Chunks: e.Chunks, Target: e.Target, Racy: racy(written, now)}
+}
+
+// Clone copies the index; items are never changed.
+func (ix Index) Clone() Index {
+	if ix == nil {
+		return Index{}
+	}
+	return maps.Clone(ix)
 }

@@ -1,0 +1,59 @@
+package apply
+
+import (
+	"time"
+
+	"saltclusterd/fsync/scan"
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Stale returns a path that is no longer as the plan says; "" when all are. It is a look before the switch, which looks
+// again at each.
+func Stale(area *Area, p *Plan) string {
+	s := Switcher{Area: area}
+	defer s.leave()
+	for i := range p.Ops {
+		op := &p.Ops[i]
+		if op.Verb != Place && op.Verb != Remove {
+			continue
+		}
+		var now slotfs.Stat
+		dir, name, err := s.parent(op.Path)
+		if err == nil {
+			now, err = dir.Stat(name)
+		}
+		switch {
+		case op.Verb == Place && op.Was == nil && op.Known:
+			if err == nil && now.Type != tree.Dir { // a directory gives way first
+				return op.Path
+			}
+		case !op.Known, err != nil, !now.Unchanged(*op.Was):
+			return op.Path
+		}
+	}
+	return ""
+}
+
+// Placed tells how the disk shows the files that a switch has placed.
+func Placed(area *Area, p *Plan) scan.Index {
+	s := Switcher{Area: area}
+	defer s.leave()
+	out := scan.Index{}
+	for i := range p.Ops {
+		op := &p.Ops[i]
+		if op.Verb != Place {
+			continue
+		}
+		dir, name, err := s.parent(op.Path)
+		if err != nil {
+			continue
+		}
+		now, err := dir.Stat(name)
+		if err != nil || now.Ino != op.StageIno || now.Mtime != op.StageMod || now.Type != op.Entry.Type {
+			continue
+		}
+		out[op.Path] = scan.Placed(now, op.Entry, time.Now())
+	}
+	return out
+}

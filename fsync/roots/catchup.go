@@ -1,0 +1,141 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/tree"
+)
+
+// errHeadMoved says that a newer revision makes what is being done pointless.
+var errHeadMoved = errors.New("a newer revision has come")
+
+// catchUp completes a switch under way, looks at the disk, and puts the head on it.
+func (s *Store) catchUp(ctx context.Context) error {
+	if s.pending != nil {
+		if err := s.finishSwitch(ctx); err != nil {
+			return err
+		}
+	}
+	head, ok := s.cfg.Log.Head()
+	if s.dirty || !ok || head.Number != s.base.Number || s.lastScan.IsZero() {
+		if err := s.look(ctx); err != nil {
+			return err
+		}
+	}
+	if !ok {
+		return nil
+	}
+	s.metrics.head.Set(float64(head.Number))
+	root, err := s.rootOf(ctx, head)
+	if err != nil {
+		return err
+	}
+	if head.Number == s.base.Number && !s.slotsBehind(root) && s.dropped() == nil {
+		return nil
+	}
+	if err := s.integrate(ctx, head, root); err != nil || !s.dirty {
+		return err
+	}
+	return s.look(ctx)
+}
+
+// rootOf returns the slots of a revision, with all their objects in the database.
+func (s *Store) rootOf(ctx context.Context, rev Revision) (tree.Root, error) {
+	if err := s.fetchTree(ctx, rev); err != nil {
+		return nil, fmt.Errorf("fetch the tree of revision %d: %w", rev.Number, err)
+	}
+	return tree.ReadRoot(s, rev.Root)
+}
+
+// slotsBehind says whether a slot that is available has another base than the rest: it was not available before.
+func (s *Store) slotsBehind(root tree.Root) bool {
+	for _, st := range s.slots {
+		if theirs, ok := root[st.Name]; ok && st.unavailable == "" && s.base.Slots[st.Name] != theirs {
+			return true
+		}
+	}
+	return false
+}
+
+// integrate merges local edits with the head and makes the result live.
+func (s *Store) integrate(ctx context.Context, head Revision, root tree.Root) error {
+	next := s.base.clone()
+	next.Number, next.Root = head.Number, head.Root
+	dropped := s.dropped()
+	if dropped != nil {
+		next.Restored = dropped.Number
+	}
+	var plans []apply.Plan
+	for _, st := range s.slots {
+		theirs, ok := root[st.Name]
+		if st.unavailable != "" {
+			continue
+		}
+		if !ok {
+			delete(next.Slots, st.Name)
+			continue
+		}
+		plan, err := s.planSlot(st, theirs, dropped, &next)
+		if err != nil {
+			return err
+		}
+		next.Slots[st.Name], next.Idents[st.Name] = theirs, st.ident
+		if len(plan.Ops) > 0 {
+			plans = append(plans, plan)
+		}
+	}
+	if len(plans) == 0 {
+		return s.setBase(next)
+	}
+	return s.switchTo(ctx, head, journal{Base: next, Plans: plans})
+}
+
+// planSlot decides what a slot becomes.
+func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *base) (apply.Plan, error) {
+	base, known := s.base.Slots[st.Name]
+	to, losses := theirs, map[string]string{}
+	put := tree.Memory{}
+	switch {
+	case st.dir == theirs:
+		return apply.Plan{}, nil
+	case !known:
+		err := tree.Diff(s, st.dir, theirs, func(c tree.Change) error {
+			if c.From != nil && c.From.Type != tree.Dir && (c.To == nil || !c.From.Same(c.To)) {
+				losses[c.Path] = "this node had it when it came to the cluster"
+			}
+			return nil
+		})
+		if err != nil {
+			return apply.Plan{}, err
+		}
+	case dropped != nil && s.isDropped(st, dropped):
+	case st.dir != base:
+		merged, lost, err := tree.Merge(s, put, base, st.dir, theirs)
+		if err != nil {
+			return apply.Plan{}, fmt.Errorf("merge %s: %w", st.Name, err)
+		}
+		for _, l := range lost {
+			losses[l.Path] = "edited here and elsewhere"
+		}
+		to = merged
+		next.Merged = next.Merged || merged != theirs
+	}
+	if err := s.db.putObjects(put, st.objects); err != nil {
+		return apply.Plan{}, err
+	}
+	return apply.Make(s, st.Name, st.dir, to, st.index, func(path string) string { return losses[path] })
+}
+
+func (s *Store) setBase(b base) error {
+	if err := s.db.put(pair{bucketMeta, keyBase, b}); err != nil {
+		return fmt.Errorf("save base: %w", err)
+	}
+	s.mu.Lock()
+	s.base = b
+	s.mu.Unlock()
+	s.metrics.base.Set(float64(b.Number))
+	return nil
+}

@@ -1,0 +1,191 @@
+package roots
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/tree"
+)
+
+// The database holds what must survive: objects, the base, the plan of a switch under way, and what is kept and put aside.
+var (
+	bucketObjects   = []byte("objects")
+	bucketMeta      = []byte("meta")
+	bucketKept      = []byte("kept")
+	bucketConflicts = []byte("conflicts")
+
+	keyVersion = []byte("version")
+	keyBase    = []byte("base")
+	keyJournal = []byte("journal")
+)
+
+// dbVersion is what this version writes.
+const dbVersion = "1"
+
+type db struct{ b *bbolt.DB }
+
+// base is what was last put on this disk, or proposed from it.
+type base struct {
+	Number uint64
+	Root   Hash
+	Slots  map[SlotName]Hash     // per slot, as it was when the slot was last available
+	Idents map[SlotName]dirIdent // the directories it was on
+	// Restored is the number of the last dropped revision whose deletions were undone here.
+	Restored uint64
+	// Merged says that local edits were merged with the head since the last proposal.
+	Merged bool
+}
+
+func (b base) clone() base {
+	b.Slots, b.Idents = maps.Clone(b.Slots), maps.Clone(b.Idents)
+	if b.Slots == nil {
+		b.Slots = map[SlotName]Hash{}
+	}
+	if b.Idents == nil {
+		b.Idents = map[SlotName]dirIdent{}
+	}
+	return b
+}
+
+// journal is a switch under way.
+type journal struct {
+	Base  base // afterwards
+	Plans []apply.Plan
+	Began time.Time
+}
+
+func openDB(dir string) (*db, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open roots: %w", err)
+	}
+	b, err := bbolt.Open(filepath.Join(dir, "roots.db"), 0o600, &bbolt.Options{Timeout: 10 * time.Second, NoFreelistSync: true})
+	if err != nil {
+		return nil, fmt.Errorf("open roots: %w", err)
+	}
+	err = b.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketObjects, bucketMeta, bucketKept, bucketConflicts} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		if v := meta.Get(keyVersion); v != nil && string(v) != dbVersion {
+			return fmt.Errorf("the database has version %q, this program knows %s", v, dbVersion)
+		}
+		return meta.Put(keyVersion, []byte(dbVersion))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open roots: %w", errors.Join(err, b.Close()))
+	}
+	return &db{b}, nil
+}
+
+func (d *db) close() error { return d.b.Close() }
+
+// Object implements tree.Objects.
+func (d *db) Object(h Hash) (out []byte, err error) {
+	err = d.b.View(func(tx *bbolt.Tx) error {
+		out = bytes.Clone(tx.Bucket(bucketObjects).Get(h[:]))
+		return nil
+	})
+	if err == nil && out == nil {
+		err = fmt.Errorf("%w: %s", tree.ErrNoObject, h.Short())
+	}
+	return out, err
+}
+
+// putObjects adds those that are not there.
+func (d *db) putObjects(objects ...tree.Memory) error {
+	missing := tree.Memory{}
+	err := d.b.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketObjects)
+		for _, m := range objects {
+			for h, o := range m {
+				if b.Get(h[:]) == nil {
+					missing[h] = o
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return d.b.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketObjects)
+		for h, o := range missing {
+			if err := b.Put(h[:], o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// get reads a value; found is false when there is none.
+func (d *db) get(bucket, key []byte, v any) (found bool, err error) {
+	err = d.b.View(func(tx *bbolt.Tx) error {
+		raw := tx.Bucket(bucket).Get(key)
+		if raw == nil {
+			return nil
+		}
+		found = true
+		return gob.NewDecoder(bytes.NewReader(raw)).Decode(v)
+	})
+	if err != nil {
+		err = fmt.Errorf("read %s: %w", key, err)
+	}
+	return found, err
+}
+
+// pair is a value and where it goes; a nil value removes.
+type pair struct {
+	bucket, key []byte
+	value       any
+}
+
+// put writes all or nothing.
+func (d *db) put(pairs ...pair) error {
+	return d.b.Update(func(tx *bbolt.Tx) error {
+		for _, p := range pairs {
+			b := tx.Bucket(p.bucket)
+			if p.value == nil {
+				if err := b.Delete(p.key); err != nil {
+					return err
+				}
+				continue
+			}
+			var buf bytes.Buffer
+			if err := gob.NewEncoder(&buf).Encode(p.value); err != nil {
+				return fmt.Errorf("write %s: %w", p.key, err)
+			}
+			if err := b.Put(p.key, buf.Bytes()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// each reads all values of a bucket.
+func each[T any](d *db, bucket []byte, fn func(key string, v T)) error {
+	return d.b.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucket).ForEach(func(k, raw []byte) error {
+			var v T
+			if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&v); err != nil {
+				return fmt.Errorf("read %s: %w", k, err)
+			}
+			fn(string(k), v)
+			return nil
+		})
+	})
+}

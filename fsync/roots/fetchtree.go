@@ -1,0 +1,120 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"saltclusterd/fsync/tree"
+	"saltclusterd/gossip/node"
+)
+
+// maxObjects bounds the directories of a tree, maxTreeBytes what they take.
+const (
+	maxObjects   = 300_000
+	maxTreeBytes = 64 << 20
+)
+
+// fetchTree gets the objects of a revision that are not in the database, level by level.
+func (s *Store) fetchTree(ctx context.Context, rev Revision) error {
+	if rev.Root == s.base.Root || rev.Root == s.liveRoot {
+		return nil
+	}
+	ctx, cancel := s.whileHead(ctx, rev)
+	defer cancel()
+	err := s.fetchObjects(ctx, rev.Author, rev.Root)
+	if errors.Is(context.Cause(ctx), errHeadMoved) {
+		return errHeadMoved
+	}
+	return err
+}
+
+func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash) error {
+	level, isRoot, total := []Hash{root}, true, 0
+	seen := map[Hash]bool{root: true}
+	for depth := 0; len(level) > 0; depth++ {
+		if total += len(level); depth > tree.MaxDepth+1 || total > maxObjects {
+			return fmt.Errorf("%w: %d directories", tree.ErrTooLarge, total)
+		}
+		fetched, err := s.objects(ctx, author, level, isRoot)
+		if err != nil {
+			return err
+		}
+		var next []Hash
+		for _, h := range level {
+			below, err := s.children(fetched, h, isRoot)
+			if err != nil {
+				return err
+			}
+			for _, c := range below {
+				if !seen[c] {
+					seen[c] = true
+					next = append(next, c)
+				}
+			}
+		}
+		level, isRoot = next, false
+	}
+	return nil
+}
+
+// objects fetches those of a level that are not here, checks that they can be decoded, and stores them.
+func (s *Store) objects(ctx context.Context, author node.ID, level []Hash, isRoot bool) (tree.Memory, error) {
+	var wants []tree.Chunk
+	for _, h := range level {
+		if _, err := s.Object(h); err != nil {
+			wants = append(wants, tree.Chunk{Hash: h})
+		}
+	}
+	if len(wants) == 0 {
+		return nil, nil
+	}
+	var mu sync.Mutex
+	fetched, size := tree.Memory{}, 0
+	err := s.fetch(ctx, author, wants, func(h Hash, b []byte) error {
+		if err := checkObject(b, isRoot); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if size += len(b); size > maxTreeBytes {
+			return fmt.Errorf("%w: the objects of a tree", tree.ErrTooLarge)
+		}
+		fetched[h] = append([]byte(nil), b...)
+		return nil
+	})
+	if perr := s.db.putObjects(fetched); perr != nil {
+		err = errors.Join(err, perr)
+	}
+	return fetched, err
+}
+
+func checkObject(b []byte, isRoot bool) (err error) {
+	if isRoot {
+		_, err = tree.DecodeRoot(b)
+	} else {
+		_, err = tree.DecodeDir(b)
+	}
+	return err
+}
+
+// children lists the directories in an object.
+func (s *Store) children(fetched tree.Memory, h Hash, isRoot bool) ([]Hash, error) {
+	o := tree.Both{First: fetched, Second: s}
+	var out []Hash
+	if isRoot {
+		root, err := tree.ReadRoot(o, h)
+		for _, dir := range root {
+			out = append(out, dir)
+		}
+		return out, err
+	}
+	entries, err := tree.ReadDir(o, h)
+	for i := range entries {
+		if entries[i].Type == tree.Dir {
+			out = append(out, entries[i].Object)
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,72 @@
+package roots
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// keptContent is displaced content in a slot's area, by tree.Entry.Content.
+type keptContent struct {
+	Chunks []tree.Chunk
+	Time   time.Time
+}
+
+func (k keptContent) size() int64 {
+	e := tree.Entry{Chunks: k.Chunks}
+	return e.Size()
+}
+
+// keep notes displaced content, and removes the oldest beyond the bound. It returns what is to be saved; nil: nothing new.
+func (s *Store) keep(slot SlotName, displaced []tree.Entry, area *apply.Area) map[Hash]keptContent {
+	if len(displaced) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	kept := maps.Clone(s.kept[slot])
+	s.mu.Unlock()
+	if kept == nil {
+		kept = map[Hash]keptContent{}
+	}
+	now := time.Now()
+	for i := range displaced {
+		kept[displaced[i].Content()] = keptContent{displaced[i].Chunks, now}
+	}
+	evict(kept, s.cfg.HistoryBytes, area)
+	s.mu.Lock()
+	s.kept[slot] = kept
+	s.mu.Unlock()
+	return kept
+}
+
+// blockSize is about what the smallest file takes on a disk.
+const blockSize = 4096
+
+// evict removes the oldest content until the rest is within the bound.
+func evict(kept map[Hash]keptContent, bound int64, area *apply.Area) {
+	total := int64(0)
+	for _, k := range kept {
+		total += k.size() + blockSize
+	}
+	if total <= bound {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Keys(kept), func(a, b Hash) int {
+		return cmp.Or(kept[a].Time.Compare(kept[b].Time), slices.Compare(a[:], b[:]))
+	})
+	for _, h := range oldest {
+		if total <= bound {
+			return
+		}
+		if err := area.Keep.Remove(h.String()); err != nil && !slotfs.Gone(err) {
+			continue
+		}
+		total -= kept[h].size() + blockSize
+		delete(kept, h)
+	}
+}

@@ -1,0 +1,107 @@
+package roots
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// location is where a chunk is on this disk, to all we know: its content is verified when it is read.
+type location struct {
+	top    string // a slot's directory, or what is displaced from one
+	path   string // below it
+	offset int64
+	size   uint32
+}
+
+// errNotHere says that content is not on this disk.
+var errNotHere = errors.New("not on this disk")
+
+// locations returns where all chunks are.
+func (s *Store) locations() map[Hash]location {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.located != nil {
+		return s.located
+	}
+	out := map[Hash]location{}
+	add := func(top, path string, chunks []tree.Chunk) {
+		offset := int64(0)
+		for _, c := range chunks {
+			out[c.Hash] = location{top, path, offset, c.Size}
+			offset += int64(c.Size)
+		}
+	}
+	for _, st := range s.slots {
+		if st.area == "" {
+			continue
+		}
+		for content, k := range s.kept[st.Name] {
+			add(st.area+"/keep", content.String(), k.Chunks)
+		}
+	}
+	for _, st := range s.slots {
+		if st.unavailable != "" {
+			continue
+		}
+		for path, item := range st.index {
+			add(st.Dir, path, item.Chunks)
+		}
+	}
+	s.located = out
+	return out
+}
+
+// diskReader reads chunks of this disk one after the other.
+type diskReader struct {
+	where map[Hash]location
+	dirs  map[string]*slotfs.Dir
+	buf   []byte
+}
+
+func (s *Store) newDiskReader() *diskReader {
+	return &diskReader{where: s.locations(), dirs: map[string]*slotfs.Dir{}}
+}
+
+func (d *diskReader) close() {
+	for _, dir := range d.dirs {
+		_ = dir.Close()
+	}
+}
+
+// chunk reads and verifies a chunk. The result is valid until the next call.
+func (d *diskReader) chunk(h Hash) ([]byte, error) {
+	at, ok := d.where[h]
+	if !ok {
+		return nil, errNotHere
+	}
+	top := d.dirs[at.top]
+	if top == nil {
+		var err error
+		if top, err = slotfs.Open(at.top); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		}
+		d.dirs[at.top] = top
+	}
+	dir, name, err := top.Parent(at.path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+	}
+	defer dir.Close()
+	f, _, err := dir.File(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+	}
+	defer f.Close()
+	d.buf = grow(d.buf, int(at.size))
+	if _, err := f.ReadAt(d.buf, at.offset); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+	}
+	if tree.Sum(d.buf) != h {
+		return nil, fmt.Errorf("%w: %q has changed", errNotHere, at.path)
+	}
+	return d.buf, nil
+}

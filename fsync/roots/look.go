@@ -1,0 +1,129 @@
+package roots
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"saltclusterd/fsync/scan"
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// dirIdent tells a slot's directory from another one at the same path.
+type dirIdent struct{ Dev, Ino uint64 }
+
+// look scans all slots. It fails only when it is told to stop: a slot that cannot be scanned is unavailable.
+func (s *Store) look(ctx context.Context) error {
+	began := time.Now()
+	s.phase(PhaseScan)
+	files := 0
+	for _, st := range s.slots {
+		res, ident, err := s.scanSlot(ctx, st)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.saw(st, res, ident, err)
+		files += st.files
+	}
+	root, objects, err := s.liveTree()
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	s.metrics.scans.Observe(took.Seconds())
+	s.metrics.files.Set(float64(files))
+	s.mu.Lock()
+	s.liveRoot, s.live, s.lastScan, s.scanTook = root, objects, began, took
+	s.mu.Unlock()
+	s.dirty = false
+	return nil
+}
+
+func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirIdent, error) {
+	dir, err := slotfs.Open(st.Dir)
+	if err != nil {
+		return nil, dirIdent{}, err
+	}
+	defer dir.Close()
+	self, err := dir.Self()
+	if err != nil {
+		return nil, dirIdent{}, err
+	}
+	known := s.base.Slots[st.Name]
+	res, err := scan.Slot(ctx, dir, scan.Options{
+		Ignore: s.ignore, Last: st.index, Workers: min(runtime.GOMAXPROCS(0), 4),
+		Known: func(path string) *tree.Entry { return tree.Lookup(s.db, known, path) },
+		Enter: func(path string) { s.watch(st.Dir, path) },
+	})
+	return res, dirIdent{self.Dev, self.Ino}, err
+}
+
+// saw enters what a scan has found.
+func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
+	if err == nil && res.Files == 0 && s.replacedByNothing(st, ident) {
+		err = fmt.Errorf("its directory was replaced by an empty one")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if st.unavailable == "" {
+			s.log.Warn("slot unavailable; its part of the tree stays as it is", "path", st.Dir, "err", err)
+		}
+		st.unavailable = err.Error()
+		return
+	}
+	if res.Read > 0 || len(res.Index) != len(st.index) {
+		st.unsaved = true
+	}
+	if st.dir != res.Dir || res.Read > 0 {
+		s.located = nil
+	}
+	st.unavailable, st.ident = "", ident
+	st.index, st.dir, st.objects = res.Index, res.Dir, res.Objects
+	st.files, st.bytes, st.problems, st.unsettled = res.Files, res.Bytes, res.Problems, res.Unsettled
+}
+
+// replacedByNothing says whether a slot that had files is now another directory, without any: a file system that is not
+// mounted looks like that.
+func (s *Store) replacedByNothing(st *slotState, ident dirIdent) bool {
+	if was, ok := s.base.Idents[st.Name]; !ok || was == ident {
+		return false
+	}
+	files, _, err := tree.Count(s.db, s.base.Slots[st.Name])
+	return err == nil && files > 0
+}
+
+// liveTree makes the root of what is live. A slot that is unavailable, or not configured here, is as the base has it.
+func (s *Store) liveTree() (Hash, tree.Memory, error) {
+	root, err := tree.ReadRoot(s.db, s.base.Root)
+	if err != nil {
+		return Hash{}, nil, err
+	}
+	for _, st := range s.slots {
+		if st.unavailable == "" {
+			root[st.Name] = st.dir
+		}
+	}
+	objects := tree.Memory{}
+	h, err := objects.PutRoot(root)
+	return h, objects, err
+}
+
+// Object implements tree.Objects: what is live, and what the database has.
+func (s *Store) Object(h Hash) ([]byte, error) {
+	s.mu.Lock()
+	if o, ok := s.live[h]; ok {
+		s.mu.Unlock()
+		return o, nil
+	}
+	for _, st := range s.slots {
+		if o, ok := st.objects[h]; ok {
+			s.mu.Unlock()
+			return o, nil
+		}
+	}
+	s.mu.Unlock()
+	return s.db.Object(h)
+}

@@ -1,0 +1,171 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// logKey is what of the log makes a round worthwhile.
+type logKey struct {
+	head          uint64
+	held, dropped int
+	ready         bool
+}
+
+func (s *Store) logKey() logKey {
+	k := logKey{ready: s.cfg.Log.Ready()}
+	if head, ok := s.cfg.Log.Head(); ok {
+		k.head = head.Number
+	}
+	for _, r := range s.cfg.Log.Revisions() {
+		switch r.State {
+		case StateHeld:
+			k.held++
+		case StateDropped:
+			k.dropped++
+		}
+	}
+	return k
+}
+
+// loop does all that changes anything, one thing after the other.
+func (s *Store) loop(ctx context.Context, changed, news <-chan struct{}) {
+	defer s.phase(PhaseIdle)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var req *request
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			s.dirty = true
+		case <-news:
+			s.dirty = true
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+			if s.logKey() == s.actedOn {
+				continue
+			}
+		case r := <-s.requests:
+			req = &r
+		}
+		timer.Reset(s.turn(ctx, req))
+	}
+}
+
+// turn does a round, or what a request asks for, and returns when the next is due.
+func (s *Store) turn(ctx context.Context, req *request) time.Duration {
+	key := s.logKey()
+	var err error
+	if req != nil {
+		err = s.answer(ctx, req)
+	} else {
+		err = s.round(ctx)
+	}
+	s.actedOn = key
+	s.phase(PhaseIdle)
+	s.setProblem(ctx, err)
+	if time.Since(s.lastSave) > time.Minute {
+		s.saveIndexes()
+	}
+	t := s.cfg.Timing
+	if err != nil {
+		s.retry = min(max(2*s.retry, t.Retry), t.RetryMax)
+		return s.retry
+	}
+	s.retry = 0
+	return s.nextScan()
+}
+
+// nextScan tells when live is looked at again without a hint.
+func (s *Store) nextScan() time.Duration {
+	t := s.cfg.Timing
+	for _, st := range s.slots {
+		if st.unsettled {
+			return t.Retry
+		}
+	}
+	if !s.watching {
+		return t.Poll
+	}
+	return t.Scan
+}
+
+func (s *Store) setProblem(ctx context.Context, err error) {
+	text := ""
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errHeadMoved) {
+		text = err.Error()
+		s.metrics.failures.WithLabelValues("round").Inc()
+	}
+	s.mu.Lock()
+	fresh := text != "" && text != s.problem
+	s.problem = text
+	s.mu.Unlock()
+	if fresh {
+		s.log.Warn("roots are not in step with the cluster; will be tried again", "err", err)
+	}
+}
+
+func (s *Store) phase(p Phase) {
+	s.mu.Lock()
+	if s.progress.Phase != p {
+		s.progress = Progress{Phase: p}
+	}
+	s.mu.Unlock()
+}
+
+// maxPasses bounds how often a round begins anew because the head has moved on.
+const maxPasses = 20
+
+// round makes live and the cluster the same, as far as the mode lets it.
+func (s *Store) round(ctx context.Context) error {
+	for range maxPasses {
+		if err := s.catchUp(ctx); err != nil {
+			if errors.Is(err, errHeadMoved) {
+				continue
+			}
+			return err
+		}
+		if s.cfg.Mode != ModeAuto || s.unsettled() {
+			return nil
+		}
+		_, err := s.proposeEdits(ctx, SyncOptions{})
+		if !errors.Is(err, ErrNotCurrent) && !errors.Is(err, errHeadMoved) {
+			return err
+		}
+		s.dirty = true
+		if !s.awaitHead(ctx) {
+			return err
+		}
+	}
+	return errHeadMoved
+}
+
+// awaitHead waits for the revision that came before ours, which others may have heard of earlier.
+func (s *Store) awaitHead(ctx context.Context) bool {
+	deadline := time.Now().Add(s.cfg.Timing.Retry)
+	for time.Now().Before(deadline) {
+		if head, ok := s.cfg.Log.Head(); ok && head.Number != s.base.Number {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+func (s *Store) unsettled() bool {
+	for _, st := range s.slots {
+		if st.unavailable == "" && st.unsettled {
+			return true
+		}
+	}
+	return false
+}

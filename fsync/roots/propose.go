@@ -1,0 +1,160 @@
+package roots
+
+import (
+	"context"
+	"fmt"
+
+	"saltclusterd/fsync/tree"
+)
+
+// proposeEdits proposes what is live when it differs from the head, which is the base. It returns ErrNotCurrent when
+// another revision was first.
+func (s *Store) proposeEdits(ctx context.Context, opts SyncOptions) (SyncResult, error) {
+	head, found := s.cfg.Log.Head()
+	switch {
+	case !s.cfg.Log.Ready():
+		return SyncResult{}, nil
+	case found && head.Number != s.base.Number:
+		return SyncResult{}, errHeadMoved
+	}
+	e, err := s.edits(opts.Env)
+	if err != nil {
+		return SyncResult{}, err
+	}
+	res := SyncResult{Revision: head, Changes: e.changes, More: e.more}
+	switch {
+	case found && e.root == head.Root, !found && e.stats.Files == 0:
+		return res, nil
+	case opts.DryRun:
+		res.Held = e.tooMuch && !opts.Force
+		return res, nil
+	}
+	if held := s.heldAs(e.root); held != nil && !opts.Force {
+		res.Revision, res.Held = *held, true
+		return res, nil
+	}
+	p := Proposal{
+		Parent: head.Number, Root: e.root, Kind: s.kind(found), Stats: e.stats, Note: opts.Note,
+		Held: e.tooMuch && !opts.Force && found, Confirmed: opts.Force,
+	}
+	return s.propose(ctx, p, e, res)
+}
+
+func (s *Store) kind(found bool) Kind {
+	switch {
+	case !found:
+		return KindFirst
+	case s.base.Merged:
+		return KindMerge
+	}
+	return KindEdit
+}
+
+func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResult) (SyncResult, error) {
+	s.phase(PhasePropose)
+	objects := []tree.Memory{e.objects}
+	for _, st := range s.slots {
+		objects = append(objects, st.objects)
+	}
+	if err := s.db.putObjects(objects...); err != nil {
+		return res, err
+	}
+	rev, err := s.cfg.Log.Propose(ctx, p)
+	if err != nil {
+		s.metrics.proposals.WithLabelValues("refused").Inc()
+		return res, fmt.Errorf("propose a revision: %w", err)
+	}
+	s.metrics.proposals.WithLabelValues(string(rev.State)).Inc()
+	res.Revision, res.Proposed = rev, true
+	if rev.State != StateApplied {
+		res.Held = true
+		s.log.Warn("revision held: it removes too much; it waits to be confirmed or dropped", "index", rev.Number,
+			"removed", p.Stats.Removed)
+		return res, nil
+	}
+	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
+	next := s.base.clone()
+	next.Number, next.Root, next.Merged = rev.Number, rev.Root, false
+	for _, st := range e.slots {
+		next.Slots[st.Name], next.Idents[st.Name] = st.dir, st.ident
+	}
+	return res, s.setBase(next)
+}
+
+// edits is how live differs from the base.
+type edits struct {
+	root    Hash
+	objects tree.Memory
+	slots   []*slotState // that are part of it
+	stats   Stats
+	changes []Change
+	more    int
+	tooMuch bool // is removed from some slot
+}
+
+// edits compares live, of one environment or all, with the base.
+func (s *Store) edits(env string) (*edits, error) {
+	root, err := tree.ReadRoot(s, s.base.Root)
+	if err != nil {
+		return nil, err
+	}
+	e := &edits{objects: tree.Memory{}}
+	for _, st := range s.slots {
+		if st.unavailable != "" || env != "" && st.Name.Env != env {
+			continue
+		}
+		e.slots = append(e.slots, st)
+		before, removed := root[st.Name], e.stats.Removed
+		root[st.Name] = st.dir
+		if before == st.dir {
+			continue
+		}
+		if err := e.compare(s, st.Name, before, st.dir); err != nil {
+			return nil, err
+		}
+		if removed = e.stats.Removed - removed; removed > 0 {
+			files, _, err := tree.Count(s, before)
+			if err != nil {
+				return nil, err
+			}
+			e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
+		}
+	}
+	for _, dir := range root {
+		files, bytes, err := tree.Count(s, dir)
+		if err != nil {
+			return nil, err
+		}
+		e.stats.Files, e.stats.Bytes = e.stats.Files+files, e.stats.Bytes+bytes
+	}
+	e.root, err = e.objects.PutRoot(root)
+	return e, err
+}
+
+func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
+	return tree.Diff(o, from, to, func(c tree.Change) error {
+		switch {
+		case c.To == nil && c.From.Type != tree.Dir:
+			e.stats.Removed++
+		case c.To != nil:
+			e.stats.Changed++
+		}
+		if len(e.changes) >= MaxChanges {
+			e.more++
+			return nil
+		}
+		e.changes = append(e.changes, newChange(slot, c))
+		return nil
+	})
+}
+
+func newChange(slot SlotName, c tree.Change) Change {
+	out := Change{Slot: slot, Path: c.Path, What: c.What()}
+	if c.From != nil {
+		out.From, out.Size = c.From.Type.String(), c.From.Size()
+	}
+	if c.To != nil {
+		out.To, out.Size = c.To.Type.String(), c.To.Size()
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package roots
+
+import (
+	"fmt"
+)
+
+// Status returns the present state.
+func (s *Store) Status() Status {
+	st := Status{Mode: s.cfg.Mode}
+	if s.run == nil {
+		st.CaughtUp = s.cfg.Mode == ModeOff
+		return st
+	}
+	if head, ok := s.cfg.Log.Head(); ok {
+		st.Head, st.HeadRoot = head.Number, head.Root
+	}
+	for _, r := range s.cfg.Log.Revisions() {
+		if r.State == StateHeld {
+			st.Held = append(st.Held, r.Number)
+		}
+	}
+	st.CaughtUp = s.CaughtUp()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Base, st.BaseRoot, st.Live = s.base.Number, s.base.Root, s.liveRoot
+	st.Edited = s.liveRoot != s.base.Root && !s.lastScan.IsZero()
+	st.Progress, st.Conflicts, st.Watching, st.LastSwitch = s.progress, len(s.conflict), s.watching, s.switched
+	st.LastScan, st.LastScanTook = s.lastScan, s.scanTook
+	if s.problem != "" {
+		st.Problems = append(st.Problems, s.problem)
+	}
+	for _, slot := range s.slots {
+		st.Slots = append(st.Slots, SlotStatus{
+			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Files: slot.files, Bytes: slot.bytes,
+		})
+		if slot.unavailable != "" {
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, slot.unavailable))
+		}
+		for _, p := range slot.problems {
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, p))
+		}
+	}
+	return st
+}
+
+// CaughtUp says whether the head is on this disk.
+func (s *Store) CaughtUp() bool {
+	if s.cfg.Mode == ModeOff {
+		return true
+	}
+	if s.run == nil || !s.cfg.Log.Ready() {
+		return false
+	}
+	head, ok := s.cfg.Log.Head()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.lastScan.IsZero() && (!ok || s.base.Number >= head.Number)
+}

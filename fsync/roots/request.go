@@ -1,0 +1,70 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// request is something that the loop does for a caller.
+type request struct {
+	ctx  context.Context
+	do   func(ctx context.Context) error
+	done chan error
+}
+
+// ErrOff says that roots are not replicated on this node.
+var ErrOff = errors.New("file_roots and pillar_roots are not replicated on this node")
+
+// inLoop has the loop do something, between two rounds.
+func (s *Store) inLoop(ctx context.Context, do func(ctx context.Context) error) error {
+	if s.run == nil {
+		return ErrOff
+	}
+	r := request{ctx, do, make(chan error, 1)}
+	select {
+	case s.requests <- r:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a round to end: %w", ctx.Err())
+	case <-s.run.Done():
+		return errors.New("closing")
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.run.Done():
+		return errors.New("closing")
+	}
+}
+
+func (s *Store) answer(ctx context.Context, r *request) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(r.ctx, cancel)
+	defer stop()
+	r.done <- r.do(ctx)
+	return nil
+}
+
+// Sync looks at the disk now and proposes what differs from the head, after this node has caught up with it.
+func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) {
+	var res SyncResult
+	err := s.inLoop(ctx, func(ctx context.Context) (err error) {
+		for range maxPasses {
+			s.dirty = true
+			if err = s.catchUp(ctx); err == nil {
+				res, err = s.proposeEdits(ctx, opts)
+			}
+			if !errors.Is(err, ErrNotCurrent) && !errors.Is(err, errHeadMoved) {
+				return err
+			}
+			if errors.Is(err, ErrNotCurrent) && !s.awaitHead(ctx) {
+				return err
+			}
+		}
+		return err
+	})
+	return res, err
+}

@@ -1,0 +1,110 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/tree"
+)
+
+// reserve is disk space that a change never takes.
+const reserve = 64 << 20
+
+// stage brings together what plans need: from this disk, and from peers.
+func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) error {
+	stages := make([]*apply.Stage, len(plans))
+	missing := map[Hash]uint32{}
+	for i := range plans {
+		st, err := apply.OpenStage(areas[plans[i].Slot], &plans[i], s.cfg.UID, s.cfg.GID)
+		if err != nil {
+			return err
+		}
+		stages[i] = st
+		need := int64(0)
+		for _, c := range st.Missing() {
+			missing[c.Hash] = c.Size
+			need += int64(c.Size)
+		}
+		if free, err := areas[plans[i].Slot].Stage.Space(); err == nil && free-reserve < need {
+			return fmt.Errorf("stage %s: %d MiB are needed, and %d MiB free", plans[i].Slot, need>>20, free>>20)
+		}
+	}
+	put := func(h Hash, b []byte) error {
+		for _, st := range stages {
+			if err := st.Put(h, b); err != nil {
+				return err
+			}
+		}
+		s.progressed(stages, int64(len(b)))
+		return nil
+	}
+	s.phase(PhaseFetch)
+	s.staging(head, stages, missing)
+	if err := s.fetchMissing(ctx, head, missing, put); err != nil {
+		return err
+	}
+	for _, st := range stages {
+		if err := st.Finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchMissing puts chunks, from this disk where it has them.
+func (s *Store) fetchMissing(ctx context.Context, head Revision, missing map[Hash]uint32, put func(Hash, []byte) error) error {
+	disk := s.newDiskReader()
+	defer disk.close()
+	var wants []tree.Chunk
+	for h, size := range missing {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b, err := disk.chunk(h)
+		if errors.Is(err, errNotHere) {
+			wants = append(wants, tree.Chunk{Hash: h, Size: size})
+			continue
+		}
+		if err == nil {
+			err = put(h, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	ctx, cancel := s.whileHead(ctx, head)
+	defer cancel()
+	err := s.fetch(ctx, head.Author, wants, put)
+	if errors.Is(context.Cause(ctx), errHeadMoved) {
+		return errHeadMoved
+	}
+	return err
+}
+
+func (s *Store) staging(head Revision, stages []*apply.Stage, missing map[Hash]uint32) {
+	total := int64(0)
+	for _, size := range missing {
+		total += int64(size)
+	}
+	s.mu.Lock()
+	s.progress.Revision, s.progress.Bytes = head.Number, total
+	s.mu.Unlock()
+	s.progressed(stages, 0)
+}
+
+func (s *Store) progressed(stages []*apply.Stage, n int64) {
+	files, done := 0, 0
+	for _, st := range stages {
+		f, d := st.Progress()
+		files, done = files+f, done+d
+	}
+	s.mu.Lock()
+	s.progress.Files, s.progress.FilesDone = files, done
+	s.progress.BytesDone += n
+	s.mu.Unlock()
+}

@@ -1,0 +1,196 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"saltclusterd/fsync/scan"
+	"saltclusterd/fsync/tree"
+)
+
+// Store keeps the slots of this node as the cluster has them. Create it with New.
+type Store struct {
+	cfg     Config
+	ignore  scan.Ignore
+	log     *slog.Logger
+	metrics *metrics
+	db      *db
+	pack    packers
+	served  chan struct{} // bounds requests of peers
+
+	// What follows is used by the loop only.
+	dirty    bool // live may differ from what the last scan saw
+	actedOn  logKey
+	retry    time.Duration
+	lastSave time.Time
+	pending  *journal // a switch that has begun
+	step     func() error
+
+	watched map[string]bool // directories the kernel tells about
+
+	requests chan request
+	watcher  *fsnotify.Watcher
+
+	mu       sync.Mutex // guards what follows
+	slots    []*slotState
+	base     base
+	live     tree.Memory // the root of what the last scan saw
+	liveRoot Hash
+	progress Progress
+	problem  string // of the last round
+	watching bool
+	lastScan time.Time
+	scanTook time.Duration
+	switched *Switch
+	kept     map[SlotName]map[Hash]keptContent
+	located  map[Hash]location // nil: to be made anew
+	conflict map[string]Conflict
+
+	run    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// slotState is what is known of a configured slot.
+type slotState struct {
+	Slot
+	unavailable string // why; empty when it is fine
+	ident       dirIdent
+	index       scan.Index
+	dir         Hash // of the last scan
+	objects     tree.Memory
+	files       int
+	bytes       int64
+	problems    []string
+	unsettled   bool
+	area        string
+	unsaved     bool // the index
+}
+
+// maxServed is how many requests of peers are answered at a time.
+const maxServed = 6
+
+// New checks the configuration; it touches nothing.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MaxDeletePercent == 0 {
+		cfg.MaxDeletePercent = 25
+	}
+	if cfg.HistoryBytes == 0 {
+		cfg.HistoryBytes = 1 << 30
+	}
+	if cfg.Ignore == nil {
+		cfg.Ignore = DefaultIgnore()
+	}
+	cfg.Timing = cfg.Timing.withDefaults()
+	ignore, err := scan.NewIgnore(cfg.Ignore)
+	if err != nil {
+		return nil, fmt.Errorf("roots: %w", err)
+	}
+	s := &Store{
+		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), served: make(chan struct{}, maxServed),
+		requests: make(chan request), dirty: true,
+		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
+		base: base{Slots: map[SlotName]Hash{}},
+	}
+	for _, slot := range cfg.Slots {
+		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not looked at yet"})
+	}
+	return s, nil
+}
+
+// DefaultIgnore is what version control, editors and file systems leave in directories.
+func DefaultIgnore() []string { return scan.DefaultIgnore() }
+
+// Open reads the database and starts. It does not wait for the first scan.
+func (s *Store) Open(ctx context.Context) error {
+	if s.cfg.Mode == ModeOff {
+		s.log.Info("file_roots and pillar_roots are not replicated", "reason", "switched off")
+		return nil
+	}
+	var err error
+	if s.db, err = openDB(s.cfg.StateDir); err != nil {
+		return err
+	}
+	if err := s.load(); err != nil {
+		return errors.Join(fmt.Errorf("open roots: %w", err), s.db.close())
+	}
+	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	changed := s.cfg.Log.Changed(s.run)
+	news := s.startWatch()
+	s.wg.Go(func() { s.loop(s.run, changed, news) })
+	return nil
+}
+
+// load reads what an earlier run has left.
+func (s *Store) load() error {
+	if _, err := s.db.get(bucketMeta, keyBase, &s.base); err != nil {
+		return err
+	}
+	s.base = s.base.clone()
+	var j journal
+	found, err := s.db.get(bucketMeta, keyJournal, &j)
+	if err != nil {
+		return err
+	}
+	if found {
+		s.pending = &j
+	}
+	if err := each(s.db, bucketConflicts, func(id string, c Conflict) { s.conflict[id] = c }); err != nil {
+		return err
+	}
+	if err := each(s.db, bucketKept, func(key string, m map[Hash]keptContent) {
+		if slot, err := tree.ParseSlot(key); err == nil {
+			s.kept[slot] = m
+		}
+	}); err != nil {
+		return err
+	}
+	for _, st := range s.slots {
+		if st.index, err = loadIndex(s.cfg.StateDir, st.Name); err != nil {
+			s.log.Warn("index of a slot not read, its files will be", "path", st.Dir, "err", err)
+		}
+	}
+	return nil
+}
+
+// Close stops, waits, and saves the indexes.
+func (s *Store) Close() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.cancel()
+	s.wg.Wait()
+	for range maxServed { // answers under way use the database
+		s.served <- struct{}{}
+	}
+	s.saveIndexes()
+	s.pack.close()
+	return s.db.close()
+}
+
+// saveIndexes writes what is known of files.
+func (s *Store) saveIndexes() {
+	for _, st := range s.slots {
+		if !st.unsaved {
+			continue
+		}
+		if err := saveIndex(s.cfg.StateDir, st.Name, st.index); err != nil {
+			s.log.Warn("index of a slot not saved", "path", st.Dir, "err", err)
+			continue
+		}
+		st.unsaved = false
+	}
+	s.lastSave = time.Now()
+}

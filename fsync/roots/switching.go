@@ -1,0 +1,225 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// switchTo stages what the plans need, and carries them out.
+func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
+	areas, err := s.openAreas(j.Plans)
+	if err != nil {
+		return err
+	}
+	defer closeAreas(areas)
+	if err := s.stage(ctx, head, j.Plans, areas); err != nil {
+		return err
+	}
+	if s.movedOn(head) {
+		return errHeadMoved
+	}
+	if edited := stale(j.Plans, areas); edited != "" {
+		s.dirty = true
+		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, edited)
+	}
+	j.Began = time.Now()
+	if err := s.db.put(pair{bucketMeta, keyJournal, j}); err != nil {
+		return fmt.Errorf("write the plan of a switch: %w", err)
+	}
+	s.pending = &j
+	return s.carryOut(ctx, &j, areas)
+}
+
+func (s *Store) movedOn(from Revision) bool {
+	head, ok := s.cfg.Log.Head()
+	return ok && head.Number != from.Number
+}
+
+// stale returns a path that is no longer as its plan says.
+func stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
+	for i := range plans {
+		if p := apply.Stale(areas[plans[i].Slot], &plans[i]); p != "" {
+			return p
+		}
+	}
+	return ""
+}
+
+func (s *Store) slot(name SlotName) *slotState {
+	for _, st := range s.slots {
+		if st.Name == name {
+			return st
+		}
+	}
+	return nil
+}
+
+func (s *Store) openAreas(plans []apply.Plan) (map[SlotName]*apply.Area, error) {
+	areas := map[SlotName]*apply.Area{}
+	for _, p := range plans {
+		st := s.slot(p.Slot)
+		if st == nil { // the configuration has changed since the plan was made
+			continue
+		}
+		a, err := apply.OpenArea(s.cfg.StateDir, p.Slot, st.Dir)
+		if err != nil {
+			closeAreas(areas)
+			return nil, fmt.Errorf("open %s: %w", p.Slot, err)
+		}
+		areas[p.Slot] = a
+		s.mu.Lock()
+		st.area = a.Path
+		s.mu.Unlock()
+	}
+	return areas, nil
+}
+
+func closeAreas(areas map[SlotName]*apply.Area) {
+	for _, a := range areas {
+		a.Close()
+	}
+}
+
+// finishSwitch carries out what is left of a switch that was interrupted.
+func (s *Store) finishSwitch(ctx context.Context) error {
+	s.log.Info("a switch that was interrupted goes on", "index", s.pending.Base.Number)
+	var there []apply.Plan
+	for _, p := range s.pending.Plans {
+		st := s.slot(p.Slot)
+		if st == nil {
+			continue
+		}
+		d, err := slotfs.Open(st.Dir)
+		if errors.Is(err, fs.ErrNotExist) { // with what it had: when it comes back, it is merged
+			delete(s.pending.Base.Slots, p.Slot)
+			if old, ok := s.base.Slots[p.Slot]; ok {
+				s.pending.Base.Slots[p.Slot] = old
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_ = d.Close()
+		there = append(there, p)
+	}
+	s.pending.Plans = there
+	areas, err := s.openAreas(there)
+	if err != nil {
+		return err
+	}
+	defer closeAreas(areas)
+	return s.carryOut(ctx, s.pending, areas)
+}
+
+// carryOut is the short pass: no request for a file is served while it lasts.
+func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
+	s.phase(PhaseSwitch)
+	release, err := s.hold(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	done := make([]apply.Outcome, len(j.Plans))
+	var slots []SlotName
+	for i := range j.Plans {
+		p := &j.Plans[i]
+		sw := apply.Switcher{Area: areas[p.Slot], UID: s.cfg.UID, GID: s.cfg.GID, Step: s.step}
+		if done[i], err = sw.Run(p); err != nil {
+			break
+		}
+		slots = append(slots, p.Slot)
+	}
+	if err == nil && s.cfg.AfterSwitch != nil {
+		s.cfg.AfterSwitch(slots)
+	}
+	release()
+	s.dirty = true
+	took := time.Since(began)
+	s.metrics.switches.Observe(took.Seconds())
+	if err != nil {
+		return err
+	}
+	return s.switchedTo(j, areas, done, took)
+}
+
+func (s *Store) hold(ctx context.Context) (release func(), err error) {
+	if s.cfg.Gate == nil {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timing.Hold)
+	defer cancel()
+	release, err = s.cfg.Gate.Hold(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("hold up requests: %w", err)
+	}
+	return release, nil
+}
+
+// switchedTo makes what a switch has done known, and its end permanent.
+func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []apply.Outcome, took time.Duration) error {
+	sum := &Switch{Revision: j.Base.Number, Took: took, At: time.Now()}
+	pairs := []pair{{bucketMeta, keyBase, j.Base}, {bucketMeta, keyJournal, nil}}
+	conflicts := map[string]Conflict{}
+	for i, o := range done {
+		slot := j.Plans[i].Slot
+		sum.Installed += o.Installed
+		sum.Removed += o.Removed
+		sum.Kept += len(o.Kept)
+		sum.Aside += len(o.Aside)
+		for _, a := range o.Aside {
+			c := s.newConflict(slot, a, j.Base.Number, areas[slot])
+			conflicts[c.ID] = c
+			pairs = append(pairs, pair{bucketConflicts, []byte(c.ID), c})
+		}
+		if kept := s.keep(slot, o.Displaced, areas[slot]); kept != nil {
+			pairs = append(pairs, pair{bucketKept, []byte(slot.String()), kept})
+		}
+		s.reindex(&j.Plans[i], areas[slot])
+	}
+	if err := s.db.put(pairs...); err != nil {
+		return fmt.Errorf("end a switch: %w", err)
+	}
+	s.pending = nil
+	s.mu.Lock()
+	s.base, s.switched, s.located = j.Base, sum, nil
+	for id, c := range conflicts {
+		s.conflict[id] = c
+	}
+	n := len(s.conflict)
+	s.mu.Unlock()
+	s.metrics.base.Set(float64(j.Base.Number))
+	s.metrics.conflicts.Set(float64(n))
+	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
+		"aside", sum.Aside, "dur", took)
+	return nil
+}
+
+// reindex notes what the disk says of files that a switch has placed, so that the next scan need not read them.
+func (s *Store) reindex(p *apply.Plan, area *apply.Area) {
+	st := s.slot(p.Slot)
+	placed := apply.Placed(area, p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := st.index.Clone()
+	for path, item := range placed {
+		index[path] = item
+	}
+	st.index, st.unsaved = index, true
+}
+
+func (s *Store) newConflict(slot SlotName, a apply.Aside, revision uint64, area *apply.Area) Conflict {
+	return Conflict{
+		ID: a.ID, Slot: slot, Path: a.Path, Reason: a.Reason, Revision: revision, Node: s.cfg.Self, Time: time.Now(),
+		Kept: area.Path + "/aside/" + a.ID, Type: a.Entry.Type.String(), Size: a.Entry.Size(),
+	}
+}
+
+var _ tree.Objects = (*Store)(nil)

@@ -1,0 +1,77 @@
+package roots
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// startWatch begins to listen to the kernel. The channel gets a value when it may be worthwhile to scan.
+func (s *Store) startWatch() <-chan struct{} {
+	news := make(chan struct{}, 1)
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "err", err)
+		return news
+	}
+	s.mu.Lock()
+	s.watching, s.watcher = true, w
+	s.mu.Unlock()
+	s.wg.Go(func() { s.listen(w, news) })
+	return news
+}
+
+// watch asks for hints about a directory that is about to be read. What is made in it before is seen by the reading.
+func (s *Store) watch(top, path string) {
+	if !s.watching {
+		return
+	}
+	dir := filepath.Join(top, path)
+	err := s.watcher.Add(dir) // each time: the directory may be another one than at the last scan
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "path", dir, "err", err)
+		s.mu.Lock()
+		s.watching = false
+		s.mu.Unlock()
+	}
+}
+
+// listen turns events into news, once it has been quiet for a moment.
+func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
+	defer w.Close()
+	t := s.cfg.Timing
+	var first time.Time
+	quiet := time.NewTimer(time.Hour)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-s.run.Done():
+			return
+		case _, ok := <-w.Events:
+			if !ok {
+				return
+			}
+		case err, ok := <-w.Errors:
+			if !ok {
+				return
+			}
+			s.log.Debug("hints lost", "err", err)
+		case <-quiet.C:
+			first = time.Time{}
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+			quiet.Reset(time.Hour)
+			continue
+		}
+		now := time.Now()
+		if first.IsZero() {
+			first = now
+		}
+		quiet.Reset(min(t.Quiet, max(first.Add(t.QuietMax).Sub(now), 0)))
+	}
+}
