@@ -1,0 +1,134 @@
+package roots
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// patience is for machines much slower than ours.
+const patience = 60 * time.Second
+
+func (n *testNode) path(p string) string { return filepath.Join(n.dirs[n.w.slots[0]], p) }
+
+func (n *testNode) write(p, content string) {
+	n.w.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(n.path(p)), 0o755); err != nil {
+		n.w.t.Fatal(err)
+	}
+	temp := n.path(filepath.Dir(p) + "/.#" + filepath.Base(p)) // ignored, as an editor's
+	if err := os.WriteFile(temp, []byte(content), 0o644); err != nil {
+		n.w.t.Fatal(err)
+	}
+	if err := os.Rename(temp, n.path(p)); err != nil {
+		n.w.t.Fatal(err)
+	}
+}
+
+func (n *testNode) remove(p string) {
+	n.w.t.Helper()
+	if err := os.RemoveAll(n.path(p)); err != nil {
+		n.w.t.Fatal(err)
+	}
+}
+
+// disk lists what is in all slots: "file mode content", "dir mode", "link text".
+func (n *testNode) disk() map[string]string {
+	out := map[string]string{}
+	for slot, dir := range n.dirs {
+		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			rel := slot.String() + "/" + strings.TrimPrefix(strings.TrimPrefix(p, dir), "/")
+			switch {
+			case err != nil || p == dir:
+				return nil
+			case strings.HasPrefix(d.Name(), ".saltcluster-") && d.IsDir():
+				return fs.SkipDir
+			case d.IsDir():
+				i, _ := d.Info()
+				if i != nil {
+					out[rel] = fmt.Sprintf("dir %o", i.Mode().Perm())
+				}
+			case d.Type() == fs.ModeSymlink:
+				text, _ := os.Readlink(p)
+				out[rel] = "link " + text
+			default:
+				b, _ := os.ReadFile(p)
+				if i, _ := d.Info(); i != nil {
+					out[rel] = fmt.Sprintf("file %o %d %.40s", i.Mode().Perm(), len(b), b)
+				}
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+// has says whether a file of the first slot has some content.
+func (n *testNode) has(p, content string) bool {
+	b, err := os.ReadFile(n.path(p))
+	return err == nil && string(b) == content
+}
+
+func (n *testNode) lacks(p string) bool {
+	_, err := os.Lstat(n.path(p))
+	return os.IsNotExist(err)
+}
+
+// await waits for a condition.
+func (w *world) await(what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			for id, n := range w.nodes {
+				if n.store != nil {
+					w.t.Logf("%s: %+v", id, n.store.Status())
+				}
+			}
+			w.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// awaitEqual waits until all nodes that run have the head, nothing to propose, and the same files.
+func (w *world) awaitEqual() {
+	w.t.Helper()
+	w.await("all nodes have the same files", func() bool {
+		var first map[string]string
+		for _, n := range w.nodes {
+			if n.store == nil {
+				continue
+			}
+			st := n.store.Status()
+			if !st.CaughtUp || st.Edited || st.Base != st.Head {
+				return false
+			}
+			disk := n.disk()
+			if first == nil {
+				first = disk
+			}
+			if !maps.Equal(first, disk) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// diskDiff tells how two disks differ, for messages.
+func diskDiff(a, b map[string]string) []string {
+	var out []string
+	for _, m := range []map[string]string{a, b} {
+		for k := range m {
+			if a[k] != b[k] {
+				out = append(out, fmt.Sprintf("%q: %q, %q", k, a[k], b[k]))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
