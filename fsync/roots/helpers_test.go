@@ -119,6 +119,12 @@ func (w *world) awaitEqual() {
 	})
 }
 
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.revs)
+}
+
 // diskDiff tells how two disks differ, for messages.
 func diskDiff(a, b map[string]string) []string {
 	var out []string

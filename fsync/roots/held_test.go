@@ -1,0 +1,92 @@
+package roots
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// heldWorld is two nodes of which one has deleted most of the files.
+func heldWorld(t *testing.T) (w *world, a, b *testNode) {
+	w = newWorld(t)
+	a = w.start("a")
+	for i := range 40 {
+		a.write(fmt.Sprintf("d/f%d", i), "content")
+	}
+	b = w.start("b")
+	w.await("b has it", func() bool { return b.has("d/f39", "content") && b.store.CaughtUp() })
+	w.awaitEqual()
+	for i := range 30 {
+		a.remove(fmt.Sprintf("d/f%d", i))
+	}
+	w.await("the deletion is held", func() bool { return len(a.store.Status().Held) == 1 })
+	if !b.has("d/f0", "content") {
+		t.Error("b has carried out what is held")
+	}
+	return w, a, b
+}
+
+func TestAHeldDeletionIsConfirmed(t *testing.T) {
+	w, a, b := heldWorld(t)
+	w.decide(a.store.Status().Held[0], StateApplied)
+	w.await("b has the deletion", func() bool { return b.lacks("d/f0") })
+	w.awaitEqual()
+}
+
+func TestAHeldDeletionIsDropped(t *testing.T) {
+	w, a, b := heldWorld(t)
+	w.decide(a.store.Status().Held[0], StateDropped)
+	w.await("a has the files again", func() bool { return a.has("d/f0", "content") })
+	w.awaitEqual()
+	if !b.has("d/f0", "content") {
+		t.Error("b lost them")
+	}
+	if held := len(a.store.Status().Held); held != 0 {
+		t.Errorf("%d revisions are held", held)
+	}
+}
+
+func TestAMissingSlotIsNoDeletion(t *testing.T) {
+	pillar := SlotName{Kind: "pillar", Env: "base"}
+	w := newWorld(t, fileBase, pillar)
+	a, b := w.start("a"), w.start("b")
+	a.write("f", "1")
+	if err := os.WriteFile(filepath.Join(a.dirs[pillar], "top.sls"), []byte("p"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.await("b has it", func() bool { return len(b.disk()) == 2 })
+	w.awaitEqual()
+
+	dir := b.dirs[pillar]
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	b.write("f", "2")
+	w.await("a has the edit", func() bool { return a.has("f", "2") })
+	w.await("b says so", func() bool { return b.store.Status().Slots[1].Unavailable != "" })
+	if err := os.WriteFile(filepath.Join(a.dirs[pillar], "new.sls"), []byte("n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.await("b has heard of it", func() bool { return b.store.CaughtUp() && w.count() >= 3 })
+	if len(a.disk()) != 3 {
+		t.Fatalf("a has %v", a.disk())
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil { // as a file system that is not mounted
+		t.Fatal(err)
+	}
+	if _, err := b.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.disk()) != 3 {
+		t.Fatalf("an empty directory deleted files: %v", a.disk())
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	w.await("b has the rest", func() bool { return len(b.disk()) == 3 })
+	w.awaitEqual()
+}
