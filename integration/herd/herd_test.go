@@ -283,7 +283,7 @@ func TestHerdTriesAgain(t *testing.T) {
 	f.pending.Store(few)
 	h := newHerd(t, f, func(c *Config) { impatient(c, 500*time.Millisecond) })
 	if s := h.Stats(); s.SignInTries <= 2*few || s.Pended == 0 || s.Pended > few || // who is impatient may miss being told to wait
-		 s.SignInFailed != 0 {
+		s.SignInFailed != 0 {
 		t.Errorf("%+v", s)
 	}
 	f.bad.Store(5)
