@@ -38,13 +38,13 @@ test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
 
 test-race: ## unit tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -count=1 $(PKGS)
+	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 $(PKGS)
 
 test-fuzz: ## every fuzz target for FUZZTIME seconds
 	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
-	$(GO) test -tags integration -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
+	@integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
 
 test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a node is killed (HERD=number)
 	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/
