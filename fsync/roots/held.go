@@ -23,12 +23,16 @@ func (s *Store) heldAs(root Hash) *Revision {
 }
 
 // dropped returns a revision of this node that an operator has dropped while what it wanted is still on this disk: the
-// deletions are to be undone here.
+// deletions are to be undone here. One that gave way to a later one of this node does not count.
 func (s *Store) dropped() *Revision {
+	var last Revision
 	for _, r := range s.cfg.Log.Revisions() {
-		if r.State == StateDropped && r.Author == s.cfg.Self && r.Number > s.base.Restored && r.Root == s.liveRoot {
-			return &r
+		if r.Author == s.cfg.Self && r.Number > last.Number {
+			last = r
 		}
+	}
+	if last.State == StateDropped && last.Number > s.base.Restored && last.Root == s.liveRoot {
+		return &last
 	}
 	return nil
 }

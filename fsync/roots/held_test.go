@@ -20,7 +20,13 @@ func heldWorld(t *testing.T) (w *world, a, b *testNode) {
 	for i := range 30 {
 		a.remove(fmt.Sprintf("d/f%d", i))
 	}
-	w.await("the deletion is held", func() bool { return len(a.store.Status().Held) == 1 })
+	res, err := a.store.Sync(t.Context(), SyncOptions{})
+	if err != nil || !res.Held {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if held := a.store.Status().Held; len(held) != 1 {
+		t.Fatalf("held: %v", held)
+	}
 	if !b.has("d/f0", "content") {
 		t.Error("b has carried out what is held")
 	}

@@ -33,6 +33,9 @@ func (s *Store) proposeEdits(ctx context.Context, opts SyncOptions) (SyncResult,
 		res.Revision, res.Held = *held, true
 		return res, nil
 	}
+	if d := s.dropped(); d != nil && d.Root == e.root && !opts.Force { // a moment ago: it is to be undone first
+		return res, errHeadMoved
+	}
 	p := Proposal{
 		Parent: head.Number, Root: e.root, Kind: s.kind(found), Stats: e.stats, Note: opts.Note,
 		Held: e.tooMuch && !opts.Force && found, Confirmed: opts.Force,

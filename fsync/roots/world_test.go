@@ -176,6 +176,11 @@ func (l nodeLog) Propose(_ context.Context, p Proposal) (Revision, error) {
 	}
 	if p.Held && !p.Confirmed {
 		r.State = StateHeld
+		for i, old := range w.revs {
+			if old.State == StateHeld && old.Author == r.Author {
+				w.revs[i].State = StateDropped
+			}
+		}
 	}
 	w.revs = append(w.revs, r)
 	w.signal()
