@@ -147,7 +147,7 @@ func (s *Switcher) remove(i int, at slotfs.Place, op *Op) error {
 	taken := s.taken(i)
 	now, err := at.Dir.Stat(at.Name)
 	switch {
-	case slotfs.Gone(err):
+	case slotfs.Gone(err), err == nil && op.Early && now.Type == tree.Dir: // an earlier run has done it
 		return s.settle(i, op)
 	case err != nil:
 		return err

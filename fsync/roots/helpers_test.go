@@ -138,3 +138,12 @@ func diskDiff(a, b map[string]string) []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// Stable says whether live is the head and has so many files.
+func (s Status) Stable(files int) bool {
+	n := 0
+	for _, slot := range s.Slots {
+		n += slot.Files
+	}
+	return s.CaughtUp && !s.Edited && s.Base > 0 && s.Base == s.Head && n == files
+}
