@@ -22,9 +22,10 @@ func TestCluster(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
-	spec.MasterSettings, spec.DaemonSettings = clusterMasters, metricsForAll
+	spec.MasterSettings, spec.DaemonSettings = clusterMasters, eventSettings
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
+	labtest.Must(t, countReactions(c, clusterMasters))
 	labtest.Must(t, c.Up(t.Context()))
 	for _, s := range []struct {
 		name string
@@ -32,6 +33,8 @@ func TestCluster(t *testing.T) {
 	}{
 		{"everyone hears everything once", testPublishedOnce},
 		{"events fire on one master", testEventsOnce},
+		{"events fire where the policy says", testEventPolicy},
+		{"events are mirrored", testEventMirror},
 		{"minion data", testMinionData},
 		{"minion data goes with the key", testMinionDataPurge},
 		{"keys", testKeys},

@@ -19,3 +19,16 @@ def count(number, **kwargs):
     finally:
         os.close(out)
     return number
+
+
+def fire(tags, pretag=None):
+    """
+    Send one list of events to the master, as beacons do.
+    """
+    import salt.utils.event
+
+    if isinstance(tags, str):
+        tags = tags.split(",")
+    events = [{"tag": tag, "data": {"n": i, "id": __opts__["id"]}} for i, tag in enumerate(tags)]
+    with salt.utils.event.get_event("minion", opts=__opts__, listen=False) as bus:
+        return bus.fire_event({"data": None, "tag": None, "events": events, "pretag": pretag}, "fire_master")
