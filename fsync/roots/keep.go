@@ -44,6 +44,27 @@ func (s *Store) keep(slot SlotName, displaced []tree.Entry, area *apply.Area) ma
 	return kept
 }
 
+// giveUp removes about n bytes of displaced content.
+func (s *Store) giveUp(slot SlotName, area *apply.Area, n int64) {
+	s.mu.Lock()
+	kept := maps.Clone(s.kept[slot])
+	s.mu.Unlock()
+	if len(kept) == 0 {
+		return
+	}
+	total := int64(0)
+	for _, k := range kept {
+		total += k.size() + blockSize
+	}
+	evict(kept, max(total-n, 0), area)
+	s.mu.Lock()
+	s.kept[slot], s.located = kept, nil
+	s.mu.Unlock()
+	if err := s.db.put(pair{bucketKept, []byte(slot.String()), kept}); err != nil {
+		s.log.Warn("list of displaced content not saved", "err", err)
+	}
+}
+
 // blockSize is about what the smallest file takes on a disk.
 const blockSize = 4096
 

@@ -2,7 +2,7 @@ package roots
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"runtime"
 	"time"
 
@@ -60,10 +60,13 @@ func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirI
 	return res, dirIdent{self.Dev, self.Ino}, err
 }
 
+// errReplaced is said of a slot that may only not be mounted.
+var errReplaced = errors.New("its directory was replaced by an empty one (sync_roots --force makes that a deletion)")
+
 // saw enters what a scan has found.
 func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
-	if err == nil && res.Files == 0 && s.replacedByNothing(st, ident) {
-		err = fmt.Errorf("its directory was replaced by an empty one")
+	if err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident) {
+		err = errReplaced
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,9 +69,7 @@ func (s *Store) turn(ctx context.Context, req *request) time.Duration {
 	s.actedOn = key
 	s.phase(PhaseIdle)
 	s.setProblem(ctx, err)
-	if time.Since(s.lastSave) > time.Minute {
-		s.saveIndexes()
-	}
+	s.tidy()
 	t := s.cfg.Timing
 	if err != nil {
 		s.retry = min(max(2*s.retry, t.Retry), t.RetryMax)
@@ -79,6 +77,19 @@ func (s *Store) turn(ctx context.Context, req *request) time.Duration {
 	}
 	s.retry = 0
 	return s.nextScan()
+}
+
+// tidy does from time to time what nothing waits for.
+func (s *Store) tidy() {
+	if time.Since(s.lastSave) > time.Minute {
+		s.saveIndexes()
+	}
+	if s.pending == nil && s.base.Number >= s.collected+collectAfter {
+		s.collected = s.base.Number
+		if err := s.collect(); err != nil {
+			s.log.Warn("old directories not forgotten", "err", err)
+		}
+	}
 }
 
 // nextScan tells when live is looked at again without a hint.

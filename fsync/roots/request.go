@@ -52,6 +52,8 @@ func (s *Store) answer(ctx context.Context, r *request) error {
 func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) {
 	var res SyncResult
 	err := s.inLoop(ctx, func(ctx context.Context) (err error) {
+		s.forced = opts.Force
+		defer func() { s.forced = false }()
 		for range maxPasses {
 			s.dirty = true
 			if err = s.catchUp(ctx); err == nil {

@@ -27,8 +27,8 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 			missing[c.Hash] = c.Size
 			need += int64(c.Size)
 		}
-		if free, err := areas[plans[i].Slot].Stage.Space(); err == nil && free-reserve < need {
-			return fmt.Errorf("stage %s: %d MiB are needed, and %d MiB free", plans[i].Slot, need>>20, free>>20)
+		if err := s.makeRoom(plans[i].Slot, areas[plans[i].Slot], need); err != nil {
+			return err
 		}
 	}
 	put := func(h Hash, b []byte) error {
@@ -49,6 +49,19 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 		if err := st.Finish(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// makeRoom gives up displaced content when the disk is too full for what is to be staged.
+func (s *Store) makeRoom(slot SlotName, area *apply.Area, need int64) error {
+	free, err := area.Stage.Space()
+	if err != nil || free-reserve >= need {
+		return nil // a file system that does not tell shows it when it is full
+	}
+	s.giveUp(slot, area, need+reserve-free)
+	if free, err = area.Stage.Space(); err == nil && free-reserve < need {
+		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free", slot, need>>20, free>>20)
 	}
 	return nil
 }

@@ -26,11 +26,14 @@ type Store struct {
 
 	// What follows is used by the loop only.
 	dirty    bool // live may differ from what the last scan saw
+	forced   bool // an operator says that what looks like an accident is none
 	actedOn  logKey
 	retry    time.Duration
 	lastSave time.Time
-	pending  *journal // a switch that has begun
-	step     func() error
+	// collected is the base at which unused objects were last removed.
+	collected uint64
+	pending   *journal // a switch that has begun
+	step      func() error
 
 	watched map[string]bool // directories the kernel tells about
 
@@ -139,6 +142,7 @@ func (s *Store) load() error {
 		return err
 	}
 	s.base = s.base.clone()
+	s.collected = s.base.Number
 	var j journal
 	found, err := s.db.get(bucketMeta, keyJournal, &j)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *scanner) directory(d *slotfs.Dir, n *node, prefix string, depth int) er
 
 func (s *scanner) name(d *slotfs.Dir, parent *node, prefix, name string, depth int) error {
 	path := prefix + name
-	if s.opts.Ignore.Match(path, name) || tree.CheckName(name) != nil {
+	if tree.CheckName(name) != nil || s.opts.Ignore.Match(path, name) && s.known(path) == nil {
 		parent.others = true
 		return nil
 	}
@@ -168,13 +168,18 @@ func racy(st slotfs.Stat, now time.Time) bool {
 	return d < int64(raciness) && d > -int64(raciness)
 }
 
+// known is what the tree had at a path.
+func (s *scanner) known(path string) *tree.Entry {
+	if s.opts.Known == nil {
+		return nil
+	}
+	return s.opts.Known(path)
+}
+
 // asKnown leaves a path as the tree has it: it is changing, or too large.
 func (s *scanner) asKnown(n *node) error {
 	s.res.Unsettled = true
-	var known *tree.Entry
-	if s.opts.Known != nil {
-		known = s.opts.Known(n.path)
-	}
+	known := s.known(n.path)
 	if known == nil || known.Type == tree.Dir {
 		n.drop = true
 		return nil
@@ -222,7 +227,7 @@ func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 		}
 		entries = append(entries, c.entry)
 	}
-	if len(entries) == 0 && n.others && path != "" && (s.opts.Known == nil || s.opts.Known(path) == nil) {
+	if len(entries) == 0 && n.others && path != "" && s.known(path) == nil {
 		n.drop = true
 		return tree.Hash{}, nil
 	}

@@ -1,0 +1,116 @@
+package roots
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"saltclusterd/fsync/tree"
+)
+
+func FuzzRequest(f *testing.F) {
+	f.Add(encodeRequest(questionWant, []Hash{tree.Sum(nil), {}}))
+	f.Add(encodeRequest(questionLive, nil))
+	f.Add([]byte(requestMagic + "\x01\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		question, hashes, err := decodeRequest(b)
+		if err != nil {
+			return
+		}
+		if again := encodeRequest(question, hashes); !bytes.Equal(again, b) {
+			t.Fatalf("%x became %x", b, again)
+		}
+	})
+}
+
+func FuzzFrames(f *testing.F) {
+	var p packers
+	var b bytes.Buffer
+	for _, content := range []string{"", "short", strings.Repeat("long ", 1000)} {
+		if _, err := p.write(&b, tree.Sum([]byte(content)), []byte(content), nil); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(frame{Encoding: encEnd}.append(b.Bytes()))
+	f.Add(frame{Encoding: encMissing, Hash: Hash{1}}.append(nil))
+	f.Add(frame{Encoding: encZstd, Size: tree.MaxObject, Packed: 10}.append(nil))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var p packers
+		defer p.close()
+		var bufs buffers
+		in := bytes.NewReader(raw)
+		for {
+			h, err := readFrame(in)
+			if err != nil {
+				return
+			}
+			if h.Packed > uint32(len(raw)) {
+				return
+			}
+			content, err := p.read(in, h, &bufs)
+			if err == nil && tree.Sum(content) != h.Hash {
+				t.Fatal("content without its hash")
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+func TestABombIsRefused(t *testing.T) {
+	var p packers
+	defer p.close()
+	var b bytes.Buffer
+	zeros := make([]byte, 8<<20)
+	if _, err := p.write(&b, tree.Sum(zeros), zeros, nil); err != nil {
+		t.Fatal(err)
+	}
+	raw := b.Bytes()
+	h, err := readFrame(bytes.NewReader(raw))
+	if err != nil || h.Encoding != encZstd {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	h.Size = h.Packed // it says that it is small
+	var bufs buffers
+	if _, err := p.read(bytes.NewReader(raw[frameSize:]), h, &bufs); !errors.Is(err, errMalformed) {
+		t.Errorf("unpacked: %v", err)
+	}
+}
+
+func TestTheHandlerRefuses(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	for name, c := range map[string]struct {
+		body string
+		want int
+	}{
+		"empty":     {"", http.StatusBadRequest},
+		"noise":     {"hello", http.StatusBadRequest},
+		"too large": {strings.Repeat("x", maxRequest+1), http.StatusRequestEntityTooLarge},
+		"question":  {requestMagic + "\x09\x00\x00", http.StatusBadRequest},
+	} {
+		rec := httptest.NewRecorder()
+		a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(c.body)))
+		if rec.Code != c.want {
+			t.Errorf("%s: %d, want %d", name, rec.Code, c.want)
+		}
+	}
+	rec := httptest.NewRecorder()
+	a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
+	for range 2 {
+		if f, err := readFrame(rec.Body); err != nil || f.Encoding != encMissing {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+	if f, err := readFrame(rec.Body); err != nil || f.Encoding != encEnd {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if rest, _ := io.ReadAll(rec.Body); len(rest) > 0 {
+		t.Errorf("%d bytes after the end", len(rest))
+	}
+}

@@ -1,0 +1,211 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// build makes a tree of a map of paths to contents: "text", "->target" for a symlink, "/" for an empty directory; a number
+// after a space is the mode.
+func build(t interface{ Fatal(...any) }, put Memory, files map[string]string) Hash {
+	type dir map[string]any
+	top := dir{}
+	for p, content := range files {
+		cur := top
+		parts := strings.Split(p, "/")
+		for _, n := range parts[:len(parts)-1] {
+			sub, ok := cur[n].(dir)
+			if !ok {
+				sub = dir{}
+				cur[n] = sub
+			}
+			cur = sub
+		}
+		name := parts[len(parts)-1]
+		if content == "/" {
+			if _, ok := cur[name].(dir); !ok {
+				cur[name] = dir{}
+			}
+		} else if _, ok := cur[name].(dir); !ok {
+			cur[name] = content
+		}
+	}
+	var make func(dir) Hash
+	make = func(d dir) Hash {
+		var out []Entry
+		for n, v := range d {
+			switch v := v.(type) {
+			case dir:
+				out = append(out, Entry{Name: n, Type: Dir, Mode: 0o755, Object: make(v)})
+			case string:
+				if target, ok := strings.CutPrefix(v, "->"); ok {
+					out = append(out, Entry{Name: n, Type: Symlink, Target: target})
+					continue
+				}
+				text, mode := v, uint16(0o644)
+				if i := strings.IndexByte(v, ' '); i >= 0 {
+					text = v[:i]
+					_, _ = fmt.Sscanf(v[i+1:], "%o", &mode)
+				}
+				out = append(out, Entry{Name: n, Type: File, Mode: mode, Chunks: []Chunk{{Sum([]byte(text)), uint32(len(text))}}})
+			}
+		}
+		h, err := put.PutDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	return make(top)
+}
+
+// leaves lists what a tree has that is no directory, with empty directories.
+func leaves(t interface{ Fatal(...any) }, o Objects, dir Hash) map[string]Entry {
+	out := map[string]Entry{}
+	err := Walk(o, dir, func(p string, e *Entry) error {
+		if inside, _ := ReadDir(o, e.Object); e.Type != Dir || len(inside) == 0 {
+			out[p] = *e
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestMergeTable(t *testing.T) {
+	base := map[string]string{"a": "1", "b": "1", "d/x": "1", "d/y": "1", "l": "->a"}
+	with := func(changes ...string) map[string]string {
+		out := maps.Clone(base)
+		for i := 0; i < len(changes); i += 2 {
+			if changes[i+1] == "" {
+				delete(out, changes[i])
+			} else {
+				out[changes[i]] = changes[i+1]
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name               string
+		ours, theirs, want map[string]string
+		lost               string
+	}{
+		{"nothing", base, base, base, ""},
+		{"only ours", with("a", "2", "n", "1"), base, with("a", "2", "n", "1"), ""},
+		{"only theirs", base, with("b", "", "d/z", "1"), with("b", "", "d/z", "1"), ""},
+		{"different paths", with("a", "2", "d/x", ""), with("b", "2", "d/z", "1"), with("a", "2", "b", "2", "d/x", "", "d/z", "1"), ""},
+		{"the same edit", with("a", "2"), with("a", "2"), with("a", "2"), ""},
+		{"both edit", with("a", "ours"), with("a", "theirs"), with("a", "theirs"), "a"},
+		{"both add", with("n", "ours"), with("n", "theirs"), with("n", "theirs"), "n"},
+		{"content and mode", with("a", "2"), with("a", "1 600"), with("a", "2 600"), ""},
+		{"edit against delete", with("a", "2"), with("a", ""), with("a", "2"), ""},
+		{"delete against edit", with("a", ""), with("a", "2"), with("a", "2"), ""},
+		{"directory deleted, edited in it", with("d/x", "", "d/y", ""), with("d/x", "2"), with("d/x", "2", "d/y", ""), ""},
+		{"edited in it, directory deleted", with("d/x", "2", "d/n", "1"), with("d/x", "", "d/y", ""), with("d/x", "2", "d/n", "1", "d/y", ""), ""},
+		{"both links", with("l", "->ours"), with("l", "->theirs"), with("l", "->theirs"), "l"},
+		{"file to directory, edited", with("a", "", "a/in", "1"), with("a", "2"), with("a", "2"), "a/in"},
+		{"edited, file to directory", with("a", "2"), with("a", "", "a/in", "1"), with("a", "", "a/in", "1"), "a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Memory{}
+			got, lost, err := Merge(o, o, build(t, o, base), build(t, o, c.ours), build(t, o, c.theirs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := build(t, o, c.want); got != want {
+				t.Errorf("merged %v, want %v", leaves(t, o, got), leaves(t, o, want))
+			}
+			var paths []string
+			for _, l := range lost {
+				paths = append(paths, l.Path)
+			}
+			if strings.Join(paths, ",") != c.lost {
+				t.Errorf("lost %q, want %q", paths, c.lost)
+			}
+		})
+	}
+}
+
+func treeGen() *rapid.Generator[map[string]string] {
+	paths := rapid.SampledFrom([]string{"a", "b", "c", "c/x", "c/y", "c/y/z", "d/x", "d"})
+	contents := rapid.SampledFrom([]string{"1", "2", "3", "1 600", "->a", "->b", "/"})
+	return rapid.MapOfN(paths, contents, 0, 6)
+}
+
+// Nothing is lost silently: what we have that base does not is in the result, in theirs, or in the losses.
+func TestMergeLosesNothingSilently(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Memory{}
+		base, ours, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "ours")), build(t, o, treeGen().Draw(t, "theirs"))
+		merged, losses, err := Merge(o, o, base, ours, theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, u, th, m := leaves(t, o, base), leaves(t, o, ours), leaves(t, o, theirs), leaves(t, o, merged)
+		lost := map[string]bool{}
+		for _, l := range losses {
+			lost[l.Path] = true
+		}
+		for p, e := range u {
+			was, inBase := b[p]
+			if e.Type == Dir || inBase && was.Same(&e) || lost[p] {
+				continue
+			}
+			if now, ok := m[p]; !ok || !now.Same(&e) {
+				t.Fatalf("our %q is gone: %+v", p, m)
+			}
+		}
+		for p, e := range th {
+			was, inBase := b[p]
+			if e.Type == Dir || inBase && was.Same(&e) {
+				continue
+			}
+			if now, ok := m[p]; !ok || !now.Same(&e) {
+				t.Fatalf("their %q is gone: %+v", p, m)
+			}
+		}
+		if again, _, err := Merge(o, o, base, base, theirs); err != nil || again != theirs {
+			t.Fatal("without our edits the result is not theirs")
+		}
+		if again, _, err := Merge(o, o, base, ours, base); err != nil || again != ours {
+			t.Fatal("without their edits the result is not ours")
+		}
+	})
+}
+
+func TestDiffTurnsOneTreeIntoTheOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Memory{}
+		from, to := build(t, o, treeGen().Draw(t, "from")), build(t, o, treeGen().Draw(t, "to"))
+		all := func(h Hash) map[string]Entry {
+			out := map[string]Entry{}
+			_ = Walk(o, h, func(p string, e *Entry) error {
+				c := *e
+				c.Object = Hash{}
+				out[p] = c
+				return nil
+			})
+			return out
+		}
+		got, want := all(from), all(to)
+		err := Diff(o, from, to, func(c Change) error {
+			if c.To == nil {
+				delete(got, c.Path)
+			} else {
+				e := *c.To
+				e.Object = Hash{}
+				got[c.Path] = e
+			}
+			return nil
+		})
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("%v\n is not\n%v (%v)", got, want, err)
+		}
+	})
+}
