@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"saltclusterd/gossip/node"
 )
@@ -106,14 +107,41 @@ type Receiver interface {
 	ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
 }
 
-// Handler returns the peer port's handler for Path. from tells which node a request came from.
-func Handler(rcv Receiver, from func(context.Context) (node.ID, bool)) http.Handler {
+// budget is the bytes of requests that may be held for peers at a time.
+type budget struct {
+	limit int64 // 0: any
+	held  atomic.Int64
+}
+
+// take says whether there is room for n bytes; who is alone gets it in any case.
+func (b *budget) take(n int64) bool {
+	if held := b.held.Add(n); b.limit == 0 || held <= b.limit || held == n {
+		return true
+	}
+	b.held.Add(-n)
+	return false
+}
+
+// Handler returns the peer port's handler for Path. from tells which node a request came from. Requests that do not fit
+// into limit bytes (0: any) besides those that are being served are refused, so that their node tries another one.
+func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int64) http.Handler {
+	room := &budget{limit: limit}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := from(r.Context())
 		if !ok || r.Method != http.MethodPost {
 			http.Error(w, "not a member", http.StatusForbidden)
 			return
 		}
+		size := r.ContentLength
+		if size < 0 {
+			http.Error(w, "the length is missing", http.StatusLengthRequired)
+			return
+		}
+		if !room.take(size) {
+			http.Error(w, "too many requests are being served for other nodes", http.StatusServiceUnavailable)
+			return
+		}
+		defer room.held.Add(-size)
 		body, err := readAll(r.Body, r.ContentLength)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)

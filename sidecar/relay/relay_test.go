@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,14 +16,23 @@ import (
 )
 
 // receiver answers by what a request says.
-type receiver struct{ remote netip.AddrPort }
+type receiver struct {
+	mu     sync.Mutex
+	remote netip.AddrPort
+	hangs  chan struct{} // told when a request hangs
+}
 
 func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+	r.mu.Lock()
 	r.remote = remote
+	r.mu.Unlock()
 	switch {
 	case bytes.Equal(body, []byte("drop")):
 		drop()
 	case bytes.Equal(body, []byte("hang")):
+		if r.hangs != nil {
+			close(r.hangs)
+		}
 	default:
 		go reply(append([]byte("re:"), body...))
 	}
@@ -30,7 +40,7 @@ func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrP
 
 func start(t *testing.T, rcv Receiver, member bool) *Client {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(Handler(rcv, func(context.Context) (node.ID, bool) { return "a", member }))
+	srv := httptest.NewUnstartedServer(Handler(rcv, func(context.Context) (node.ID, bool) { return "a", member }, 4<<20))
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
@@ -69,6 +79,35 @@ func TestRelay(t *testing.T) {
 	defer cancel()
 	if _, err := c.Do(ctx, "b", []byte("hang"), remote); !errors.Is(err, context.DeadlineExceeded) || Unsent(err) {
 		t.Errorf("hanging node: %v, unsent %t", err, Unsent(err))
+	}
+}
+
+func TestABudgetForOtherNodes(t *testing.T) {
+	rcv := &receiver{hangs: make(chan struct{})}
+	c := start(t, rcv, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	hung := make(chan error, 1)
+	go func() {
+		_, err := c.Do(ctx, "b", []byte("hang"), netip.AddrPort{})
+		hung <- err
+	}()
+	<-rcv.hangs
+	if _, err := c.Do(t.Context(), "b", make([]byte, 4<<20), netip.AddrPort{}); !Unsent(err) {
+		t.Errorf("one that does not fit: %v", err)
+	}
+	if _, err := c.Do(t.Context(), "b", make([]byte, 1<<20), netip.AddrPort{}); err != nil {
+		t.Errorf("one that fits: %v", err)
+	}
+	cancel()
+	<-hung
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		_, err := c.Do(t.Context(), "b", make([]byte, 5<<20), netip.AddrPort{})
+		if err == nil {
+			return
+		}
+		if !Unsent(err) || time.Now().After(end) {
+			t.Fatalf("a large one alone: %v", err)
+		}
 	}
 }
 

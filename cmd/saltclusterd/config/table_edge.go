@@ -91,7 +91,7 @@ func limitOptions() []Option {
 		{
 			Name: "memory_limit", Section: section, field: func(c *Config) any { return &c.Edge.MemoryLimit },
 			Doc: "Memory of the whole process from which on its garbage is collected as often as it takes to stay below, in bytes. " +
-				"What the limits here allow to be held must fit: 120 MiB, 40 KiB per minion, twice max_request_memory and pub_queue_bytes. 0: no limit.",
+				"What the limits here allow to be held must fit: 120 MiB, 40 KiB per minion, three times max_request_memory and pub_queue_bytes. 0: no limit.",
 			check: sizeBetween(0, 1024*GiB),
 		},
 		{

@@ -48,7 +48,7 @@ func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *rpcSwitch) handle(m *member) {
 	mux := http.NewServeMux()
 	if m.svc != nil {
-		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext)))
+		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory))))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
