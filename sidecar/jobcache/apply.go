@@ -54,6 +54,9 @@ func (c *Cache) applyJob(job *Job) error {
 }
 
 func (c *Cache) write(j *jobDir, job *Job) error {
+	if err := c.mend(j); err != nil {
+		return err
+	}
 	if err := c.jidFile(j, job); err != nil {
 		return err
 	}
@@ -201,14 +204,18 @@ func (c *Cache) fill(dir int, temp string, job *Job) error {
 	return c.create(dir, temp+"/return.p", job.Return)
 }
 
-// again handles a minion's directory that is there already: a second return, or what a killed master left.
+// again handles a minion's directory that is there already: a second return, or what a killed master or a power loss left.
 func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 	st, there, err := status(j.fd, job.Minion)
 	if err != nil || !there || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
-	_, whole, err := status(j.fd, job.Minion+"/return.p")
-	if err != nil || whole {
+	was, err := look(j.fd, job.Minion+"/return.p")
+	if err != nil {
+		return err
+	}
+	out, err := look(j.fd, job.Minion+"/out.p")
+	if err != nil || was == whole && out != torn {
 		c.metrics.repeated()
 		return err
 	}

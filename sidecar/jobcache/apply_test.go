@@ -44,14 +44,18 @@ func stockOptions() options {
 func newCache(t testing.TB, o options) (*jobcache.Cache, string) {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := jobcache.New(jobcache.Config{
-		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
-	})
+	c, err := newCacheIn(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c, dir
+}
+
+func newCacheIn(dir string, o options) (*jobcache.Cache, error) {
+	return jobcache.New(jobcache.Config{
+		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+	})
 }
 
 func plan(t testing.TB, c *jobcache.Cache, load dict) jobcache.Plan {

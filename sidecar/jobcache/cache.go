@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 )
 
 // Keys is what the cluster knows of minion keys.
@@ -89,8 +90,8 @@ func (c *Cache) Has(jid, minion string) bool {
 	if jid == "" || !validID(minion) {
 		return false
 	}
-	_, err := os.Lstat(filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
-	return err == nil
+	st, err := look(unix.AT_FDCWD, filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
+	return err == nil && st == whole
 }
 
 // Close releases the directories held open.

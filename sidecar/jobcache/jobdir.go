@@ -22,6 +22,7 @@ type jobDir struct {
 	path    string
 	fd      int
 	loaded  bool      // .load.p is there
+	mended  bool      // see mend
 	touched time.Time // when "jid" was written or dated
 }
 
