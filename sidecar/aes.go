@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"time"
 
@@ -161,11 +162,22 @@ func (p *Proxy) refusedByMaster(c *call) {
 
 // answer hands a reply to the minion.
 func (p *Proxy) answer(c *call, route string, reply []byte) {
-	p.metrics.seconds.WithLabelValues(route).Observe(time.Since(c.at).Seconds())
-	c.reply(reply)
+	var settle func(context.Context)
 	if route == "local" && p.cfg.Done != nil {
-		p.cfg.Done(c.peek.ID, c.peek.Cmd)
+		settle = p.cfg.Done(c.peek.ID, c.peek.Cmd)
 	}
+	done := func() {
+		p.metrics.seconds.WithLabelValues(route).Observe(time.Since(c.at).Seconds())
+		c.reply(reply)
+	}
+	if settle == nil {
+		done()
+		return
+	}
+	p.wg.Go(func() {
+		settle(p.ctx)
+		done()
+	})
 }
 
 // relay sends a call to another node and waits for its answer. A return that its publisher's node does not answer is kept

@@ -31,8 +31,9 @@ type Config struct {
 	Returns  Returns // nil: returns go to the master like everything else
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
-	// Done, if not nil, is called after the local master has answered a call of a minion; it must not block.
-	Done func(id, cmd string)
+	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it returns a
+	// function, the minion is answered after that has returned, which should take less than the minion's patience.
+	Done func(id, cmd string) (settle func(context.Context))
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration
 	MaxSessions    int // minions whose session is kept ready; 0: 50,000

@@ -20,6 +20,7 @@ type Master struct {
 	UID, GID int
 
 	DataCache    bool   // minion_data_cache
+	EnforceMine  bool   // enforce_mine_cache: mines are kept without minion_data_cache, too
 	Driver       string // cache
 	PillarDriver string // pillar.cache_driver (3008); empty: as Driver
 	PillarCache  bool   // pillar_cache
@@ -34,9 +35,9 @@ const localfs = "localfs"
 const splitSince = 3008
 
 // off says why nothing is carried; empty when it is.
-func (m Master) off() string {
+func (m Master) off(k Kind) string {
 	switch {
-	case !m.DataCache:
+	case !m.DataCache && (k != Mine || !m.EnforceMine):
 		return "the master has minion_data_cache: False"
 	case m.Driver != localfs:
 		return fmt.Sprintf("the master has cache: %s; only localfs is replicated", m.Driver)
@@ -65,7 +66,7 @@ type Keys interface {
 	Known(id string) bool
 }
 
-// Peers sends a body to POST Path of another member.
+// Peers sends a body to the path of the Store's kind at another member.
 type Peers interface {
 	Push(ctx context.Context, to node.ID, body []byte) error
 }
@@ -78,6 +79,7 @@ type Clock struct {
 
 // Config is what a Store needs. Registerer may be nil.
 type Config struct {
+	Kind     Kind
 	Master   Master
 	StateDir string // for the table
 	Keys     Keys
@@ -99,7 +101,7 @@ type Timing struct {
 	Settle time.Duration // between looks at changes of keys and members; 100 ms
 	Save   time.Duration // between writes of the table; 2 s
 	Retry  time.Duration // first pause after a failed push, doubled up to RetryMax; 250 ms
-	// RetryMax is the longest pause; 15 s.
+	// RetryMax is the longest pause; 2 s, for a peer that is back lacks news until it is over.
 	RetryMax time.Duration
 	Push     time.Duration // patience with one push; 30 s
 }
@@ -115,7 +117,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Settle, 100*time.Millisecond)
 	set(&t.Save, 2*time.Second)
 	set(&t.Retry, 250*time.Millisecond)
-	set(&t.RetryMax, 15*time.Second)
+	set(&t.RetryMax, 2*time.Second)
 	set(&t.Push, 30*time.Second)
 	return t
 }

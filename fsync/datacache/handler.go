@@ -8,7 +8,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// Handler takes what other members send to Path.
+// Handler takes what other members send to the path of the Store's kind.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	m, err := decode(body)
+	m, err := decode(s.cfg.Kind, body)
 	if err != nil {
 		s.fail("decode", "", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)

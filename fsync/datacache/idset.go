@@ -48,6 +48,13 @@ func (s *idSet) take(n int) (ids []string, whole bool) {
 	return ids, whole
 }
 
+func (s *idSet) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, in := s.ids[id]
+	return in
+}
+
 func (s *idSet) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,11 +11,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"saltclusterd/fsync/msgpack"
 )
 
 // data is what a master has cached of one minion.
 type data struct {
-	grains  []byte   // a msgpack map
+	main    []byte   // a msgpack map: the grains, or the mine; empty: a mine that is gone
 	pillars []pillar // msgpack maps, that of no pillarenv first
 }
 
@@ -44,18 +46,26 @@ type layout interface {
 	ids(root *os.Root, known func(id string) bool) ([]string, error)
 	// names lists where data of a minion may be.
 	names(id string) []string
-	// parse returns the data in files, errFormat when they are none.
+	// parse returns the data in files, msgpack.ErrFormat when they are none.
 	parse(id string, files fileSet) (data, error)
 	// build returns the files that hold d, given those that are there. Others stay.
 	build(id string, d data, have fileSet) fileSet
 	// pillarsOf tells how many pillars of d build writes.
 	pillarsOf(d data) int
-	// purge removes what salt-key removes with a key. It is no error when nothing is there.
+	// drop removes data of a minion, purge all that salt-key removes with a key. It is no error when nothing is there.
+	drop(root *os.Root, id string) error
 	purge(root *os.Root, id string) error
+	// cleared says whether somebody has meant to remove the data of a minion that are gone.
+	cleared(root *os.Root, id string) bool
 }
 
-func newLayout(m Master) layout {
-	if m.Major < splitSince {
+func newLayout(k Kind, m Master) layout {
+	switch {
+	case k == Mine && m.Major < splitSince:
+		return joinedMine{}
+	case k == Mine:
+		return splitMine{}
+	case m.Major < splitSince:
 		return joined{}
 	}
 	return &split{pillars: m.pillarsOff() == "", envs: map[string]map[string]bool{}}
@@ -90,16 +100,16 @@ func (joined) ids(root *os.Root, _ func(string) bool) ([]string, error) {
 func (joined) names(id string) []string { return []string{path.Join(joinedBank, id, "data"+suffix)} }
 
 func (l joined) parse(id string, files fileSet) (d data, err error) {
-	err = entries(files[l.names(id)[0]], func(key string, value []byte) {
+	err = msgpack.Entries(files[l.names(id)[0]], func(key string, value []byte) {
 		switch {
-		case key == "grains" && wholeMap(value):
-			d.grains = value
-		case key == "pillar" && wholeMap(value):
+		case key == "grains" && msgpack.WholeMap(value):
+			d.main = value
+		case key == "pillar" && msgpack.WholeMap(value):
 			d.pillars = []pillar{{raw: value}}
 		}
 	})
-	if err == nil && d.grains == nil {
-		err = errFormat
+	if err == nil && d.main == nil {
+		err = msgpack.ErrFormat
 	}
 	return d, err
 }
@@ -111,15 +121,20 @@ func (l joined) build(id string, d data, have fileSet) fileSet {
 		}
 	}
 	out := []byte{0x81}
-	out = append(appendShort(out, "grains"), d.grains...)
+	out = append(msgpack.AppendShort(out, "grains"), d.main...)
 	if len(d.pillars) > 0 {
 		out[0] = 0x82
-		out = append(appendShort(out, "pillar"), d.pillars[0].raw...)
+		out = append(msgpack.AppendShort(out, "pillar"), d.pillars[0].raw...)
 	}
 	return fileSet{l.names(id)[0]: out}
 }
 
 func (joined) pillarsOf(d data) int { return min(1, len(d.pillars)) }
+
+func (l joined) drop(root *os.Root, id string) error { return remove(root, l.names(id)...) }
+
+// cleared: a minion always has grains, so they were lost.
+func (joined) cleared(*os.Root, string) bool { return false }
 
 // purge removes the whole directory, as salt/key.py check_minion_cache does.
 func (joined) purge(root *os.Root, id string) error {
@@ -137,7 +152,6 @@ type split struct {
 const (
 	grainsBank = "grains"
 	pillarBank = "pillar"
-	mineBank   = "mine"
 )
 
 func pillarName(id, env string) string {
@@ -188,12 +202,12 @@ func (l *split) names(id string) []string {
 }
 
 func (l *split) parse(id string, files fileSet) (d data, err error) {
-	if d.grains = files[path.Join(grainsBank, id+suffix)]; !wholeMap(d.grains) {
-		return data{}, errFormat
+	if d.main = files[path.Join(grainsBank, id+suffix)]; !msgpack.WholeMap(d.main) {
+		return data{}, msgpack.ErrFormat
 	}
 	for name, raw := range files {
 		key, ok := strings.CutPrefix(name, pillarBank+"/"+id)
-		if ok && wholeMap(raw) {
+		if ok && msgpack.WholeMap(raw) {
 			d.pillars = append(d.pillars, pillar{strings.TrimPrefix(strings.TrimSuffix(key, suffix), ":"), raw})
 		}
 	}
@@ -202,7 +216,7 @@ func (l *split) parse(id string, files fileSet) (d data, err error) {
 }
 
 func (l *split) build(id string, d data, _ fileSet) fileSet {
-	out := fileSet{path.Join(grainsBank, id+suffix): d.grains}
+	out := fileSet{path.Join(grainsBank, id+suffix): d.main}
 	if !l.pillars {
 		return out
 	}
@@ -222,14 +236,27 @@ func (l *split) pillarsOf(d data) int {
 	return len(d.pillars)
 }
 
+func (l *split) drop(root *os.Root, id string) error {
+	err := remove(root, l.names(id)...)
+	delete(l.envs, id)
+	return err
+}
+
 // purge removes the mine, too: 3006 does, 3008 forgets it, and a new minion of that name is another one.
 func (l *split) purge(root *os.Root, id string) error {
+	return errors.Join(l.drop(root, id), remove(root, splitMine{}.names(id)...))
+}
+
+// cleared as with joined.
+func (*split) cleared(*os.Root, string) bool { return false }
+
+// remove removes those of the files that are there.
+func remove(root *os.Root, names ...string) error {
 	var errs []error
-	for _, name := range append(l.names(id), path.Join(mineBank, id+suffix)) {
+	for _, name := range names {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	delete(l.envs, id)
 	return errors.Join(errs...)
 }

@@ -14,7 +14,7 @@ type metrics struct {
 }
 
 // newMetrics returns metrics that nobody reads when reg is nil.
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, k Kind) *metrics {
 	m := &metrics{
 		minions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "saltcluster_datacache_minions",
@@ -51,6 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 	}
 	if reg != nil {
+		reg = prometheus.WrapRegistererWith(prometheus.Labels{"kind": k.String()}, reg)
 		reg.MustRegister(m.minions, m.news, m.received, m.sent, m.bytes, m.purged, m.failures, m.scan)
 	}
 	return m

@@ -43,30 +43,49 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 		return nil, err
 	}
 	if _, err := s.layout.parse(id, files); err != nil {
-		if had { // gone or broken: what the others have is better
-			s.forget(id)
-			s.miss(id)
+		if had {
+			s.vanished(root, id, key, len(files) > 0)
 		}
 		return nil, nil
 	}
 	now := entry{Key: key, Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env, Part: e.Part}
 	switch {
 	case had && e.Key != key && e.Hash == now.Hash && e.MTime == now.MTime:
-		return nil, s.purge(root, id) // of a predecessor with another key
+		s.forget(id)
+		return nil, s.layout.drop(root, id) // of a predecessor with another key
 	case had && e.Key == key && e.Hash == now.Hash:
 		if e.MTime != now.MTime {
 			s.set(id, now)
 		}
 	default:
 		now.Stamp, now.Env, now.Part = s.stamp(before.mtime, e.Stamp), "", false
-		s.set(id, now)
-		s.metrics.news.Inc()
-		for _, p := range s.peers {
-			p.send(id)
-		}
+		s.tell(id, now)
 	}
 	s.seen[id] = before
 	return files, nil
+}
+
+// vanished is about data that the table knows and that are not there, or are no data any more. s.mu is held.
+func (s *Store) vanished(root *os.Root, id, key string, broken bool) {
+	e := s.table[id]
+	switch {
+	case !broken && e.Key == key && e.Gone:
+	case !broken && e.Key == key && s.scanned && s.layout.cleared(root, id):
+		s.tell(id, entry{Key: key, Gone: true, Stamp: s.cfg.Clock.Now()})
+		delete(s.seen, id)
+	default: // what the others have is better
+		s.forget(id)
+		s.miss(id)
+	}
+}
+
+// tell notes news and has them sent to the peers. s.mu is held.
+func (s *Store) tell(id string, e entry) {
+	s.set(id, e)
+	s.metrics.news.Inc()
+	for _, p := range s.peers {
+		p.send(id)
+	}
 }
 
 // stampBits is the share of a stamp that counts within a millisecond.
@@ -131,7 +150,24 @@ func (s *Store) merge(root *os.Root, r record) (outcome, error) {
 	if e, had := s.table[r.id]; had && r.stamp <= e.Stamp {
 		return stale, nil
 	}
+	if len(r.data.main) == 0 {
+		return s.clear(root, r, have)
+	}
 	return s.write(root, r, have)
+}
+
+// clear removes what a peer says is gone. s.mu is held.
+func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
+	what := same
+	for name, content := range have {
+		if err := removeOld(root, name, content); err != nil {
+			return failed, err
+		}
+		what = written
+	}
+	delete(s.seen, r.id)
+	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Gone: true})
+	return what, nil
 }
 
 // miss remembers to ask for a record again that could not be taken now. s.mu is held.

@@ -21,10 +21,15 @@ type peer struct {
 	digests bool // it should get our digest
 	answer  bool // and send its own
 	err     error
+	waits   map[string][]chan struct{} // closed when it has what is on disk of an id, or cannot be reached
+	sending map[string][]chan struct{} // the same for those being pushed to it
 }
 
 func newPeer(id node.ID) *peer {
-	p := &peer{id: id, queue: newIDSet(maxPending), wants: newIDSet(maxMissed), wake: make(chan struct{}, 1)}
+	p := &peer{
+		id: id, queue: newIDSet(maxPending), wants: newIDSet(maxMissed), wake: make(chan struct{}, 1),
+		waits: map[string][]chan struct{}{}, sending: map[string][]chan struct{}{},
+	}
 	p.queue.wake, p.wants.wake = p.wake, p.wake
 	return p
 }
@@ -153,7 +158,8 @@ func (s *Store) pushNext(ctx context.Context, p *peer) (more bool, err error) {
 const batchBytes = 1 << 20
 
 func (s *Store) pushRecords(ctx context.Context, p *peer, ids []string) error {
-	batch, rest, err := s.batch(ids)
+	defer p.sent()
+	batch, rest, err := s.batch(p, ids)
 	if err != nil {
 		p.send(ids...)
 		return err
@@ -164,7 +170,7 @@ func (s *Store) pushRecords(ctx context.Context, p *peer, ids []string) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	body := encodeRecords(batch)
+	body := encodeRecords(s.cfg.Kind, batch)
 	if err := s.push(ctx, p, body); err != nil {
 		p.send(ids...)
 		return err
@@ -180,8 +186,8 @@ func (s *Store) push(ctx context.Context, p *peer, body []byte) error {
 	return s.cfg.Peers.Push(ctx, p.id, body)
 }
 
-// batch reads the records of ids as they are now, up to a size; rest are those that did not fit.
-func (s *Store) batch(ids []string) (batch []record, rest []string, err error) {
+// batch reads the records of ids for a peer as they are now, up to a size; rest are those that did not fit.
+func (s *Store) batch(p *peer, ids []string) (batch []record, rest []string, err error) {
 	root, err := s.disk.root()
 	if err != nil {
 		return nil, nil, err
@@ -189,7 +195,7 @@ func (s *Store) batch(ids []string) (batch []record, rest []string, err error) {
 	defer root.Close()
 	total := 0
 	for i, id := range ids {
-		r, ok, err := s.record(root, id)
+		r, ok, err := s.record(root, p, id)
 		if err != nil {
 			s.fail("read", id, err) // the next scan tries again
 			continue
@@ -199,6 +205,7 @@ func (s *Store) batch(ids []string) (batch []record, rest []string, err error) {
 		}
 		size := r.size()
 		if len(batch) > 0 && total+size > batchBytes {
+			p.sendsLater(id)
 			return batch, ids[i:], nil
 		}
 		batch, total = append(batch, r), total+size
@@ -208,7 +215,7 @@ func (s *Store) batch(ids []string) (batch []record, rest []string, err error) {
 
 // size is about what a record takes in a body.
 func (r record) size() int {
-	n := len(r.data.grains) + 512
+	n := len(r.data.main) + 512
 	for _, p := range r.data.pillars {
 		n += len(p.raw) + 128
 	}

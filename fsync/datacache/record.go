@@ -9,10 +9,14 @@ import (
 )
 
 // record returns what is on disk of a minion, as a record for a peer; false when there is nothing to tell.
-func (s *Store) record(root *os.Root, id string) (record, bool, error) {
+func (s *Store) record(root *os.Root, p *peer, id string) (record, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.sends(id)
 	files, err := s.observe(root, id, false)
+	if e := s.table[id]; err == nil && e.Gone {
+		return record{id: id, stamp: e.Stamp, key: e.Key}, true, nil
+	}
 	if err != nil || files == nil {
 		return record{}, false, err
 	}

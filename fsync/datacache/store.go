@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func New(cfg Config) (*Store, error) {
 	cfg.Timing = cfg.Timing.withDefaults()
 	return &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
-		metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(), layout: newLayout(cfg.Master),
+		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{}, peers: map[node.ID]*peer{},
 		touched: newIDSet(maxPending), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
 	}, nil
@@ -66,23 +67,23 @@ func New(cfg Config) (*Store, error) {
 // Open reads the table and starts. It does not wait for the first scan.
 func (s *Store) Open(ctx context.Context) error {
 	if s.off != "" {
-		s.log.Warn("grains and pillars of minions are not replicated", "reason", s.off)
+		s.log.Warn("data of minions are not replicated", "kind", s.cfg.Kind, "reason", s.off)
 		return nil
 	}
-	if reason := s.cfg.Master.pillarsOff(); reason != "" {
+	if reason := s.cfg.Master.pillarsOff(); reason != "" && s.cfg.Kind == Data {
 		s.log.Info("pillars cached by other masters are not written", "reason", reason)
 	}
 	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
 		return fmt.Errorf("open minion data: %w", err)
 	}
-	table, err := loadTable(s.cfg.StateDir)
+	table, err := loadTable(s.tablePath())
 	if err != nil {
-		s.log.Warn("minion data are known by the times of their files only", "err", err)
+		s.log.Warn("minion data are known by the times of their files only", "kind", s.cfg.Kind, "err", err)
 	}
 	s.mu.Lock()
 	s.table = table
-	s.mu.Unlock()
 	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.mu.Unlock()
 	changed := s.cfg.Changed(s.run)
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.follow(s.run, changed) })
@@ -106,6 +107,9 @@ func (s *Store) Touched(id string) {
 		s.touched.add(id)
 	}
 }
+
+// Off says why nothing is replicated; empty when it is.
+func (s *Store) Off() string { return s.off }
 
 // Status is what an operator may want to know.
 type Status struct {
@@ -213,6 +217,8 @@ func (s *Store) examine(root *os.Root, id string, quick bool) {
 	}
 }
 
+func (s *Store) tablePath() string { return filepath.Join(s.cfg.StateDir, s.cfg.Kind.table()) }
+
 // follow acts on changes of keys and members.
 func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
 	for {
@@ -262,7 +268,7 @@ func (s *Store) save() error {
 	content, err := encodeTable(s.table)
 	s.mu.Unlock()
 	if err == nil {
-		err = saveTable(s.cfg.StateDir, content)
+		err = saveTable(s.tablePath(), content)
 	}
 	if err != nil {
 		return err
@@ -277,6 +283,6 @@ func (s *Store) save() error {
 func (s *Store) fail(op, id string, err error) {
 	s.metrics.failures.WithLabelValues(op).Inc()
 	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("minion data not handled", "op", op, "minion", id, "err", err)
+		s.log.Warn("minion data not handled", "kind", s.cfg.Kind, "op", op, "minion", id, "err", err)
 	}
 }

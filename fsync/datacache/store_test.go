@@ -81,7 +81,7 @@ func TestLostTableDoesNotMakeOldDataNew(t *testing.T) {
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
 	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
 	c.close()
-	if err := os.Remove(filepath.Join(c.state, tableName)); err != nil {
+	if err := os.Remove(filepath.Join(c.state, Data.table())); err != nil {
 		t.Fatal(err)
 	}
 	a.stock("web1", texts("v", "2"), texts("p", "2"))
@@ -156,8 +156,8 @@ func TestPreservedData(t *testing.T) {
 
 func TestDataThatComeBeforeTheKey(t *testing.T) {
 	w, a, _, c := three(t)
-	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{grains: texts("v", "1")}}
-	if err := a.Push(context.Background(), "c", encodeRecords([]record{r})); err != nil {
+	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("v", "1")}}
+	if err := a.Push(context.Background(), "c", encodeRecords(Data, []record{r})); err != nil {
 		t.Fatal(err)
 	}
 	if g, _ := c.has("web1"); g != nil {
@@ -171,17 +171,17 @@ func TestDataThatComeBeforeTheKey(t *testing.T) {
 func TestRefused(t *testing.T) {
 	w, a, _, c := three(t)
 	w.setKey("web1", "k")
-	good := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{grains: texts("v", "1")}}
+	good := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("v", "1")}}
 	change := func(f func(*record)) []byte {
 		r := good
 		f(&r)
-		return encodeRecords([]record{r})
+		return encodeRecords(Data, []record{r})
 	}
 	for name, body := range map[string][]byte{
 		"another key":   change(func(r *record) { r.key = fingerprint("x") }),
 		"far future":    change(func(r *record) { r.stamp = ^uint64(0) >> 1 }),
-		"no map":        change(func(r *record) { r.data.grains = []byte{0x90} }),
-		"half a map":    change(func(r *record) { r.data.grains = r.data.grains[:4] }),
+		"no map":        change(func(r *record) { r.data.main = []byte{0x90} }),
+		"half a map":    change(func(r *record) { r.data.main = r.data.main[:4] }),
 		"more":          append(change(func(*record) {}), 0),
 		"path":          change(func(r *record) { r.id = "../web1" }),
 		"hidden":        change(func(r *record) { r.id = ".web1" }),
@@ -194,10 +194,10 @@ func TestRefused(t *testing.T) {
 			t.Fatalf("%s: taken", name)
 		}
 	}
-	if err := a.Push(context.Background(), "c", encodeRecords([]record{good})); err != nil {
+	if err := a.Push(context.Background(), "c", encodeRecords(Data, []record{good})); err != nil {
 		t.Fatal(err)
 	}
-	if g, _ := c.has("web1"); !bytes.Equal(g, good.data.grains) {
+	if g, _ := c.has("web1"); !bytes.Equal(g, good.data.main) {
 		t.Fatal("the good one was refused")
 	}
 }
@@ -257,9 +257,9 @@ func TestTheWholeRecordWinsOverAPart(t *testing.T) {
 	a := w.add("a", 3006, dir+"/a")
 	w.setKey("web1", "k")
 	whole := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{
-		grains: texts("v", "1"), pillars: []pillar{{"", texts("env", "none")}, {"dev", texts("env", "dev")}},
+		main: texts("v", "1"), pillars: []pillar{{"", texts("env", "none")}, {"dev", texts("env", "dev")}},
 	}}
-	if err := a.Push(context.Background(), "a", encodeRecords([]record{whole})); err != nil {
+	if err := a.Push(context.Background(), "a", encodeRecords(Data, []record{whole})); err != nil {
 		t.Fatal(err)
 	}
 	d := w.add("d", 3008, dir+"/d")
@@ -268,7 +268,7 @@ func TestTheWholeRecordWinsOverAPart(t *testing.T) {
 	if _, err := os.Stat(dev); err == nil {
 		t.Fatal("a was expected to know one pillar only")
 	}
-	if err := d.Push(context.Background(), "d", encodeRecords([]record{whole})); err != nil {
+	if err := d.Push(context.Background(), "d", encodeRecords(Data, []record{whole})); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := os.ReadFile(dev); err != nil || !bytes.Equal(raw, texts("env", "dev")) {

@@ -13,7 +13,6 @@ import (
 
 const (
 	tableVersion = 1
-	tableName    = "minion-data.json"
 	maxPrint     = 64
 )
 
@@ -25,6 +24,7 @@ type entry struct {
 	MTime int64  `json:"m"`           // of the newest file, in nanoseconds since 1970
 	Env   string `json:"e,omitempty"` // pillarenv of the pillar in a joined file, as far as known
 	Part  bool   `json:"p,omitempty"` // the record had pillars that this master's layout has no place for
+	Gone  bool   `json:"g,omitempty"` // a mine that was flushed: there is no file, and older ones stay away
 }
 
 // told is the stamp for peers. Who holds a part of a record says it is a little older, so that the whole wins.
@@ -48,8 +48,8 @@ func fingerprint(pub string) string {
 
 // loadTable returns an empty table and an error when there is one that cannot be understood. Nothing is lost with it but
 // the order of what happened within a millisecond.
-func loadTable(dir string) (map[string]entry, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, tableName))
+func loadTable(path string) (map[string]entry, error) {
+	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]entry{}, nil
 	}
@@ -70,8 +70,8 @@ func loadTable(dir string) (map[string]entry, error) {
 }
 
 // saveTable makes the table appear whole or not at all.
-func saveTable(dir string, content []byte) error {
-	f, err := os.CreateTemp(dir, tempPrefix+"*")
+func saveTable(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("save table of minion data: %w", err)
 	}
@@ -79,7 +79,7 @@ func saveTable(dir string, content []byte) error {
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, tableName))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("save table of minion data: %w", err)

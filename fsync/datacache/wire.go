@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"saltclusterd/fsync/msgpack"
 )
 
 // A body is the magic, a version, a kind, and then records or a digest. Numbers are big endian or uvarints, texts and
@@ -12,8 +14,9 @@ const (
 	magic       = "scmd"
 	wireVersion = 1
 
-	kindRecords = 1
+	kindRecords = 1 // grains and pillars
 	kindDigest  = 2
+	kindMines   = 3 // records of mines: without pillars, and without a map when the mine is gone
 )
 
 // Limits of a body, which bound what a receiver allocates.
@@ -23,9 +26,6 @@ const (
 	maxPillars = 8
 	maxDigest  = 20_000
 )
-
-// Path is where the handler belongs.
-const Path = "/v1/minion-data"
 
 // errWire says that a body cannot be read.
 var errWire = errors.New("malformed minion data")
@@ -64,7 +64,7 @@ func appendRecord(dst []byte, r record) []byte {
 	dst = appendText(dst, r.id)
 	dst = binary.BigEndian.AppendUint64(dst, r.stamp)
 	dst = appendText(dst, r.key)
-	dst = append(binary.AppendUvarint(dst, uint64(len(r.data.grains))), r.data.grains...)
+	dst = append(binary.AppendUvarint(dst, uint64(len(r.data.main))), r.data.main...)
 	dst = binary.AppendUvarint(dst, uint64(len(r.data.pillars)))
 	for _, p := range r.data.pillars {
 		dst = appendText(dst, p.env)
@@ -73,8 +73,8 @@ func appendRecord(dst []byte, r record) []byte {
 	return dst
 }
 
-func encodeRecords(rs []record) []byte {
-	out := appendHeader(nil, kindRecords)
+func encodeRecords(k Kind, rs []record) []byte {
+	out := appendHeader(nil, k.records())
 	out = binary.AppendUvarint(out, uint64(len(rs)))
 	for _, r := range rs {
 		out = appendRecord(out, r)
@@ -106,8 +106,8 @@ type message struct {
 	digest  *digest
 }
 
-// decode reads a body. What it returns points into b.
-func decode(b []byte) (m message, err error) {
+// decode reads a body for a Store of kind k. What it returns points into b.
+func decode(k Kind, b []byte) (m message, err error) {
 	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
 		return m, errWire
 	}
@@ -116,8 +116,8 @@ func decode(b []byte) (m message, err error) {
 	}
 	r := &reader{b: b[len(magic)+2:]}
 	switch kind := b[len(magic)+1]; kind {
-	case kindRecords:
-		m.records = r.records()
+	case k.records():
+		m.records = r.records(k)
 	case kindDigest:
 		m.digest = r.digest()
 	default:
@@ -178,19 +178,21 @@ func (r *reader) id() string {
 
 func (r *reader) mapBlob() []byte {
 	raw := r.blob(maxFile)
-	if !wholeMap(raw) {
+	if !msgpack.WholeMap(raw) {
 		r.fail()
 	}
 	return raw
 }
 
-func (r *reader) records() []record {
+func (r *reader) records(k Kind) []record {
 	n := r.count(maxRecords)
 	var out []record
 	for ; n > 0 && !r.bad; n-- {
 		rec := record{id: r.id(), stamp: r.uint64(), key: string(r.blob(maxPrint))}
-		rec.data.grains = r.mapBlob()
-		for p := r.count(maxPillars); p > 0 && !r.bad; p-- {
+		if rec.data.main = r.blob(maxFile); (len(rec.data.main) > 0 || k != Mine) && !msgpack.WholeMap(rec.data.main) {
+			r.fail()
+		}
+		for p := r.count(k.maxPillars()); p > 0 && !r.bad; p-- {
 			env := string(r.blob(maxEnv))
 			if env != "" && !validEnv(env) {
 				r.fail()

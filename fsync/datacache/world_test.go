@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/fsync/msgpack"
 	"saltclusterd/gossip/node"
 )
 
@@ -25,6 +26,7 @@ type tb interface {
 // world is a cluster without networks: nodes with cache directories, and what consensus would know.
 type world struct {
 	t     tb
+	kind  Kind
 	mu    sync.Mutex
 	clock uint64
 	keys  map[string]string // accepted ones
@@ -98,7 +100,7 @@ func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
 		return errors.New("cut off")
 	}
 	ctx = context.WithValue(ctx, contextKey{}, n.id)
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, n.w.kind.Path(), bytes.NewReader(body))
 	rec := httptest.NewRecorder()
 	store.Handler().ServeHTTP(rec, req)
 	if rec.Code != http.StatusOK {
@@ -169,7 +171,7 @@ func (w *world) add(id node.ID, major int, dir string) *testNode {
 func (n *testNode) open() {
 	n.w.t.Helper()
 	s, err := New(Config{
-		Master: n.master, StateDir: n.state, Keys: n.w, Members: n.members, Changed: n.watch, Peers: n,
+		Kind: n.w.kind, Master: n.master, StateDir: n.state, Keys: n.w, Members: n.members, Changed: n.watch, Peers: n,
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
 		Clock: Clock{Now: n.w.now, Observe: func(ts uint64) error {
 			if ts > uint64(time.Now().Add(time.Hour).UnixMilli())<<stampBits {
@@ -214,15 +216,15 @@ func (w *world) close() {
 
 // texts is a msgpack map of one text to another, as Salt writes it.
 func texts(key, value string) []byte {
-	return appendShort(appendShort([]byte{0x81}, key), value)
+	return msgpack.AppendShort(msgpack.AppendShort([]byte{0x81}, key), value)
 }
 
 // stock writes what a master writes that carries out _pillar.
 func (n *testNode) stock(id string, grains, pillar []byte) {
 	n.w.t.Helper()
 	if n.master.Major < splitSince {
-		body := append(appendShort([]byte{0x82}, "grains"), grains...)
-		n.file("minions/"+id+"/data.p", append(appendShort(body, "pillar"), pillar...))
+		body := append(msgpack.AppendShort([]byte{0x82}, "grains"), grains...)
+		n.file("minions/"+id+"/data.p", append(msgpack.AppendShort(body, "pillar"), pillar...))
 		return
 	}
 	n.file("pillar/"+id+".p", pillar)
@@ -247,7 +249,7 @@ func (n *testNode) has(id string) (grains, pillar []byte) {
 		n.w.t.Fatal(err)
 	}
 	defer root.Close()
-	l := newLayout(n.master)
+	l := newLayout(n.w.kind, n.master)
 	files, err := read(root, l.names(id))
 	if err != nil {
 		n.w.t.Fatal(err)
@@ -261,7 +263,7 @@ func (n *testNode) has(id string) (grains, pillar []byte) {
 			pillar = p.raw
 		}
 	}
-	return d.grains, pillar
+	return d.main, pillar
 }
 
 func (w *world) poll(what string, ok func() bool) {
@@ -286,9 +288,13 @@ func (w *world) everywhere(id string, grains, pillar []byte) {
 	}
 }
 
-func three(t *testing.T) (w *world, a, b, c *testNode) {
+func three(t *testing.T) (w *world, a, b, c *testNode) { return threeOf(t, Data) }
+
+// threeOf makes a cluster of all versions for one kind of data.
+func threeOf(t *testing.T, k Kind) (w *world, a, b, c *testNode) {
 	dir := t.TempDir()
 	w = newWorld(t)
+	w.kind = k
 	t.Cleanup(w.close) // before the directory goes
 	return w, w.add("a", 3006, dir+"/a"), w.add("b", 3007, dir+"/b"), w.add("c", 3008, dir+"/c")
 }

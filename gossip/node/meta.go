@@ -33,6 +33,7 @@ const (
 	flagDraining
 	flagWitness
 	flagReturns
+	flagMines
 )
 
 // ErrMeta is wrapped by every error ParseMeta returns.
@@ -48,6 +49,7 @@ type Meta struct {
 	Draining    bool   // hands its minions over, give it no new work
 	Witness     bool   // has no stock master at all
 	Returns     bool   // takes returns of minions without its master
+	Mines       bool   // takes mines that other masters have written
 	Subscribers uint32 // minions connected to its publish port
 	Work        uint32 // requests its stock master is working on, roughly
 }
@@ -118,7 +120,7 @@ func (m Meta) flags() byte {
 	var f byte
 	for bit, on := range map[byte]bool{
 		flagReady: m.Ready, flagMasterUp: m.MasterUp, flagDraining: m.Draining, flagWitness: m.Witness,
-		flagReturns: m.Returns,
+		flagReturns: m.Returns, flagMines: m.Mines,
 	} {
 		if on {
 			f |= bit
@@ -130,7 +132,7 @@ func (m Meta) flags() byte {
 func (m *Meta) setFlags(f byte) {
 	m.Ready, m.MasterUp = f&flagReady != 0, f&flagMasterUp != 0
 	m.Draining, m.Witness = f&flagDraining != 0, f&flagWitness != 0
-	m.Returns = f&flagReturns != 0
+	m.Returns, m.Mines = f&flagReturns != 0, f&flagMines != 0
 }
 
 func appendRecord(dst []byte, number byte, value []byte) []byte {

@@ -81,6 +81,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		{Build: "1.0.0", Salt: "3008.3", Proto: 3, Ready: true, Subscribers: 10_000},
 		{MasterUp: true, Draining: true, Witness: true, Subscribers: ^uint32(0), Work: 64},
 		{Returns: true},
+		{Mines: true},
 	} {
 		b := m.Append(nil)
 		got, err := ParseMeta(b)

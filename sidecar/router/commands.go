@@ -20,8 +20,8 @@ const (
 	ByJID                      // the node that published the job
 	ByMinion                   // the ring's owner of the minion id
 	ByJob                      // ByJID when it is part of a job that a node is known for, ByMinion otherwise
-	AllNodes                   // every master keeps what is written, the local one answers
-	AllNewest                  // as AllNodes, but only masters whose version has the command
+	ByOwner                    // ByMinion when every node gets what that one writes; otherwise every master writes it
+	AllNewest                  // every master whose version has the command keeps what is written, the local one answers
 )
 
 // Command is what there is to know about one command.
@@ -57,10 +57,10 @@ var Commands = []Command{
 	{"_minion_event", AES, ByJob, 0, false, "fires on one bus only, for reactors act on it; progress of a job where its CLI listens"},
 	{"revoke_auth", AES, ByMinion, 0, true, "deletes the minion's key, which then travels through consensus"},
 
-	{"_mine", AES, AllNodes, 0, true, "mine_get reads the local cache"},
-	{"_mine_delete", AES, AllNodes, 0, true, "as _mine"},
-	{"_mine_flush", AES, AllNodes, 0, true, "as _mine"},
-	{"_mine_get", AES, Local, 0, true, "reads mine, keys and grains"},
+	{"_mine", AES, ByOwner, 0, true, "reads and writes the minion's mine: one node after the other would lose entries"},
+	{"_mine_delete", AES, ByOwner, 0, true, "as _mine"},
+	{"_mine_flush", AES, ByOwner, 0, true, "as _mine"},
+	{"_mine_get", AES, Local, 0, true, "reads mine, keys and grains, which all nodes have"},
 	{"_register_resources", AES, AllNewest, 3008, true, "resource index of the minion; older masters answer {}"},
 
 	{"_pillar", AES, Local, 0, true, "renders the pillar, stores the minion's grains"},

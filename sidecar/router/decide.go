@@ -67,8 +67,8 @@ func Decide(p saltwire.Peek, v View) Decision {
 		d = v.toRanked(v.ranked(p.ID))
 	case ByJob:
 		d = v.event(p)
-	case AllNodes:
-		d = v.toAll(p.ID, 0)
+	case ByOwner:
+		d = v.byOwner(p.ID)
 	case AllNewest:
 		d = v.toAll(p.ID, c.Since)
 	default:
@@ -161,6 +161,14 @@ func (v View) jobNode(jid string) (Node, bool) {
 		return Node{}, false
 	}
 	return v.node(id)
+}
+
+// byOwner writes on one node, from where all others get it. While one of them does not, each has to write by itself.
+func (v View) byOwner(id string) Decision {
+	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && !n.TakesMines }) {
+		return v.toAll(id, 0)
+	}
+	return v.toRanked(v.ranked(id))
 }
 
 // toAll writes on every alive node whose Salt has the command. When the local master cannot answer, another one does.

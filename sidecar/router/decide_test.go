@@ -35,7 +35,14 @@ func gone(i int) func(*View) {
 func removed(i int) func(*View) {
 	return func(v *View) { v.Nodes = slices.Delete(v.Nodes, i, i+1) }
 }
-func native(i int) func(*View)   { return func(v *View) { v.Nodes[i].TakesReturns = true } }
+func native(i int) func(*View) { return func(v *View) { v.Nodes[i].TakesReturns = true } }
+func mines(is ...int) func(*View) {
+	return func(v *View) {
+		for _, i := range is {
+			v.Nodes[i].TakesMines = true
+		}
+	}
+}
 func draining(i int) func(*View) { return func(v *View) { v.Nodes[i].Draining = true } }
 func load(loads ...int) func(*View) {
 	return func(v *View) {
@@ -130,6 +137,10 @@ func TestDecide(t *testing.T) {
 		{"mine, one gone, one without master", peek{Cmd: "_mine", ID: "web"}, view(gone(1), masterDown(2)), "all +m3"},
 		{"mine, own master down", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0)), "node m3 &m2"},
 		{"mine, no master", peek{Cmd: "_mine", ID: "web"}, view(masterDown(0), masterDown(1), masterDown(2)), "refuse"},
+		{"mine of an owner", peek{Cmd: "_mine", ID: "web"}, view(mines(0, 1, 2)), "node m3 +m1 +m2"},
+		{"mine, owner's master down", peek{Cmd: "_mine_flush", ID: "web"}, view(mines(0, 1, 2), masterDown(2)), "local +m2"},
+		{"mine, one of before", peek{Cmd: "_mine_delete", ID: "web"}, view(mines(0, 2)), "all +m2 +m3"},
+		{"mine, one of before is gone", peek{Cmd: "_mine", ID: "web"}, view(mines(0, 2), gone(1)), "node m3 +m1"},
 		{"resources", peek{Cmd: "_register_resources", ID: "web"}, view(), "node m3"},
 		{"resources, no 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3007)), "answer 80"},
 		{"resources, all 3008", peek{Cmd: "_register_resources", ID: "web"}, view(major(3008)), "all +m2 +m3"},

@@ -16,7 +16,9 @@ type Node struct {
 	Load     int  // requests its master is working on, roughly
 	// TakesReturns says that its saltclusterd takes returns without the master; those of before native returns do not say it.
 	TakesReturns bool
-	MasterID     string // what its master puts into publications; empty: the node's id
+	// TakesMines says that it writes mines that another master has written; those of before do not say it.
+	TakesMines bool
+	MasterID   string // what its master puts into publications; empty: the node's id
 }
 
 // Usable says whether requests can be carried out there.

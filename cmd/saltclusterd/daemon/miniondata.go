@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/gossip/node"
@@ -11,22 +12,23 @@ import (
 	"saltclusterd/sidecar/hlc"
 )
 
-// newMinionData makes what gives every master the grains and pillars that one has cached.
-func (s *service) newMinionData() (*datacache.Store, error) {
+// newMinionData makes what gives every master the data of one kind that one has cached.
+func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 	d := s.m.d
 	owner, err := d.master.Owner()
 	if err != nil {
 		return nil, err
 	}
 	return datacache.New(datacache.Config{
+		Kind: k,
 		Master: datacache.Master{
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
-			DataCache: d.master.Bool("minion_data_cache"), Driver: d.master.Text("cache"),
+			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"), Driver: d.master.Text("cache"),
 			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
 			Preserve: d.master.Bool("preserve_minion_cache"),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
-		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m}, From: peer.FromContext,
+		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
 		Clock: datacache.Clock{
 			Now:     func() uint64 { return uint64(s.clock.Now()) },
 			Observe: func(stamp uint64) error { return s.clock.Observe(hlc.Timestamp(stamp)) },
@@ -35,12 +37,27 @@ func (s *service) newMinionData() (*datacache.Store, error) {
 	})
 }
 
+// mineSettle is how long the answer to a minion waits for the other nodes to have its mine: who has heard it may ask any
+// master.
+const mineSettle = 500 * time.Millisecond
+
 // carriedOut hears of every call that the local master has answered (sidecar.Config.Done).
-func (s *service) carriedOut(id, cmd string) {
-	if cmd == "_pillar" {
+func (s *service) carriedOut(id, cmd string) (settle func(context.Context)) {
+	switch cmd {
+	case "_pillar":
 		s.data.Touched(id)
+	case "_mine", "_mine_delete", "_mine_flush":
+		return func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, mineSettle)
+			defer cancel()
+			s.mines.Spread(ctx, id)
+		}
 	}
+	return nil
 }
+
+// takesMines says whether this node writes mines that other masters have written.
+func (s *service) takesMines() bool { return s.mines.Off() == "" }
 
 // otherMasters lists the other members that have a master.
 func (m *member) otherMasters() []node.ID {
@@ -68,12 +85,15 @@ func (k *keyView) Known(id string) bool {
 }
 
 // dataPeers implements datacache.Peers.
-type dataPeers struct{ m *member }
+type dataPeers struct {
+	m    *member
+	path string
+}
 
 // maxDataAnswer bounds what a peer answers to minion data, which is nothing.
 const maxDataAnswer = 1 << 10
 
 func (p dataPeers) Push(ctx context.Context, to node.ID, body []byte) error {
-	_, err := p.m.call(ctx, http.MethodPost, to, datacache.Path, body, maxDataAnswer)
+	_, err := p.m.call(ctx, http.MethodPost, to, p.path, body, maxDataAnswer)
 	return err
 }

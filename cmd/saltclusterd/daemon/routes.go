@@ -70,7 +70,7 @@ func (m *member) routeNode(mem state.Member) router.Node {
 		n.Alive = ok && g.State == gossip.Alive && g.Meta.Ready
 		meta = g.Meta
 	}
-	n.MasterUp, n.TakesReturns = meta.MasterUp, meta.Returns
+	n.MasterUp, n.TakesReturns, n.TakesMines = meta.MasterUp, meta.Returns, meta.Mines
 	n.Draining = n.Draining || meta.Draining
 	n.Major = majorVersion(meta.Salt)
 	n.Load = int(meta.Work)
@@ -95,7 +95,7 @@ func (m *member) meta() node.Meta {
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
-		Returns:     m.svc.takesReturns(),
+		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(),
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }

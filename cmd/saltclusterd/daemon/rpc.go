@@ -50,7 +50,8 @@ func (s *rpcSwitch) handle(m *member) {
 	if m.svc != nil {
 		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory))))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
-		mux.Handle("POST "+datacache.Path, m.svc.whenServing(m.svc.data.Handler()))
+		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenServing(m.svc.data.Handler()))
+		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenServing(m.svc.mines.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)

@@ -35,6 +35,7 @@ type service struct {
 	keys  *keyView
 	dir   *keydir.Dir
 	data  *datacache.Store
+	mines *datacache.Store
 	clock *hlc.Clock
 
 	req      *upstream.ReqClient
@@ -174,7 +175,10 @@ func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced}
 	var err error
-	if s.data, err = s.newMinionData(); err != nil {
+	if s.data, err = s.newMinionData(datacache.Data); err != nil {
+		return err
+	}
+	if s.mines, err = s.newMinionData(datacache.Mine); err != nil {
 		return err
 	}
 	s.jobs = router.NewJobs(0)
@@ -253,6 +257,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"sign-in", s.signin.Open, s.signin},
 		{"fan-out", s.hub.Open, s.hub},
 		{"minion data", s.data.Open, s.data},
+		{"mines", s.mines.Open, s.mines},
 		{"publications of the master", s.sub.Open, s.sub},
 	} {
 		if err := part.open(ctx); err != nil {

@@ -1,12 +1,12 @@
-package datacache
+package msgpack
 
 import (
 	"encoding/binary"
 	"errors"
 )
 
-// errFormat says that bytes are not the msgpack they should be.
-var errFormat = errors.New("not a msgpack map as Salt writes it")
+// ErrFormat says that bytes are not the msgpack they should be.
+var ErrFormat = errors.New("not a msgpack map as Salt writes it")
 
 // maxOpen bounds the values still to come while a value is skipped: no input opens more than it has bytes for.
 const maxOpen = 1 << 31
@@ -16,11 +16,11 @@ func skipValue(b []byte) ([]byte, error) {
 	for todo := uint64(1); todo > 0; todo-- {
 		size, children, err := head(b)
 		if err != nil || size > uint64(len(b)) {
-			return nil, errFormat
+			return nil, ErrFormat
 		}
 		b = b[size:]
 		if todo += children; todo > maxOpen || todo-1 > uint64(len(b)) {
-			return nil, errFormat
+			return nil, ErrFormat
 		}
 	}
 	return b, nil
@@ -29,7 +29,7 @@ func skipValue(b []byte) ([]byte, error) {
 // head returns how many bytes the first value of b takes without its children, and how many children follow.
 func head(b []byte) (size, children uint64, err error) {
 	if len(b) == 0 {
-		return 0, 0, errFormat
+		return 0, 0, ErrFormat
 	}
 	c := b[0]
 	switch {
@@ -44,7 +44,7 @@ func head(b []byte) (size, children uint64, err error) {
 	}
 	form, ok := forms[c]
 	if !ok || len(b) < 1+form.width {
-		return 0, 0, errFormat
+		return 0, 0, ErrFormat
 	}
 	n := number(b[1 : 1+form.width])
 	return 1 + uint64(form.width) + form.fixed + n*form.bytes, n * form.children, nil
@@ -80,8 +80,8 @@ func number(b []byte) uint64 {
 	return 0
 }
 
-// wholeMap says whether b is exactly one map.
-func wholeMap(b []byte) bool {
+// WholeMap says whether b is exactly one map.
+func WholeMap(b []byte) bool {
 	if len(b) == 0 || b[0]&0xf0 != 0x80 && b[0] != 0xde && b[0] != 0xdf {
 		return false
 	}
@@ -89,10 +89,10 @@ func wholeMap(b []byte) bool {
 	return err == nil && len(rest) == 0
 }
 
-// entries calls visit with each key and value of the map b. Keys that are no texts are passed as they are encoded.
-func entries(b []byte, visit func(key string, value []byte)) error {
-	if !wholeMap(b) {
-		return errFormat
+// Entries calls visit with each key and value of the map b. Keys that are no texts are passed as they are encoded.
+func Entries(b []byte, visit func(key string, value []byte)) error {
+	if !WholeMap(b) {
+		return ErrFormat
 	}
 	size, children, _ := head(b)
 	for b = b[size:]; children > 0; children -= 2 {
@@ -104,14 +104,14 @@ func entries(b []byte, visit func(key string, value []byte)) error {
 		if err != nil {
 			return err
 		}
-		visit(text(b[:len(b)-len(afterKey)]), afterKey[:len(afterKey)-len(rest)])
+		visit(Text(b[:len(b)-len(afterKey)]), afterKey[:len(afterKey)-len(rest)])
 		b = rest
 	}
 	return nil
 }
 
-// text returns the content of a string in any of its forms.
-func text(v []byte) string {
+// Text returns the content of a string in any of its forms.
+func Text(v []byte) string {
 	if v[0]&0xe0 == 0xa0 {
 		return string(v[1:])
 	}
@@ -126,7 +126,7 @@ func text(v []byte) string {
 	return string(v)
 }
 
-// appendShort appends a text of up to 31 bytes.
-func appendShort(dst []byte, s string) []byte {
+// AppendShort appends a text of up to 31 bytes.
+func AppendShort(dst []byte, s string) []byte {
 	return append(append(dst, 0xa0|byte(len(s))), s...)
 }

@@ -1,0 +1,38 @@
+package msgpack
+
+import "testing"
+
+func FuzzEntries(f *testing.F) {
+	f.Add(AppendShort(AppendShort([]byte{0x81}, "grains"), "x"))
+	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{0x81, 0xc7, 0x01, 0x4e, 0x00, 0xcb, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		total := 0
+		if err := Entries(b, func(key string, value []byte) { total += len(value) }); err == nil && total > len(b) {
+			t.Error("values larger than the map")
+		}
+	})
+}
+
+func TestNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   []byte
+		want float64
+		ok   bool
+	}{
+		"small":    {[]byte{5}, 5, true},
+		"negative": {[]byte{0xff}, -1, true},
+		"uint32":   {[]byte{0xce, 0, 1, 0, 0}, 65536, true},
+		"int16":    {[]byte{0xd1, 0xff, 0xfe}, -2, true},
+		"float32":  {[]byte{0xca, 0x3f, 0x80, 0, 0}, 1, true},
+		"float64":  {[]byte{0xcb, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}, 1.5, true},
+		"text":     {[]byte{0xa1, '1'}, 0, false},
+		"nil":      {[]byte{0xc0}, 0, false},
+		"cut off":  {[]byte{0xcb, 1}, 0, false},
+		"nothing":  {nil, 0, false},
+	} {
+		if got, ok := Number(c.in); got != c.want || ok != c.ok {
+			t.Errorf("%s: %v, %t", name, got, ok)
+		}
+	}
+}
