@@ -33,7 +33,7 @@ type base struct {
 	Stamp  string // content of the marker beside the directories
 	Prev   string // its content before the last change
 	Stale  staleness
-	Dirs   map[string]string // the directories by name, as dirID tells them apart; none in files of older versions
+	Dirs   map[string]string // the directories by name, as dirid tells them apart; none in files of older versions
 	Keys   map[string]based
 	Denied map[string]based
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/dirid"
 )
 
 // racy is how long after a change of a file another one might leave the same time stamp.
@@ -22,7 +23,7 @@ const racy = 100 * time.Millisecond
 type disk struct {
 	root  string
 	files [places]map[string]file
-	dirs  [places]dirID // at the last scan
+	dirs  [places]dirid.ID // at the last scan
 	odd   *oddNames
 }
 
@@ -68,7 +69,7 @@ func (d *disk) scanDir(p place) error {
 	if err != nil {
 		return err
 	}
-	d.dirs[p] = idOf(d.dir(p))
+	d.dirs[p] = dirid.Of(d.dir(p))
 	names, err := f.Readdirnames(-1)
 	err = errors.Join(err, f.Close())
 	if err != nil {
@@ -92,7 +93,7 @@ func (d *disk) scanDir(p place) error {
 // moved says whether a directory is not the one that was scanned. Then a file that is missing has not been deleted.
 func (d *disk) moved() bool {
 	for p := range places {
-		if id := idOf(d.dir(p)); id == (dirID{}) || id != d.dirs[p] {
+		if id := dirid.Of(d.dir(p)); id == (dirid.ID{}) || id != d.dirs[p] {
 			return true
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/fsnotify/fsnotify"
+
+	"saltclusterd/fsync/dirid"
 )
 
 // watcher hears of changes in the directories. What it says is a hint: it tells where to look, not what is there.
 type watcher struct {
 	w       *fsnotify.Watcher
-	watched [places]dirID
+	watched [places]dirid.ID
 }
 
 // newWatcher returns an error when the kernel gives no more watchers.
@@ -35,8 +37,8 @@ func (w *watcher) ensure(d *disk) error {
 	}
 	var errs []error
 	for p := range places {
-		id := idOf(d.dir(p))
-		if id != (dirID{}) && id == w.watched[p] {
+		id := dirid.Of(d.dir(p))
+		if id != (dirid.ID{}) && id == w.watched[p] {
 			continue
 		}
 		_ = w.w.Remove(d.dir(p)) // of the directory that was there before

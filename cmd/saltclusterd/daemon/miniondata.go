@@ -84,7 +84,7 @@ func (k *keyView) Known(id string) bool {
 	return !deleted && (!v.Initialized() || !k.m.cons.CaughtUp())
 }
 
-// dataPeers implements datacache.Peers.
+// dataPeers implements datacache.Peers and tokens.Peers.
 type dataPeers struct {
 	m    *member
 	path string

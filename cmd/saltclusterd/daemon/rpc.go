@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
@@ -51,6 +52,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory))))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenServing(m.svc.data.Handler()))
+		mux.Handle("POST "+tokens.Path, m.svc.whenServing(m.svc.tokens.Handler()))
 		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenServing(m.svc.mines.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
+	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
@@ -31,12 +32,13 @@ import (
 
 // service is what minions see of a member: the two edges and everything between them and the local master.
 type service struct {
-	m     *member
-	keys  *keyView
-	dir   *keydir.Dir
-	data  *datacache.Store
-	mines *datacache.Store
-	clock *hlc.Clock
+	m      *member
+	keys   *keyView
+	dir    *keydir.Dir
+	data   *datacache.Store
+	mines  *datacache.Store
+	tokens *tokens.Store
+	clock  *hlc.Clock
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
@@ -181,6 +183,9 @@ func (s *service) buildProxy() error {
 	if s.mines, err = s.newMinionData(datacache.Mine); err != nil {
 		return err
 	}
+	if s.tokens, err = s.newTokens(); err != nil {
+		return err
+	}
 	s.jobs = router.NewJobs(0)
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
@@ -258,6 +263,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"fan-out", s.hub.Open, s.hub},
 		{"minion data", s.data.Open, s.data},
 		{"mines", s.mines.Open, s.mines},
+		{"tokens", s.tokens.Open, s.tokens},
 		{"publications of the master", s.sub.Open, s.sub},
 	} {
 		if err := part.open(ctx); err != nil {

@@ -1,0 +1,28 @@
+package daemon
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"saltclusterd/fsync/tokens"
+	"saltclusterd/gossip/peer"
+)
+
+// newTokens makes what lets every master take the eauth tokens that one has issued.
+func (s *service) newTokens() (*tokens.Store, error) {
+	d := s.m.d
+	owner, err := d.master.Owner()
+	if err != nil {
+		return nil, err
+	}
+	return tokens.New(tokens.Config{
+		Master: tokens.Master{
+			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
+			Store:  d.master.Text("eauth_tokens"),
+			Driver: cmp.Or(d.master.Text("eauth_tokens.cache_driver"), d.master.Text("cache")),
+		},
+		StateDir: filepath.Join(d.cfg.Paths.StateDir, "tokens"),
+		Members:  s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, tokens.Path}, From: peer.FromContext,
+		Logger: d.log, Registerer: d.reg,
+	})
+}

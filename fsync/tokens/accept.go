@@ -1,0 +1,139 @@
+package tokens
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"saltclusterd/gossip/node"
+)
+
+// Handler takes what other members send to Path.
+func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	from, ok := s.cfg.From(r.Context())
+	switch {
+	case !ok:
+		http.Error(w, "not a member", http.StatusForbidden)
+		return
+	case s.off != "": // what they have is of no use here
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	m, err := decode(body)
+	if err != nil {
+		s.fail("decode", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := s.take(from, m); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+// errNotYet says that this node has not looked at its own tokens yet, or does not know the sender as a member.
+var errNotYet = errors.New("starting")
+
+// take acts on a message of a peer.
+func (s *Store) take(from node.ID, m message) error {
+	root, err := s.disk.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.peers[from]
+	if !s.scanned || p == nil || s.run.Err() != nil {
+		return errNotYet
+	}
+	told := make(map[print]struct{}, len(m.items))
+	for _, i := range m.items {
+		told[i.print] = struct{}{}
+		what, err := s.accept(root, p, i, m.digest)
+		s.metrics.received.WithLabelValues(string(what)).Inc()
+		if err != nil {
+			s.fail("accept", err)
+		}
+	}
+	if !m.digest {
+		return nil
+	}
+	for print := range s.table.entries {
+		if _, ok := told[print]; !ok {
+			p.send(print)
+		}
+	}
+	if m.answer {
+		p.tell(false)
+	}
+	return nil
+}
+
+// outcome is what became of something received.
+type outcome string
+
+const (
+	written outcome = "written"
+	revoked outcome = "revoked"
+	same    outcome = "same"
+	expired outcome = "expired"
+	refused outcome = "refused" // it was revoked, or there are too many
+	failed  outcome = "failed"
+)
+
+// accept brings this node up to one item of a peer. s.mu is held.
+func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome, error) {
+	e, known := s.table.entries[i.print]
+	now := s.cfg.Now()
+	switch {
+	case entry{expire: i.expire, revoked: i.revoked}.over(now):
+		return expired, nil
+	case i.revoked && e.revoked:
+		return same, nil
+	case i.revoked:
+		return s.revoke(root, i, e, known)
+	case known && e.revoked:
+		from.send(i.print) // it has not heard
+		return refused, nil
+	case digest && known && e.held, digest && !known:
+		return same, nil // or it will send the data, once it has our digest
+	case digest:
+		from.tell(false)
+		return same, nil
+	case known && e.held:
+		return same, nil
+	case !s.room(i.print):
+		return refused, nil
+	}
+	if err := s.disk.write(root, i.token, i.data, i.expire); err != nil {
+		return failed, err
+	}
+	if s.table.dir == "" { // the directory was made for it
+		s.table.dir = s.disk.id().Text()
+	}
+	s.set(i.print, entry{expire: i.expire, held: true, token: i.token})
+	return written, nil
+}
+
+// revoke removes a token that was revoked elsewhere. s.mu is held.
+func (s *Store) revoke(root *os.Root, i item, e entry, known bool) (outcome, error) {
+	if !known && !s.room(i.print) {
+		return refused, nil
+	}
+	if known && e.token != "" {
+		if err := s.disk.remove(root, e.token); err != nil {
+			return failed, err
+		}
+		s.log.Info("eauth token revoked", "print", i.print.short())
+	}
+	delete(s.gone, i.print)
+	s.set(i.print, entry{expire: max(i.expire, e.expire), revoked: true})
+	return revoked, nil
+}

@@ -1,0 +1,156 @@
+package tokens
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"saltclusterd/fsync/dirid"
+)
+
+const (
+	fileMode = 0o600 // salt/tokens/localfs.py mk_token, and what mkstemp gives the files of the cache
+	dirMode  = 0o700
+	// tempName hides a file that is being written. It lies beside the directory, for 3006 takes every file in it for a token.
+	tempName = tempPrefix + "token-"
+)
+
+// disk is the master's cachedir.
+type disk struct {
+	cachedir string
+	uid, gid int
+	layout   layout
+}
+
+func (d disk) root() (*os.Root, error) {
+	root, err := os.OpenRoot(d.cachedir)
+	if err != nil {
+		return nil, fmt.Errorf("open cachedir: %w", err)
+	}
+	return root, nil
+}
+
+func (d disk) path() string { return filepath.Join(d.cachedir, dir) }
+
+func (d disk) id() dirid.ID { return dirid.Of(d.path()) }
+
+// list returns the tokens that have a file. A directory that is missing has none.
+func (d disk) list(root *os.Root) ([]string, error) {
+	f, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	names, err := f.Readdirnames(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	var out []string
+	for _, name := range names {
+		if token, ok := d.layout.token(name); ok {
+			out = append(out, token)
+		}
+	}
+	return out, nil
+}
+
+// read returns a token's data and its expiry. Errors do not name the token.
+func (d disk) read(root *os.Root, token string) (data []byte, expire int64, err error) {
+	name := d.layout.file(token)
+	info, err := root.Stat(name) // before opening: a pipe would block
+	if err != nil {
+		return nil, 0, unnamed(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errData
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, 0, unnamed(err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, 2*maxData))
+	if err != nil {
+		return nil, 0, unnamed(err)
+	}
+	data = d.layout.unwrap(raw)
+	expire, err = parse(token, data)
+	return data, expire, err
+}
+
+// write makes a token's file appear whole.
+func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err error) {
+	if err := d.mkdir(root); err != nil {
+		return err
+	}
+	temp := tempName + rand.Text()
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
+	if err != nil {
+		return unnamed(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temp)
+		}
+	}()
+	_, err = f.Write(d.layout.wrap(data, expire))
+	if err == nil && d.uid >= 0 {
+		err = f.Chown(d.uid, d.gid)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return unnamed(err)
+	}
+	return unnamed(root.Rename(temp, d.layout.file(token)))
+}
+
+func (d disk) mkdir(root *os.Root) error {
+	err := root.Mkdir(dir, dirMode)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	case d.uid >= 0:
+		return root.Chown(dir, d.uid, d.gid)
+	}
+	return nil
+}
+
+// remove removes a token's file. It is no error when there is none.
+func (d disk) remove(root *os.Root, token string) error {
+	if err := root.Remove(d.layout.file(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unnamed(err)
+	}
+	return nil
+}
+
+// tidy removes what a write that was cut off has left.
+func (d disk) tidy() error {
+	left, err := filepath.Glob(filepath.Join(globEscape(d.cachedir), tempName+"*"))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}
+
+// unnamed takes the file's name, which is a secret, out of an error.
+func unnamed(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s a token's file: %w", e.Op, e.Err)
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s a token's file: %w", e.Op, e.Err)
+	}
+	return err
+}

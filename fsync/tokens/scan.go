@@ -1,0 +1,175 @@
+package tokens
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"saltclusterd/fsync/dirid"
+)
+
+// keepScanning looks at the directory when something changes in it, and from time to time.
+func (s *Store) keepScanning(ctx context.Context) {
+	w := newWatch(s.disk)
+	defer w.close()
+	tick := time.NewTicker(s.cfg.Timing.Scan)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		w.ensure()
+		again := s.scan()
+		if first {
+			close(s.ready)
+		}
+		var soon <-chan time.Time
+		if again {
+			soon = time.After(s.cfg.Timing.Gone)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-soon:
+		case <-w.errors():
+		case <-w.hints():
+			if !pause(ctx, s.cfg.Timing.Debounce) {
+				return
+			}
+			w.drain()
+		}
+	}
+}
+
+// scan looks at all tokens. again says that some are gone since a moment only.
+func (s *Store) scan() (again bool) {
+	root, err := s.disk.root()
+	if err != nil {
+		s.fail("scan", err)
+		return false
+	}
+	defer root.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.disk.id()
+	tokens, err := s.disk.list(root)
+	if err != nil {
+		s.fail("scan", err)
+		return false
+	}
+	s.settleDir(id)
+	there := make(map[print]struct{}, len(tokens))
+	for _, token := range tokens {
+		p := printOf(token)
+		there[p] = struct{}{}
+		s.see(root, p, token)
+	}
+	now := s.cfg.Now()
+	for p, e := range s.table.entries {
+		_, is := there[p]
+		switch {
+		case e.over(now):
+			delete(s.table.entries, p)
+			delete(s.gone, p)
+			s.dirty = true
+		case is || !e.held:
+			delete(s.gone, p)
+		case s.disk.id() != id: // it was replaced while we looked
+			again = true
+		default:
+			again = s.missing(p, e, now) || again
+		}
+	}
+	s.scanned = true
+	return again
+}
+
+// settleDir forgets who is on disk when the directory, or the layout in it, is not that of the last look. s.mu is held.
+func (s *Store) settleDir(id dirid.ID) {
+	layout := s.disk.layout.name()
+	if s.table.dir == id.Text() && s.table.layout == layout {
+		return
+	}
+	lost := 0
+	for p, e := range s.table.entries {
+		if e.held {
+			e.held, e.token = false, ""
+			s.table.entries[p] = e
+			lost++
+		}
+	}
+	s.table.dir, s.table.layout, s.dirty = id.Text(), layout, true
+	clear(s.gone)
+	if lost > 0 {
+		s.log.Warn("the directory of tokens was removed or replaced: they come back from the other nodes", "count", lost)
+	}
+	for _, p := range s.peers {
+		p.tell(true)
+	}
+}
+
+// see acts on a file that is there. s.mu is held.
+func (s *Store) see(root *os.Root, p print, token string) {
+	e, known := s.table.entries[p]
+	switch {
+	case known && e.revoked:
+		if err := s.disk.remove(root, token); err != nil {
+			s.fail("remove", err)
+		}
+	case known && e.held:
+		if e.token == "" {
+			e.token = token
+			s.table.entries[p] = e
+		}
+	default:
+		_, expire, err := s.disk.read(root, token)
+		if err != nil || !s.room(p) {
+			return // half of a file is looked at again when it changes, and with each scan
+		}
+		e := entry{expire: expire, held: true, token: token}
+		if e.expired(s.cfg.Now()) {
+			return
+		}
+		s.set(p, e)
+		s.tell(p)
+	}
+}
+
+// missing acts on a token whose file is gone and says whether to look again soon. s.mu is held.
+func (s *Store) missing(p print, e entry, now time.Time) (again bool) {
+	since, known := s.gone[p]
+	if !known {
+		s.gone[p] = now
+		return true
+	}
+	if now.Sub(since) < s.cfg.Timing.Gone {
+		return true
+	}
+	delete(s.gone, p)
+	s.set(p, entry{expire: e.expire, revoked: true})
+	s.tell(p)
+	s.log.Info("eauth token revoked here", "print", p.short())
+	return false
+}
+
+func (s *Store) set(p print, e entry) {
+	s.table.entries[p] = e
+	s.dirty = true
+}
+
+// room says whether the table takes another token. s.mu is held.
+func (s *Store) room(p print) bool {
+	if _, known := s.table.entries[p]; known || len(s.table.entries) < maxTokens {
+		return true
+	}
+	if !s.full {
+		s.full = true
+		s.log.Warn("too many eauth tokens: further ones work on the node that made them only", "count", maxTokens)
+	}
+	return false
+}
+
+// tell has the peers hear of a token. s.mu is held.
+func (s *Store) tell(p print) {
+	for _, peer := range s.peers {
+		peer.send(p)
+	}
+}

@@ -1,0 +1,199 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// Store carries tokens between the local master and the other members. Create it with New.
+type Store struct {
+	cfg     Config
+	disk    disk
+	log     *slog.Logger
+	metrics *metrics
+	off     string
+
+	mu      sync.Mutex // guards what follows, and the files while they are looked at or written
+	table   table
+	gone    map[print]time.Time // live tokens whose files are missing, since when
+	peers   map[node.ID]*peer
+	dirty   bool // the table is not saved
+	scanned bool // the first scan is done
+	full    bool // tokens were turned away, and it was said
+
+	ready chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+
+	run    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New checks the configuration; it touches nothing.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Timing = cfg.Timing.withDefaults()
+	return &Store{
+		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID, newLayout(cfg.Master.Major)},
+		log: cfg.Logger, metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(),
+		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{}, peers: map[node.ID]*peer{},
+		ready: make(chan struct{}),
+	}, nil
+}
+
+// Open reads the table and starts. It does not wait for the first scan.
+func (s *Store) Open(ctx context.Context) error {
+	if s.off != "" {
+		s.log.Warn("eauth tokens are not replicated", "reason", s.off)
+		return nil
+	}
+	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
+		return fmt.Errorf("open tokens: %w", err)
+	}
+	if err := s.disk.tidy(); err != nil {
+		s.fail("tidy", err)
+	}
+	t, err := loadTable(s.cfg.StateDir)
+	if err != nil {
+		s.log.Warn("it is not known which tokens were revoked while saltclusterd was away", "err", err)
+	}
+	s.mu.Lock()
+	s.table = t
+	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.mu.Unlock()
+	changed := s.cfg.Changed(s.run)
+	s.wg.Go(func() { s.keepScanning(s.run) })
+	s.wg.Go(func() { s.follow(s.run, changed) })
+	s.wg.Go(func() { s.keepSaving(s.run) })
+	return nil
+}
+
+// Close stops, waits and saves the table.
+func (s *Store) Close() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.cancel()
+	s.wg.Wait()
+	return s.save()
+}
+
+// Status is what an operator may want to know.
+type Status struct {
+	Off           string // why nothing is replicated; empty when it is
+	Live, Revoked int
+	Peers         []PeerStatus
+}
+
+// PeerStatus tells how far another member is behind.
+type PeerStatus struct {
+	ID      node.ID
+	Pending int    // tokens it has yet to hear of
+	Err     string // of the last push; empty when it went well
+}
+
+// Status returns the present state.
+func (s *Store) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{Off: s.off}
+	st.Live, st.Revoked = s.table.count()
+	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
+		st.Peers = append(st.Peers, s.peers[id].status())
+	}
+	return st
+}
+
+func (t table) count() (live, revoked int) {
+	for _, e := range t.entries {
+		if e.revoked {
+			revoked++
+		} else {
+			live++
+		}
+	}
+	return live, revoked
+}
+
+// follow acts on changes of members.
+func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
+	for {
+		s.setPeers(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changed:
+			if !ok || !pause(ctx, s.cfg.Timing.Debounce) {
+				return
+			}
+		}
+	}
+}
+
+// pause waits for d and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (s *Store) keepSaving(ctx context.Context) {
+	for pause(ctx, s.cfg.Timing.Save) {
+		if err := s.save(); err != nil {
+			s.fail("save", err)
+		}
+	}
+}
+
+// save stores the table if it has changed.
+func (s *Store) save() error {
+	s.mu.Lock()
+	live, revoked := s.table.count()
+	s.metrics.live.Set(float64(live))
+	s.metrics.revoked.Set(float64(revoked))
+	if !s.dirty {
+		s.mu.Unlock()
+		return nil
+	}
+	content, err := s.table.encode()
+	s.dirty = err != nil
+	s.mu.Unlock()
+	if err == nil {
+		err = saveTable(s.cfg.StateDir, content)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// fail counts and logs what could not be done.
+func (s *Store) fail(op string, err error) {
+	s.metrics.failures.WithLabelValues(op).Inc()
+	if !errors.Is(err, context.Canceled) {
+		s.log.Warn("tokens not handled", "op", op, "err", err)
+	}
+}

@@ -1,0 +1,302 @@
+package tokens
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func three(t *testing.T) (w *world, a, b, c *testNode) {
+	w = newWorld(t, 3006, 3007, 3008)
+	return w, w.nodes["a"], w.nodes["b"], w.nodes["c"]
+}
+
+func TestTokenOfOneMasterIsOnAll(t *testing.T) {
+	w, a, b, c := three(t)
+	for i, n := range []*testNode{a, b, c} {
+		w.everywhere(secret(i), n.mint(secret(i), time.Hour))
+	}
+	for _, n := range w.nodes {
+		for i := range 3 {
+			info, err := os.Stat(n.path(secret(i)))
+			if err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s: %v, %v", n.id, info.Mode(), err)
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(n.master.CacheDir, tempPrefix+"*")); err != nil || len(left) > 0 {
+			t.Errorf("left on %s: %v, %v", n.id, left, err)
+		}
+	}
+}
+
+func TestRevokedOnOneIsRevokedOnAllForGood(t *testing.T) {
+	w, a, b, c := three(t)
+	var datas [][]byte
+	for i := range 3 {
+		datas = append(datas, a.mint(secret(i), time.Hour))
+		w.everywhere(secret(i), datas[i])
+	}
+	c.close() // who was away neither brings it back ...
+	if err := os.Remove(b.path(secret(0))); err != nil {
+		t.Fatal(err)
+	}
+	w.poll("revoked on a", func() bool { return a.has(secret(0)) == nil })
+	if err := os.Remove(c.path(secret(1))); err != nil { // ... nor keeps to itself what was revoked there meanwhile
+		t.Fatal(err)
+	}
+	c.open()
+	w.changed()
+	w.everywhere(secret(0), nil)
+	w.everywhere(secret(1), nil)
+	w.everywhere(secret(2), datas[2])
+	// A backup does not bring it back either, nor a restart.
+	a.close()
+	if err := os.WriteFile(a.path(secret(0)), datas[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.open()
+	w.changed()
+	w.everywhere(secret(0), nil)
+	w.everywhere(secret(2), datas[2])
+}
+
+func TestLostDirectoryRevokesNothing(t *testing.T) {
+	w, a, _, c := three(t)
+	data := a.mint(secret(0), time.Hour)
+	w.everywhere(secret(0), data)
+	for _, n := range []*testNode{a, c} {
+		if err := os.RemoveAll(filepath.Join(n.master.CacheDir, "tokens")); err != nil {
+			t.Fatal(err)
+		}
+		w.everywhere(secret(0), data)
+	}
+	c.close()
+	if err := errors.Join(os.RemoveAll(c.master.CacheDir), os.MkdirAll(filepath.Join(c.master.CacheDir, "tokens"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	c.open()
+	w.changed()
+	w.everywhere(secret(0), data)
+}
+
+func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
+	w, a, _, c := three(t)
+	data := a.mint(secret(0), time.Hour)
+	w.everywhere(secret(0), data)
+	for _, major := range []int{3006, 3008} {
+		c.close()
+		c.master.Major = major
+		c.open()
+		w.changed()
+		w.everywhere(secret(0), data)
+	}
+}
+
+func TestExpiredTokens(t *testing.T) {
+	w, a, b, c := three(t)
+	c.close()
+	data := a.mint(secret(0), time.Minute)
+	w.poll("b has it", func() bool { return bytes.Equal(b.has(secret(0)), data) })
+	w.mu.Lock()
+	w.ahead = 2 * time.Minute
+	w.mu.Unlock()
+	if err := os.Remove(a.path(secret(0))); err != nil { // as a master does
+		t.Fatal(err)
+	}
+	for _, n := range []*testNode{a, b} {
+		w.poll("forgotten", func() bool { st := n.store.Status(); return st.Live == 0 && st.Revoked == 0 })
+	}
+	if b.has(secret(0)) == nil {
+		t.Error("an expired token is its master's to remove")
+	}
+	c.open()
+	w.changed()
+	w.everywhere(secret(1), a.mint(secret(1), time.Hour))
+	if c.has(secret(0)) != nil {
+		t.Error("an expired token was sent")
+	}
+	// A revoked one is forgotten when no clock can take it for live.
+	if err := os.Remove(a.path(secret(1))); err != nil {
+		t.Fatal(err)
+	}
+	w.everywhere(secret(1), nil)
+	w.mu.Lock()
+	w.ahead = 4 * time.Hour
+	w.mu.Unlock()
+	for _, n := range w.nodes {
+		w.poll("revoked one forgotten", func() bool { return n.store.Status().Revoked == 0 })
+	}
+}
+
+func TestOtherFilesAreLeftAlone(t *testing.T) {
+	w, a, _, c := three(t)
+	for name, content := range map[string][]byte{
+		"notes": []byte("x"), secret(1)[:31]: []byte("x"), secret(2): []byte("no map"),
+		secret(3): tokenData(secret(4), time.Now().Add(time.Hour)), // says it is another one
+	} {
+		if err := os.WriteFile(filepath.Join(a.master.CacheDir, "tokens", name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.everywhere(secret(0), a.mint(secret(0), time.Hour))
+	if names, err := os.ReadDir(filepath.Join(c.master.CacheDir, "tokens")); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if names, err := os.ReadDir(filepath.Join(a.master.CacheDir, "tokens")); err != nil || len(names) != 5 {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+func TestOff(t *testing.T) {
+	for _, m := range []Master{{Major: 3006, Store: "rediscluster", Driver: localfs}, {Major: 3008, Store: localfs, Driver: "redis"}} {
+		if m.off() == "" {
+			t.Errorf("%+v is on", m)
+		}
+	}
+	w := newWorld(t, 3006)
+	n := w.nodes["a"]
+	n.close()
+	n.master.Store = "rediscluster"
+	n.open()
+	if !strings.Contains(n.store.Status().Off, "rediscluster") {
+		t.Error("no reason given")
+	}
+}
+
+func TestTableHoldsNoToken(t *testing.T) {
+	w, a, _, c := three(t)
+	w.everywhere(secret(0), a.mint(secret(0), time.Hour))
+	for _, n := range []*testNode{a, c} {
+		n.close()
+		raw, err := os.ReadFile(filepath.Join(n.state, tableName))
+		if err != nil || bytes.Contains(raw, []byte(secret(0))) || !bytes.Contains(raw, []byte(`"h":true`)) {
+			t.Errorf("%s, %v", raw, err)
+		}
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	w, _, _, c := three(t)
+	now := time.Now()
+	body := func(token string, data []byte) []byte {
+		return message{items: []item{{token: token, data: data}}}.encode()
+	}
+	good := tokenData(secret(0), now.Add(time.Hour))
+	for name, b := range map[string][]byte{
+		"path":     body("../"+secret(0)[3:], good),
+		"short":    body("abc", tokenData("abc", now.Add(time.Hour))),
+		"another":  body(secret(1), good),
+		"no map":   body(secret(0), []byte{0x90}),
+		"expired":  body(secret(0), tokenData(secret(0), now.Add(-time.Hour))),
+		"more":     append(body(secret(0), good), 0),
+		"cut off":  body(secret(0), good)[:40],
+		"version":  append([]byte(magic), 9, kindNews, 0, 0),
+		"kind":     append([]byte(magic), wireVersion, 9, 0, 0),
+		"no magic": {},
+	} {
+		_ = (&testNode{w: w, id: "a"}).Push(t.Context(), "c", b)
+		if names, err := os.ReadDir(filepath.Join(c.master.CacheDir, "tokens")); err != nil || len(names) > 0 {
+			t.Fatalf("%s: %v, %v", name, names, err)
+		}
+	}
+	if err := (&testNode{w: w, id: "nobody"}).Push(t.Context(), "c", body(secret(0), good)); err == nil || c.has(secret(0)) != nil {
+		t.Errorf("taken from somebody who is no member: %v", err)
+	}
+	w.everywhere(secret(0), good[:0:0])
+	if err := (&testNode{w: w, id: "a"}).Push(t.Context(), "c", body(secret(0), good)); err != nil || !bytes.Equal(c.has(secret(0)), good) {
+		t.Errorf("the good one was refused: %v", err)
+	}
+}
+
+func TestErrorsDoNotNameTokens(t *testing.T) {
+	d := disk{cachedir: t.TempDir(), uid: -1, gid: -1, layout: plain{}}
+	root, err := d.root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, _, err := d.read(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) || !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := os.MkdirAll(filepath.Join(d.cachedir, "tokens", secret(0), "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{d.remove(root, secret(0)), d.write(root, secret(0), nil, 1)} {
+		if err == nil || strings.Contains(err.Error(), secret(0)) {
+			t.Error(err)
+		}
+	}
+}
+
+// The bytes that other nodes and later versions understand.
+func TestWireFixtures(t *testing.T) {
+	at := time.Unix(2_000_000_000, 0)
+	live := item{token: secret(0), data: tokenData(secret(0), at), print: printOf(secret(0)), expire: at.Unix()}
+	gone := item{print: printOf(secret(1)), expire: at.Unix(), revoked: true}
+	for name, m := range map[string]message{
+		"news-v1":   {items: []item{live, gone}},
+		"digest-v1": {digest: true, answer: true, items: []item{{print: live.print, expire: live.expire}, gone}},
+	} {
+		path := filepath.Join("testdata", "wire", name+".hex")
+		want, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) && os.Getenv("UPDATE_FIXTURES") != "" {
+			want = []byte(hex.EncodeToString(m.encode()) + "\n")
+			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, want, 0o644))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hex.EncodeToString(m.encode()) != string(bytes.TrimSpace(want)) {
+			t.Errorf("%s: %x", name, m.encode())
+		}
+		got, err := decode(m.encode())
+		if err != nil || len(got.items) != 2 || got.items[0].print != live.print || got.items[0].expire != live.expire || got.items[1].expire != gone.expire {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	at := time.Unix(2_000_000_000, 0)
+	f.Add(message{items: []item{{token: secret(0), data: tokenData(secret(0), at)}, {revoked: true, expire: 7}}}.encode())
+	f.Add(message{digest: true, answer: true, items: []item{{expire: 9}, {revoked: true, expire: 7}}}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decode(b)
+		if err != nil {
+			return
+		}
+		if again := m.encode(); len(again) > len(b) {
+			t.Errorf("%d bytes became %d", len(b), len(again))
+		}
+		for _, i := range m.items {
+			if i.token == "" {
+				continue
+			}
+			for _, l := range []layout{plain{}, bank{}} {
+				data := l.unwrap(l.wrap(i.data, i.expire))
+				if _, err := parse(i.token, data); err != nil {
+					t.Errorf("%s: %v", l.name(), err)
+				}
+			}
+		}
+	})
+}
+
+func FuzzFile(f *testing.F) {
+	at := time.Unix(2_000_000_000, 0)
+	f.Add(bank{}.wrap(tokenData(secret(0), at), at.Unix()))
+	f.Add(tokenData(secret(0), at))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, l := range []layout{plain{}, bank{}} {
+			if at, err := parse(secret(0), l.unwrap(b)); err == nil && at < 0 {
+				t.Errorf("expires at %d", at)
+			}
+		}
+	})
+}

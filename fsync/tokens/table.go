@@ -1,0 +1,133 @@
+package tokens
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// print names a token without being one.
+type print [sha256.Size]byte
+
+func printOf(token string) print { return sha256.Sum256([]byte(token)) }
+
+// short is the form for people and logs.
+func (p print) short() string { return hex.EncodeToString(p[:6]) }
+
+// entry is what the table knows of a token.
+type entry struct {
+	expire  int64  // seconds since 1970
+	revoked bool   // final
+	held    bool   // its file was there at the last look
+	token   string // of a held one, once its file was seen; not in the file of the table
+}
+
+// maxTokens bounds the table. A client that asks for a token with every request makes many.
+const maxTokens = 100_000
+
+const (
+	// early is how long before its time a master may remove an expired token: 3008 rounds down.
+	early = 2
+	// grace is how long after its expiry a revoked token is remembered, for the sake of clocks that are behind.
+	grace = 3600
+)
+
+func (e entry) expired(now time.Time) bool { return e.expire-early <= now.Unix() }
+
+// over says whether an entry can be forgotten.
+func (e entry) over(now time.Time) bool {
+	if e.revoked {
+		return e.expire+grace <= now.Unix()
+	}
+	return e.expired(now)
+}
+
+const (
+	tableVersion = 1
+	tableName    = "tokens.json"
+	tempPrefix   = ".saltcluster-"
+)
+
+// table is all tokens by print, with the directory it is about: what is missing from another one was not revoked.
+type table struct {
+	layout  string
+	dir     string
+	entries map[print]entry
+}
+
+type tableFile struct {
+	Version int                  `json:"v"`
+	Layout  string               `json:"layout"`
+	Dir     string               `json:"dir"`
+	Tokens  map[string]tableLine `json:"tokens"`
+}
+
+type tableLine struct {
+	Expire  int64 `json:"e"`
+	Revoked bool  `json:"r,omitempty"`
+	Held    bool  `json:"h,omitempty"`
+}
+
+// loadTable returns an empty table and an error when there is one that cannot be understood.
+func loadTable(stateDir string) (table, error) {
+	t := table{entries: map[print]entry{}}
+	raw, err := os.ReadFile(filepath.Join(stateDir, tableName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	var f tableFile
+	if err == nil {
+		err = json.Unmarshal(raw, &f)
+	}
+	if err == nil && f.Version != tableVersion {
+		err = fmt.Errorf("version %d, not %d", f.Version, tableVersion)
+	}
+	if err != nil {
+		return t, fmt.Errorf("read table of tokens: %w", err)
+	}
+	t.layout, t.dir = f.Layout, f.Dir
+	for text, l := range f.Tokens {
+		var p print
+		if n, err := hex.Decode(p[:], []byte(text)); err != nil || n != len(p) || len(text) != 2*len(p) {
+			return table{entries: map[print]entry{}}, fmt.Errorf("read table of tokens: %q is no print", text)
+		}
+		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked}
+	}
+	return t, nil
+}
+
+func (t table) encode() ([]byte, error) {
+	f := tableFile{Version: tableVersion, Layout: t.layout, Dir: t.dir, Tokens: make(map[string]tableLine, len(t.entries))}
+	for p, e := range t.entries {
+		f.Tokens[hex.EncodeToString(p[:])] = tableLine{Expire: e.expire, Revoked: e.revoked, Held: e.held}
+	}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode table of tokens: %w", err)
+	}
+	return append(raw, '\n'), nil
+}
+
+// saveTable makes the table appear whole or not at all.
+func saveTable(stateDir string, content []byte) error {
+	f, err := os.CreateTemp(stateDir, tempPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("save table of tokens: %w", err)
+	}
+	defer os.Remove(f.Name()) // no-op after the rename
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(stateDir, tableName))
+	}
+	if err != nil {
+		return fmt.Errorf("save table of tokens: %w", err)
+	}
+	return nil
+}
