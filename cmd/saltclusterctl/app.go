@@ -38,6 +38,7 @@ func newApp(e *env) *cli.App {
 			newMembersCommand(e),
 			newRingInfoCommand(e),
 			newMinionsCommand(e),
+			newVerifyCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
 			newDrainCommand(e),

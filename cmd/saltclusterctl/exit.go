@@ -19,6 +19,7 @@ const (
 	exitRefused     = 6
 	exitMember      = 7
 	exitProblems    = 10
+	exitIncomplete  = 11
 )
 
 const exitCodesHelp = `EXIT CODES:
@@ -30,7 +31,8 @@ const exitCodesHelp = `EXIT CODES:
    5   it did not happen in time
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
-   10  status --check found a problem
+   10  status --check found a problem, verify a difference
+   11  verify found no difference, but could not ask every node
 `
 
 // usageError is a mistake in the arguments.

@@ -2,6 +2,8 @@ package tokens
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -42,6 +44,9 @@ func (s *Store) keepScanning(ctx context.Context) {
 // scan looks at all tokens. again says that some are gone since a moment only.
 func (s *Store) scan() (again bool) {
 	root, err := s.disk.root()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false // the master has never run
+	}
 	if err != nil {
 		s.fail("scan", err)
 		return false

@@ -16,7 +16,9 @@ import (
 )
 
 // clusterMasters give up on a silent minion, and ask again, after fewer seconds: the tests poll.
-var clusterMasters = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+var clusterMasters = lab.Settings{
+	"timeout": 5, "gather_job_timeout": 5, "external_auth": map[string]any{"auto": map[string]any{tokenUser: []string{"test.*"}}},
+}
 
 func TestCluster(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
@@ -36,7 +38,10 @@ func TestCluster(t *testing.T) {
 		{"events fire where the policy says", testEventPolicy},
 		{"events are mirrored", testEventMirror},
 		{"minion data", testMinionData},
+		{"mine", testMine},
 		{"minion data goes with the key", testMinionDataPurge},
+		{"tokens", testTokens},
+		{"verify", testVerify},
 		{"keys", testKeys},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},

@@ -38,6 +38,9 @@ func (s *Server) handler() http.Handler {
 	if u, ok := b.(Upgrader); ok {
 		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
 	}
+	if v, ok := b.(Verifier); ok {
+		mux.HandleFunc("GET /v1/verify", s.verify(v))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

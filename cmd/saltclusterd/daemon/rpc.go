@@ -56,6 +56,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenServing(m.svc.mines.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
+		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newVerifyCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "verify",
+		Usage: "compare what the nodes hold: keys, grains, pillars, mines, eauth tokens",
+		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are compared with what the cluster\n" +
+			"has decided, too. What differs is looked at again after a moment, so news on their way are no difference. Exit code\n" +
+			"10: there are differences; 11: there are none, but not all nodes could be asked.",
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runVerify(c, e)
+		},
+	})
+}
+
+func runVerify(c *cli.Context, e *env) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+	defer cancel()
+	client := e.client(c)
+	defer client.Close()
+	v, err := client.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.show(c, v, func(s *screen) { verifyScreen(s, v) }); err != nil {
+		return err
+	}
+	switch {
+	case !v.Same():
+		return &silentError{exitProblems}
+	case !v.Complete():
+		return &silentError{exitIncomplete}
+	}
+	return nil
+}
+
+func verifyScreen(s *screen, v adminapi.Verification) {
+	rows := make([][]cell, 0, len(v.Sections))
+	for _, sec := range v.Sections {
+		state := cell{text: "same", tint: green}
+		switch n := len(sec.Differences) + sec.More; {
+		case n > 0:
+			state = cell{text: plural(n, "difference"), tint: red}
+		case len(sec.Missing) > 0:
+			state = cell{text: "incomplete", tint: yellow}
+		case sec.Moving > 0:
+			state = cell{text: fmt.Sprintf("%d still moving", sec.Moving), tint: yellow}
+		}
+		rows = append(rows, []cell{txt(sec.Name), {text: strconv.Itoa(sec.Items), right: true}, state})
+	}
+	s.table("", []string{"WHAT", "ITEMS", ""}, rows)
+	notes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Missing }, "no answer from")
+	notes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Off }, "not kept on")
+	for _, sec := range v.Sections {
+		for _, d := range sec.Differences {
+			s.line("%s %s: %s", sec.Name, clean(d.Item), clean(differenceText(d)))
+		}
+		if sec.More > 0 {
+			s.line("%s: %d more", sec.Name, sec.More)
+		}
+	}
+}
+
+// notes prints each reason of a node once, with the sections it is about.
+func notes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSection) map[string]string, what string) {
+	about := map[[2]string][]string{}
+	for _, sec := range v.Sections {
+		for node, reason := range of(sec) {
+			about[[2]string{node, reason}] = append(about[[2]string{node, reason}], sec.Name)
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(about), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
+	for _, key := range keys {
+		s.line("%s", s.paint(yellow, clean(fmt.Sprintf("%s %s (%s): %s", what, key[0], strings.Join(about[key], ", "), key[1]))))
+	}
+}
+
+// differenceText puts nodes that have the same together.
+func differenceText(d adminapi.VerifyDifference) string {
+	nodes := map[string][]string{}
+	for _, n := range slices.Sorted(maps.Keys(d.Nodes)) {
+		nodes[d.Nodes[n]] = append(nodes[d.Nodes[n]], n)
+	}
+	var out []string
+	for text, who := range nodes {
+		if text == "" {
+			text = "nothing"
+		}
+		out = append(out, strings.Join(who, " ")+" "+text)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}

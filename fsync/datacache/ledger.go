@@ -1,0 +1,67 @@
+package datacache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"saltclusterd/fsync/ledger"
+)
+
+// part says which part of a record a ledger is about.
+type part func(d data) []byte
+
+func mainOf(d data) []byte { return d.main }
+
+// pillarOf is the pillar that a master of every version has: the first one.
+func pillarOf(d data) []byte {
+	if len(d.pillars) == 0 {
+		return nil
+	}
+	return d.pillars[0].raw
+}
+
+// Ledger tells what the local master has on disk: hashes of grains or mines by minion.
+func (s *Store) Ledger() (ledger.Ledger, error) { return s.ledger(mainOf) }
+
+// PillarLedger tells the same of pillars.
+func (s *Store) PillarLedger() (ledger.Ledger, error) {
+	if reason := s.cfg.Master.pillarsOff(); reason != "" && s.off == "" {
+		return ledger.Ledger{Off: reason}, nil
+	}
+	return s.ledger(pillarOf)
+}
+
+func (s *Store) ledger(of part) (ledger.Ledger, error) {
+	if s.off != "" {
+		return ledger.Ledger{Off: s.off}, nil
+	}
+	root, err := s.disk.root()
+	if err != nil {
+		return ledger.Ledger{}, err
+	}
+	defer root.Close()
+	s.mu.Lock()
+	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
+	s.mu.Unlock()
+	if err != nil {
+		return ledger.Ledger{}, err
+	}
+	out := ledger.Ledger{Items: map[string]string{}}
+	for _, id := range ids {
+		if _, ok := s.cfg.Keys.Accepted(id); !ok {
+			continue // such data are not carried
+		}
+		s.mu.Lock() // a minion at a time: who writes meanwhile does not wait for all
+		files, err := read(root, s.layout.names(id))
+		var d data
+		if err == nil {
+			d, err = s.layout.parse(id, files)
+		}
+		s.mu.Unlock()
+		if raw := of(d); err == nil && len(raw) > 0 {
+			sum := sha256.Sum256(raw)
+			out.Items[id] = hex.EncodeToString(sum[:8])
+		}
+	}
+	return out, nil
+}

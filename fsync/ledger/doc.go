@@ -1,0 +1,14 @@
+// Package ledger compares what several nodes hold. It is pure: what is on a disk, and how nodes are asked, is the business
+// of others.
+//
+// Vocabulary:
+//
+//   - section: one sort of things that all nodes should hold, such as keys or mines.
+//   - ledger: what one node holds of a section: items by name, each with a short text in which the nodes should agree, a
+//     hash mostly.
+//   - difference: an item that not all nodes have, or not with the same text.
+//
+// What is on its way between nodes is no difference: Settled tells what two looks had in common.
+//
+// In come ledgers of peers, which may be anything: Decode bounds items and texts.
+package ledger

@@ -1,0 +1,35 @@
+package tokens
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"saltclusterd/fsync/ledger"
+)
+
+// Ledger tells what the local master has on disk: hashes of tokens that have not expired, by the first bytes of their
+// prints.
+func (s *Store) Ledger() (ledger.Ledger, error) {
+	if s.off != "" {
+		return ledger.Ledger{Off: s.off}, nil
+	}
+	root, err := s.disk.root()
+	if err != nil {
+		return ledger.Ledger{}, err
+	}
+	defer root.Close()
+	all, err := s.disk.list(root)
+	if err != nil {
+		return ledger.Ledger{}, err
+	}
+	out := ledger.Ledger{Items: map[string]string{}}
+	for _, token := range all {
+		data, expire, err := s.disk.read(root, token)
+		if err != nil || (entry{expire: expire}).expired(s.cfg.Now()) {
+			continue
+		}
+		sum := sha256.Sum256(data)
+		out.Items[printOf(token).short()] = hex.EncodeToString(sum[:8])
+	}
+	return out, nil
+}

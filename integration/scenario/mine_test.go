@@ -1,0 +1,82 @@
+//go:build integration
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// What a minion puts into its mine is on every master when the minion is answered, whichever master is asked by whom.
+func testMine(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	a, b := c.Minions[0], c.Minions[len(c.Minions)-1]
+	want := map[string]any{}
+	for i, m := range c.Minions {
+		want[m.ID] = fmt.Sprint("value-", i)
+		_, err := m.Call(ctx, "mine.send", "lab_mine", "mine_function=test.echo", fmt.Sprint("value-", i))
+		labtest.Must(t, err)
+		for _, n := range c.Nodes {
+			if _, err := os.Stat(mineFile(n, m.ID)); err != nil {
+				t.Errorf("%s was answered before %s had its mine: %v", m.ID, n.Name, err)
+			}
+		}
+	}
+	for _, n := range c.Nodes {
+		mustMine(t, n, "lab_mine", want)
+	}
+	// Entries of different calls, which arrive at different nodes, do not displace each other.
+	_, err := a.Call(ctx, "mine.send", "lab_secret", "mine_function=test.echo", "for-b", "allow_tgt="+b.ID)
+	labtest.Must(t, err)
+	for _, m := range c.Minions {
+		got, err := m.Call(ctx, "mine.get", a.ID, "lab_secret")
+		labtest.Must(t, err)
+		found, _ := got.(map[string]any)
+		if allowed := m.ID == b.ID; allowed != (found[a.ID] == "for-b") {
+			t.Errorf("%s got %v of what %s allows %s only", m.ID, got, a.ID, b.ID)
+		}
+	}
+	_, err = b.Call(ctx, "mine.delete", "lab_mine")
+	labtest.Must(t, err)
+	delete(want, b.ID)
+	for _, n := range c.Nodes {
+		mustMine(t, n, "lab_mine", want)
+	}
+	_, err = a.Call(ctx, "mine.flush")
+	labtest.Must(t, err)
+	for _, n := range c.Nodes {
+		if _, err := os.Stat(mineFile(n, a.ID)); !os.IsNotExist(err) {
+			t.Errorf("%s still has the mine of %s: %v", n.Name, a.ID, err)
+		}
+	}
+}
+
+// mineFile is where a master of its version keeps a minion's mine.
+func mineFile(n *lab.Node, id string) string {
+	name := "minions/" + id + "/mine.p"
+	if n.Master.Version >= "3008" {
+		name = "mine/" + id + ".p"
+	}
+	return filepath.Join(n.Master.CacheDir(), name)
+}
+
+// mustMine asks a master for a function in the mines of all minions.
+func mustMine(t *testing.T, n *lab.Node, fun string, want map[string]any) {
+	t.Helper()
+	res, err := n.Master.Run(t.Context(), "salt-run", "--out=json", "-l", "quiet", "mine.get", "*", fun)
+	labtest.Must(t, err)
+	var got map[string]any
+	if err := json.Unmarshal([]byte(res.Stdout), &got); err != nil {
+		t.Fatalf("%s: %v\n%s", n.Name, err, res.Output())
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s: %s is %v, want %v", n.Name, fun, got, want)
+	}
+}

@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Verifier is a Backend that can compare what the nodes hold.
+type Verifier interface {
+	Verify(ctx context.Context) (adminapi.Verification, error)
+}
+
+// verifyTimeout bounds a comparison: every node reads all it has, several times perhaps.
+const verifyTimeout = 5 * time.Minute
+
+func (s *Server) verify(v Verifier) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
+		defer cancel()
+		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
+		limitWrite(w, verifyTimeout+headerTimeout)
+		result, err := v.Verify(ctx)
+		if err != nil {
+			s.fail(w, "verify", toError(err))
+			return
+		}
+		s.metrics.request("verify", "ok")
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(result) // a client that went away needs no error
+	}
+}

@@ -1,0 +1,51 @@
+package adminapi
+
+import "context"
+
+// Verification is the answer of GET /v1/verify: what nodes hold, compared.
+type Verification struct {
+	From     string            `json:"from"` // the node that asked the others
+	Sections []VerifiedSection `json:"sections"`
+}
+
+// VerifiedSection is one sort of things that all nodes should hold.
+type VerifiedSection struct {
+	Name        string             `json:"name"`              // keys, grains, pillar, mine, tokens, ...
+	Items       int                `json:"items"`             // how many there are on any node
+	Moving      int                `json:"moving,omitempty"`  // that changed while they were compared, so that nothing can be said
+	Off         map[string]string  `json:"off,omitempty"`     // why nodes do not take part
+	Missing     map[string]string  `json:"missing,omitempty"` // why nodes could not be asked
+	Differences []VerifyDifference `json:"differences,omitempty"`
+	More        int                `json:"more,omitempty"` // differences that are not listed
+}
+
+// VerifyDifference is an item in which nodes differ.
+type VerifyDifference struct {
+	Item  string            `json:"item"`
+	Nodes map[string]string `json:"nodes"` // what each node has; empty: it lacks the item
+}
+
+// Same says whether no section has a difference.
+func (v Verification) Same() bool {
+	for _, s := range v.Sections {
+		if len(s.Differences) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Complete says whether all nodes could be asked.
+func (v Verification) Complete() bool {
+	for _, s := range v.Sections {
+		if len(s.Missing) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Verify has the nodes compared.
+func (c *Client) Verify(ctx context.Context) (Verification, error) {
+	return get[Verification](ctx, c, "/verify", nil)
+}
