@@ -15,6 +15,8 @@ import (
 type fake struct {
 	status  adminapi.Status
 	ring    adminapi.RingInfo
+
+	verification adminapi.Verification
 	err     error // of every reading verb
 	operate func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
 }
@@ -47,6 +49,8 @@ func (f *fake) Config(context.Context) (adminapi.Config, error) {
 		{Name: "cluster_secret", Value: "[redacted]", Source: "/etc/salt/saltclusterd.d/secret.conf:1"},
 	}}, f.err
 }
+
+func (f *fake) Verify(context.Context) (adminapi.Verification, error) { return f.verification, f.err }
 
 func (f *fake) Minions(context.Context) (adminapi.Minions, error) {
 	return adminapi.Minions{From: f.status.Node.ID, Missing: []string{"m3"}, Subscribers: []adminapi.Subscriber{
@@ -102,6 +106,8 @@ func daemons() map[string]*fake {
 		"slow":     {operate: waits},
 		"tells":    {operate: tells},
 		"removed":  removed(),
+		"differs":  differs(),
+		"same":     same(),
 	}
 }
 
@@ -149,6 +155,28 @@ func healthy() *fake {
 			{ID: "m3", State: adminapi.StateFailed, Weight: 1, Draining: true},
 		}},
 	}
+}
+
+// differs is a cluster in which a key is not where it should be, and one node is of another kind than the others.
+func differs() *fake {
+	f := same()
+	f.verification.Sections[0].Differences = []adminapi.VerifyDifference{
+		{Item: "web1", Nodes: map[string]string{"(cluster)": "minions 1a2b", "m1": "minions 1a2b", "m2": "", "m3": "minions_pre 1a2b"}},
+	}
+	f.verification.Sections[0].More = 2
+	f.verification.Sections[1].Off = map[string]string{"m3": "the master answers minions from its pillar cache (pillar_cache: True)"}
+	f.verification.Sections[2].Moving = 1
+	return f
+}
+
+// same is a cluster without a difference, of which one node cannot be asked.
+func same() *fake {
+	f := healthy()
+	down := map[string]string{"m2": "call of m2: connection refused"}
+	f.verification = adminapi.Verification{From: "m1", Sections: []adminapi.VerifiedSection{
+		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"},
+	}}
+	return f
 }
 
 // peerDown is what m1 knows while m3 is dead and the local master is, too.

@@ -71,12 +71,11 @@ func testTokens(t *testing.T, c *lab.Cluster) {
 func makeToken(t *testing.T, n *lab.Node, minion string) string {
 	t.Helper()
 	home := t.TempDir()
-	labtest.Must(t, os.Mkdir(filepath.Join(home, ".salt"), 0o700))
 	res, err := n.Exec(t.Context(), n.Master.Env(), "/usr/bin/env", "HOME="+home, "salt", "-T", "-a", "auto",
 		"--username="+tokenUser, "--password=any", "--out=json", "--static", minion, "test.ping")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
-	raw, err := os.ReadFile(filepath.Join(home, ".salt", "salt_token"))
+	raw, err := os.ReadFile(filepath.Join(home, "salt_token"))
 	labtest.Must(t, err)
 	return strings.TrimSpace(string(raw))
 }
