@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "failover"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "failover", "data"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -90,6 +90,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"forward", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
 		{[]string{"failover"}, b.failover},
+		{[]string{"data"}, b.data},
 	} {
 		if !o.wants(part.names...) {
 			continue

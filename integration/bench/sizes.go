@@ -24,6 +24,10 @@ type sizes struct {
 	herd       int // played minions that answer jobs
 	herdRounds int
 	kills      int // of a node
+
+	known      int // minions that a joiner has to learn of
+	dataRounds int
+	accepts    int // keys, one after the other
 }
 
 // edgeRun is one call of edgebench.
@@ -33,6 +37,7 @@ func (o options) size() sizes {
 	s := sizes{
 		rounds: 5, limit: 30 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
 		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 5, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
+		known: 10_000, dataRounds: 3, accepts: 100,
 		edge: []edgeRun{
 			{[]string{"echo", "fanout"}, []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1", "-burst", "65536"}},
 			{[]string{"stalled"}, []string{"-n", "5", "-clients", "1000", "-burst", "65536"}}, // 5,000 would take minutes more
@@ -42,6 +47,7 @@ func (o options) size() sizes {
 		s = sizes{
 			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
+			known: 1000, dataRounds: 1, accepts: 20,
 			edge: []edgeRun{
 				{sections[:3], []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"}},
 			},

@@ -41,6 +41,7 @@ func TestCluster(t *testing.T) {
 		{"mine", testMine},
 		{"minion data goes with the key", testMinionDataPurge},
 		{"tokens", testTokens},
+		{"a cleared mine", testMineCleared},
 		{"verify", testVerify},
 		{"keys", testKeys},
 		{"members from every node", testMembers},

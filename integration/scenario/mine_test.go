@@ -3,12 +3,15 @@
 package scenario
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
@@ -55,6 +58,23 @@ func testMine(t *testing.T, c *lab.Cluster) {
 		if _, err := os.Stat(mineFile(n, a.ID)); !os.IsNotExist(err) {
 			t.Errorf("%s still has the mine of %s: %v", n.Name, a.ID, err)
 		}
+	}
+	// What an operator clears is found by the next scan; testMineCleared looks whether it was.
+	res, err := c.Nodes[0].Master.Run(ctx, "salt-run", "cache.clear_mine", "tgt="+b.ID)
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+}
+
+// The mine that testMine had cleared on one master is on none.
+func testMineCleared(t *testing.T, c *lab.Cluster) {
+	id := c.Minions[len(c.Minions)-1].ID
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "mine of "+id+" cleared on "+n.Name, func(context.Context) error {
+			if _, err := os.Stat(mineFile(n, id)); !os.IsNotExist(err) {
+				return errors.New("it is still there")
+			}
+			return nil
+		}))
 	}
 }
 

@@ -19,52 +19,82 @@ import (
 // tokenUser may do what clusterMasters' external_auth allows.
 const tokenUser = "fred"
 
-// tokenScript does with a token what salt-api does, and takes it away as salt.auth does.
+// tokenScript does with tokens what salt-api does.
 const tokenScript = `
 import json, sys
-import salt.auth, salt.client, salt.config
-path, what, token = sys.argv[1:4]
-if what == "revoke":
-    salt.auth.LoadAuth(salt.config.master_config(path)).rm_token(token)
-else:
-    try:
-        print(json.dumps(salt.client.LocalClient(path).cmd("*", what, ["x"] if what == "cmd.run" else [], token=token)))
-    except Exception as err:
-        print(json.dumps({"error": str(err)}))
+import salt.client
+client = salt.client.LocalClient(sys.argv[1])
+out = []
+for token in sys.argv[3:]:
+    for fun, arg in ("test.ping", []), ("cmd.run", ["true"]):
+        try:
+            out.append(client.cmd(sys.argv[2], fun, arg, token=token))
+        except Exception as err:
+            out.append({"error": str(err)})
+print(json.dumps(out))
 `
 
-// A token that one master has made works on the masters of all versions, for what its user may do; revoked on one it is
+// Tokens that each master has made work on the masters of all versions, for what their user may do; revoked on one they are
 // revoked on all.
 func testTokens(t *testing.T, c *lab.Cluster) {
-	for i, maker := range c.Nodes {
-		token := makeToken(t, maker, c.Minions[0].ID)
-		for _, n := range c.Nodes {
-			labtest.Must(t, lab.Eventually(t.Context(), 10*time.Second, "token of "+maker.Name+" on "+n.Name, func(ctx context.Context) error {
-				return lab.AnsweredBy(useToken(t, n, "test.ping", token), c.IDs()...)
-			}))
+	id := c.Minions[0].ID
+	var tokens []string
+	for _, n := range c.Nodes {
+		tokens = append(tokens, makeToken(t, n, id))
+	}
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), 10*time.Second, "tokens on "+n.Name, func(context.Context) error {
+			return tokenFiles(n, tokens, len(tokens))
+		}))
+		for i, got := range useTokens(t, n, id, tokens) {
+			if may := i%2 == 0; may != (got[id] == true) || may == (got["error"] != nil) {
+				t.Errorf("token of %s on %s: %v", c.Nodes[i/2].Name, n.Name, got)
+			}
 		}
-		if got := useToken(t, maker, "cmd.run", token); got["error"] == nil {
-			t.Errorf("%s may do more than his token allows: %v", tokenUser, got)
+	}
+	for i, token := range tokens {
+		n := c.Nodes[(i+1)%len(c.Nodes)]
+		if n.Master.Version >= "3008" {
+			token += ".p" // salt/runners/auth.py does not know how 3008 names the file
 		}
-		on := c.Nodes[(i+1)%len(c.Nodes)]
-		useToken(t, on, "revoke", token)
-		for _, n := range c.Nodes {
-			labtest.Must(t, lab.Eventually(t.Context(), 10*time.Second, "revoked on "+n.Name, func(context.Context) error {
-				if names, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "tokens", token+"*")); err != nil || len(names) > 0 {
-					return fmt.Errorf("%v, %w", names, err)
-				}
-				return nil
-			}))
-		}
-		if got := useToken(t, c.Nodes[(i+2)%len(c.Nodes)], "test.ping", token); got["error"] == nil {
-			t.Errorf("a token of %s that was revoked on %s is taken: %v", maker.Name, on.Name, got)
+		res, err := n.Master.Run(t.Context(), "salt-run", "auth.del_token", token)
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+	}
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), 10*time.Second, "tokens revoked on "+n.Name, func(context.Context) error {
+			return tokenFiles(n, tokens, 0)
+		}))
+	}
+	last := c.Nodes[len(c.Nodes)-1]
+	for i, got := range useTokens(t, last, id, tokens) {
+		if got["error"] == nil {
+			t.Errorf("revoked token of %s on %s: %v", c.Nodes[i/2].Name, last.Name, got)
 		}
 	}
 	for _, n := range c.Nodes {
-		if n.Daemon.Logged(tokenUser) {
-			t.Errorf("saltclusterd of %s tells about tokens", n.Name)
+		for _, token := range append(tokens, tokenUser) {
+			if n.Daemon.Logged(token) {
+				t.Errorf("saltclusterd of %s tells about tokens", n.Name)
+			}
 		}
 	}
+}
+
+// tokenFiles says whether a master has the files of so many tokens.
+func tokenFiles(n *lab.Node, tokens []string, want int) error {
+	have := 0
+	for _, token := range tokens {
+		names, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "tokens", token+"*"))
+		if err != nil {
+			return err
+		}
+		have += len(names)
+	}
+	if have != want {
+		return fmt.Errorf("%d of %d", have, want)
+	}
+	return nil
 }
 
 // makeToken logs in on a master as people do.
@@ -80,18 +110,16 @@ func makeToken(t *testing.T, n *lab.Node, minion string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// useToken runs a function with a token on a master, or takes it away there.
-func useToken(t *testing.T, n *lab.Node, what, token string) map[string]any {
+// useTokens runs test.ping and cmd.run with each token on a master.
+func useTokens(t *testing.T, n *lab.Node, id string, tokens []string) (out []map[string]any) {
 	t.Helper()
-	res, err := n.Exec(t.Context(), n.Master.Env(), "/usr/bin/env", "python3", "-c", tokenScript,
-		filepath.Join(n.Master.ConfigDir, "master"), what, token)
+	res, err := n.Exec(t.Context(), n.Master.Env(), append([]string{
+		"/usr/bin/env", "python3", "-c", tokenScript, filepath.Join(n.Master.ConfigDir, "master"), id,
+	}, tokens...)...)
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
-	out := map[string]any{}
-	if what != "revoke" {
-		if err := json.Unmarshal([]byte(res.Stdout), &out); err != nil {
-			t.Fatalf("%s: %v\n%s", n.Name, err, res.Output())
-		}
+	if err := json.Unmarshal([]byte(res.Stdout), &out); err != nil || len(out) != 2*len(tokens) {
+		t.Fatalf("%s: %v\n%s", n.Name, err, res.Output())
 	}
 	return out
 }
