@@ -21,7 +21,7 @@ const (
 	keyGoal        = 1000.0 // ms from salt-key's rename to the last node, 99th percentile
 	grainBytes     = 4 << 10
 	pillarBytes    = 2 << 10
-	fileLook      = 20 * time.Millisecond
+	fileLook       = 20 * time.Millisecond
 	keyLook        = 200 * time.Microsecond
 )
 
