@@ -13,12 +13,12 @@ import (
 
 // fake is a daemon with fixed knowledge.
 type fake struct {
-	status  adminapi.Status
-	ring    adminapi.RingInfo
+	status adminapi.Status
+	ring   adminapi.RingInfo
 
 	verification adminapi.Verification
-	err     error // of every reading verb
-	operate func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
+	err          error // of every reading verb
+	operate      func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
 }
 
 func (f *fake) Version(context.Context) (adminapi.Version, error) {
