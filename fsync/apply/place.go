@@ -107,7 +107,16 @@ func (s *Switcher) resume(staged, at slotfs.Place, op *Op, now slotfs.Stat, foun
 		s.out.Installed++
 		return true, s.displace(old, op)
 	}
-	return false, nil
+	st, err := staged.Dir.Stat(staged.Name)
+	switch {
+	case slotfs.Gone(err): // it was placed, and an operator has changed it since
+		s.kept(op)
+		return true, nil
+	case err == nil && op.Was != nil && st.Unchanged(*op.Was): // the same, but there was something
+		s.kept(op)
+		return true, s.displace(staged, op)
+	}
+	return false, err
 }
 
 // displace takes what a switch has taken out of the slot to where it is kept. There may be nothing.
@@ -127,19 +136,33 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 	}
 	switch {
 	case op.Aside != "":
-		s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, op.Aside, op.Old})
+		to := slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}
 		if !gone {
-			return slotfs.Move(from, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID})
+			err = slotfs.Move(from, to)
+		}
+		if err == nil || gone && there(to) {
+			s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, op.Aside, op.Old})
 		}
 	case op.Old.Type == tree.File:
-		s.out.Displaced = append(s.out.Displaced, op.Old)
+		to := slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()}
 		if !gone {
-			return slotfs.Replace(from, slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()})
+			err = slotfs.Replace(from, to)
+		}
+		if err == nil || gone && there(to) {
+			s.out.Displaced = append(s.out.Displaced, op.Old)
 		}
 	case !gone && st.Type != tree.Dir:
-		return from.Dir.Remove(from.Name)
+		err = from.Dir.Remove(from.Name)
 	}
-	return nil
+	if gone { // an earlier run has moved it, or an operator has removed it
+		return nil
+	}
+	return err
+}
+
+func there(p slotfs.Place) bool {
+	_, err := p.Dir.Stat(p.Name)
+	return err == nil
 }
 
 // remove takes a file or a symlink out of the slot.

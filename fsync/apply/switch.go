@@ -63,7 +63,15 @@ func (s *Switcher) do(i int, op *Op) error {
 	if err != nil {
 		return err
 	}
-	at := slotfs.Place{Dir: dir, Name: name}
+	err = s.verb(i, slotfs.Place{Dir: dir, Name: name}, op)
+	if slotfs.Gone(err) { // between two steps: an operator has the last word
+		s.kept(op)
+		return nil
+	}
+	return err
+}
+
+func (s *Switcher) verb(i int, at slotfs.Place, op *Op) error {
 	switch op.Verb {
 	case MakeDir:
 		return s.makeDir(at, op)

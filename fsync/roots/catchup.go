@@ -62,6 +62,9 @@ func (s *Store) slotsBehind(root tree.Root) bool {
 
 // integrate merges local edits with the head and makes the result live.
 func (s *Store) integrate(ctx context.Context, head Revision, root tree.Root) error {
+	if err := s.putLive(); err != nil { // what is equal was not fetched
+		return err
+	}
 	next := s.base.clone()
 	next.Number, next.Root = head.Number, head.Root
 	dropped := s.dropped()
@@ -123,10 +126,19 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 		to = merged
 		next.Merged = next.Merged || merged != theirs
 	}
-	if err := s.db.putObjects(put, st.objects); err != nil {
+	if err := s.db.putObjects(put); err != nil {
 		return apply.Plan{}, err
 	}
 	return apply.Make(s, st.Name, st.dir, to, st.index, func(path string) string { return losses[path] })
+}
+
+// putLive stores the objects of what is live.
+func (s *Store) putLive() error {
+	objects := []tree.Memory{s.live}
+	for _, st := range s.slots {
+		objects = append(objects, st.objects)
+	}
+	return s.db.putObjects(objects...)
 }
 
 func (s *Store) setBase(b base) error {

@@ -28,6 +28,11 @@ func (s *Store) look(ctx context.Context) error {
 		files += st.files
 	}
 	root, objects, err := s.liveTree()
+	if errors.Is(err, tree.ErrNoObject) { // a database that was restored; others have it
+		if err = s.fetchObjects(ctx, "", s.base.Root); err == nil {
+			root, objects, err = s.liveTree()
+		}
+	}
 	if err != nil {
 		return err
 	}

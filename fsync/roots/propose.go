@@ -2,6 +2,7 @@ package roots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"saltclusterd/fsync/tree"
@@ -55,11 +56,7 @@ func (s *Store) kind(found bool) Kind {
 
 func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResult) (SyncResult, error) {
 	s.phase(PhasePropose)
-	objects := []tree.Memory{e.objects}
-	for _, st := range s.slots {
-		objects = append(objects, st.objects)
-	}
-	if err := s.db.putObjects(objects...); err != nil {
+	if err := errors.Join(s.putLive(), s.db.putObjects(e.objects)); err != nil {
 		return res, err
 	}
 	rev, err := s.cfg.Log.Propose(ctx, p)
