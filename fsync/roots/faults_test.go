@@ -105,6 +105,9 @@ func TestARollback(t *testing.T) {
 	a.write("new", "x")
 	w.await("b has the edit", func() bool { return b.has("new", "x") && b.has("f", "two") && b.lacks("gone") })
 	w.awaitEqual()
+	b.close()
+	b.open() // what it has displaced outlives it
+	w.awaitEqual()
 	rev, err := a.store.Rollback(t.Context(), first)
 	if err != nil || rev.Kind != KindRollback {
 		t.Fatalf("%+v, %v", rev, err)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -25,6 +26,7 @@ func (s *Store) look(ctx context.Context) error {
 			return ctx.Err()
 		}
 		s.saw(st, res, ident, err)
+		s.findArea(st)
 		files += st.files
 	}
 	root, objects, err := s.liveTree()
@@ -91,6 +93,22 @@ func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) 
 	st.unavailable, st.ident = "", ident
 	st.index, st.dir, st.objects = res.Index, res.Dir, res.Objects
 	st.files, st.bytes, st.problems, st.unsettled = res.Files, res.Bytes, res.Problems, res.Unsettled
+}
+
+// findArea notes where what was displaced by earlier runs is.
+func (s *Store) findArea(st *slotState) {
+	if st.area != "" || st.unavailable != "" || len(s.kept[st.Name]) == 0 {
+		return
+	}
+	a, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)
+	if err != nil {
+		s.log.Warn("displaced content not found", "path", st.Dir, "err", err)
+		return
+	}
+	defer a.Close()
+	s.mu.Lock()
+	st.area, s.located = a.Path, nil
+	s.mu.Unlock()
 }
 
 // replacedByNothing says whether a slot that had files is now another directory, without any: a file system that is not
