@@ -67,6 +67,7 @@ type call struct {
 	repeat bool    // doing it twice does no more than doing it once
 	job    node.ID // a return: the publisher of its job, for which it is kept when it cannot be reached
 	late   bool    // a return: it was to be kept for the local master once
+	left   func()  // the local master is done with it, see fileGate; nil: that does not matter
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -162,6 +163,7 @@ func (p *Proxy) refusedByMaster(c *call) {
 
 // answer hands a reply to the minion.
 func (p *Proxy) answer(c *call, route string, reply []byte) {
+	c.leave()
 	var settle func(context.Context)
 	if route == "local" && p.cfg.Done != nil {
 		settle = p.cfg.Done(c.peek.ID, c.peek.Cmd)
@@ -203,6 +205,7 @@ func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 // elsewhere finds another master for a call that the one it went to did not answer. Unless doing it twice does no harm,
 // it must be certain that nothing was sent.
 func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, err error) {
+	c.leave()
 	if from == "local" && p.later(c, others, unsent, err) {
 		return
 	}

@@ -12,6 +12,7 @@ type metrics struct {
 	lost     *prometheus.CounterVec
 	resealed prometheus.Counter
 	seconds  *prometheus.HistogramVec
+	held     prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -33,9 +34,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time from a request's arrival to its answer, by where it went.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 13),
 		}, []string{"route"}),
+		held: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "saltcluster_sidecar_files_held_seconds",
+			Help:    "Time for which requests for files and pillars waited while the roots changed.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
+		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.lost, m.resealed, m.seconds)
+		reg.MustRegister(m.requests, m.lost, m.resealed, m.seconds, m.held)
 	}
 	return m
 }
@@ -50,6 +56,9 @@ func (p *Proxy) watch(reg prometheus.Registerer) {
 	}
 	gauge("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
 		return float64(p.catchUp.size())
+	})
+	gauge("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
+		return float64(p.files.size())
 	})
 	gauge("copies", "Copies of writes under way to other nodes.", func() float64 {
 		n, _ := p.copies.held()

@@ -48,6 +48,7 @@ type Proxy struct {
 	metrics  *metrics
 	catchUp  *catchUp
 	copies   copyRoom
+	files    *fileGate
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
@@ -67,6 +68,7 @@ func NewProxy(cfg Config) *Proxy {
 		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session),
 		metrics:  newMetrics(cfg.Registerer),
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
+		files:    newFileGate(),
 	}
 	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -37,6 +37,7 @@ type world struct {
 	diskErr    error          // the master's session files cannot be written
 	masterKey  *saltcrypt.Key // session key the master holds; nil: the cluster's
 	stale      bool           // the session file still says the cluster's key
+	busy       chan struct{}  // the master answers when it is closed; nil: at once
 	shared     bool           // the master takes requests of version 2, under its own AES key
 	masterAES  saltcrypt.Key
 	epoch      saltcrypt.Key
@@ -106,6 +107,17 @@ func (w *world) Go(_ context.Context, _ string, body []byte, done func([]byte, e
 		done(nil, err)
 		return
 	}
+	if w.busy != nil {
+		go func() {
+			<-w.busy
+			w.carryOut(body, done)
+		}()
+		return
+	}
+	w.carryOut(body, done)
+}
+
+func (w *world) carryOut(body []byte, done func([]byte, error)) {
 	key := w.session()
 	switch {
 	case w.shared:

@@ -29,7 +29,7 @@ func (p *Proxy) takesReturn(c *call) bool { return p.cfg.Returns != nil && route
 // here carries a call out on this node. When its master does not take it, one of others gets it.
 func (p *Proxy) here(c *call, others []node.ID) {
 	if !p.takesReturn(c) {
-		p.forward(c, others)
+		p.whenOpen(c, func() { p.forward(c, others) })
 		return
 	}
 	p.wg.Add(1)

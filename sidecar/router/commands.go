@@ -100,6 +100,16 @@ func Lookup(class Class, name string) (Command, bool) {
 // IsReturn says whether a command brings returns of a job, which a node can take without its master.
 func IsReturn(name string) bool { return name == "_return" || name == "_syndic_return" }
 
+// ReadsRoots says whether a command reads below file_roots or pillar_roots.
+func ReadsRoots(name string) bool {
+	switch name {
+	case "_pillar", "_master_tops", "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list",
+		"_file_list_emptydirs", "_dir_list", "_symlink_list", "_file_envs":
+		return true
+	}
+	return false
+}
+
 // Label is name as a metric label: names that no Salt has are all "unknown", for minions choose them.
 func Label(name string) string {
 	if c := byName[name]; c != nil {

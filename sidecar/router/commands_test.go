@@ -102,3 +102,20 @@ func compare(t *testing.T, class string, salt, table []string) {
 		t.Errorf("%s:\n%s", class, strings.Join(diff, "\n"))
 	}
 }
+
+func TestCommandsThatReadRootsExist(t *testing.T) {
+	n := 0
+	for _, c := range Commands {
+		if ReadsRoots(c.Name) {
+			n++
+			if c.Route != Local {
+				t.Errorf("%s reads the roots of any master, but its route is %d", c.Name, c.Route)
+			}
+		} else if c.Note == "file server" {
+			t.Errorf("%s does not wait while the roots change", c.Name)
+		}
+	}
+	if n != 11 {
+		t.Errorf("%d commands of the table read the roots", n)
+	}
+}

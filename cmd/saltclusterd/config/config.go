@@ -14,6 +14,7 @@ type Config struct {
 	Cluster Cluster
 	Events  Events
 	Salt    Salt
+	Roots   Roots
 	Paths   Paths
 	Health  Health
 	Log     Log
@@ -98,6 +99,14 @@ type Salt struct {
 	ForwardTimeout      time.Duration
 	NativeReturns       bool // returns are written to the job cache without the master where its configuration allows it
 	SpoolSize           Size // of the journal of returns
+}
+
+// Roots is how file_roots and pillar_roots are kept the same on all nodes.
+type Roots struct {
+	Sync      string // RootsAuto, RootsManual, RootsOff
+	MaxDelete int    // percent of a directory's files; more waits for a confirmation
+	Ignore    []string
+	History   Size // of replaced content
 }
 
 // Paths are our own places on disk.

@@ -49,6 +49,10 @@ func DefaultConfig() Config {
 			NativeReturns:       true,
 			SpoolSize:           GiB,
 		},
+		Roots: Roots{
+			Sync: RootsAuto, MaxDelete: 25, History: GiB,
+			Ignore: []string{".git", ".svn", ".hg", ".*.sw?", ".*.swpx", "4913", "*~", ".#*", "#*#"},
+		},
 		Paths: Paths{
 			StateDir: "/var/lib/saltclusterd",
 			RunDir:   "/run/saltclusterd",

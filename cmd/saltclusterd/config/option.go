@@ -20,7 +20,7 @@ type Option struct {
 
 // Options returns the table in the order of the default file.
 func Options() []Option {
-	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), pathOptions(), healthOptions())
+	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), rootsOptions(), pathOptions(), healthOptions())
 }
 
 // Names returns the names of all options, in table order.

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"fmt"
+	"path"
+)
+
+func rootsOptions() []Option {
+	const section = "File and pillar roots"
+	return []Option{
+		{
+			Name: "cluster_roots_sync", Section: section, field: func(c *Config) any { return &c.Roots.Sync },
+			Doc: "auto: what is edited below the salt-master's file_roots and pillar_roots is on every master a moment later. manual: " +
+				"when saltclusterctl sync_roots is run; what other nodes push is installed here all the same. off: this node neither " +
+				"gives nor takes. The directories may have other names on each node: environment and position in the list count.",
+			check: oneOf(RootsAuto, RootsManual, RootsOff),
+		},
+		{
+			Name: "cluster_roots_max_delete", Section: section, field: func(c *Config) any { return &c.Roots.MaxDelete },
+			Doc: "A change that deletes more than so many percent of the files of a directory (and more than ten) waits until an operator " +
+				"says so: saltclusterctl roots confirm. 100: nothing waits.",
+			check: intBetween(1, 100),
+		},
+		{
+			Name: "cluster_roots_ignore", Section: section, field: func(c *Config) any { return &c.Roots.Ignore },
+			Doc: "Names (shell patterns, in any directory) that are neither sent nor removed: version control, editors' files. The same " +
+				"on every node.",
+			check: everyPattern,
+		},
+		{
+			Name: "cluster_roots_history", Section: section, field: func(c *Config) any { return &c.Roots.History },
+			Doc:   "Space for what changes replaced, kept on each node for saltclusterctl roots rollback.",
+			check: sizeBetween(0, 1024*GiB),
+		},
+	}
+}
+
+// The values of cluster_roots_sync.
+const (
+	RootsAuto   = "auto"
+	RootsManual = "manual"
+	RootsOff    = "off"
+)
+
+const maxPatterns = 256
+
+func everyPattern(v any) (string, string) {
+	list := v.([]string)
+	if len(list) > maxPatterns {
+		return fmt.Sprintf("%d patterns, at most %d", len(list), maxPatterns), ""
+	}
+	for _, p := range list {
+		if _, err := path.Match(p, "x"); err != nil || p == "" {
+			return fmt.Sprintf("%q is not a shell pattern", p), "for example *.swp"
+		}
+		if p == "*" {
+			return "* would ignore everything", "to send nothing: cluster_roots_sync: 'off'"
+		}
+	}
+	return "", ""
+}

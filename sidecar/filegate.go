@@ -1,0 +1,154 @@
+package sidecar
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"saltclusterd/sidecar/router"
+)
+
+// While a new revision of the file and pillar trees takes the place of the old one, requests that read them wait, so that
+// no minion sees half of it. Both ways are bounded: a master that is slow to answer does not stop the switch, and a switch
+// that takes long does not stop the minions.
+const (
+	// gatePatience is how long a switch waits for requests under way, a pillar that is being rendered for example.
+	gatePatience = 3 * time.Second
+	// gateLimit is the longest that requests wait.
+	gateLimit = 8 * time.Second
+)
+
+// fileGate is what requests for files and pillars pass.
+type fileGate struct {
+	turn chan struct{} // whose token a holder has
+
+	mu      sync.Mutex
+	inside  int           // requests at the master
+	idle    chan struct{} // closed when inside becomes zero; nil: nobody waits for that
+	held    bool
+	waiting []func()
+	since   time.Time // of the hold
+}
+
+func newFileGate() *fileGate { return &fileGate{turn: make(chan struct{}, 1)} }
+
+// pass calls f when the gate is open, usually at once. leave must be called after each f.
+func (g *fileGate) pass(f func()) {
+	g.mu.Lock()
+	if g.held {
+		g.waiting = append(g.waiting, f) // bounded by what the edges hold in flight
+		g.mu.Unlock()
+		return
+	}
+	g.inside++
+	g.mu.Unlock()
+	f()
+}
+
+func (g *fileGate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	if g.inside == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
+	}
+}
+
+// close lets nobody pass any more and returns what is closed when nobody is inside.
+func (g *fileGate) close() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held, g.since = true, time.Now()
+	idle := make(chan struct{})
+	if g.inside == 0 {
+		close(idle)
+		return idle
+	}
+	g.idle = idle
+	return idle
+}
+
+// open lets those pass who wait, and says for how long the gate was closed.
+func (g *fileGate) open() (waiting []func(), held time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waiting, g.waiting = g.waiting, nil
+	g.inside += len(waiting)
+	g.held, g.idle = false, nil
+	return waiting, time.Since(g.since)
+}
+
+func (g *fileGate) size() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
+}
+
+// HoldFiles makes requests that read files or pillars wait, and returns when none is under way at the local master, or
+// gatePatience has passed. They go on when release is called, or after gateLimit. Only one can hold at a time; another
+// waits, until ctx ends.
+func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
+	select {
+	case p.files.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	var once sync.Once
+	open := func() {
+		once.Do(func() {
+			waiting, held := p.files.open()
+			p.metrics.held.Observe(held.Seconds())
+			<-p.files.turn
+			for _, f := range waiting {
+				f()
+			}
+		})
+	}
+	idle := p.files.close()
+	late := time.AfterFunc(gateLimit, func() {
+		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they go on during a change of the roots", "dur", gateLimit)
+		open()
+	})
+	release = func() {
+		late.Stop()
+		open()
+	}
+	patience := time.NewTimer(gatePatience)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change all the same", "dur", gatePatience)
+	case <-ctx.Done():
+		release()
+		return nil, context.Cause(ctx)
+	case <-p.ctx.Done():
+	}
+	return release, nil
+}
+
+// whenOpen calls f when a call may go to the local master.
+func (p *Proxy) whenOpen(c *call, f func()) {
+	if !router.ReadsRoots(c.peek.Cmd) {
+		f()
+		return
+	}
+	p.files.pass(func() {
+		var once sync.Once
+		c.left = func() { once.Do(p.files.leave) }
+		if c.gone() {
+			c.leave()
+			c.drop()
+			return
+		}
+		f()
+	})
+}
+
+// leave notes that the local master is done with a call.
+func (c *call) leave() {
+	if c.left != nil {
+		c.left()
+	}
+}
