@@ -48,6 +48,8 @@ func newApp(e *env) *cli.App {
 			newRecoverCommand(e),
 			newSnapshotCommand(e),
 			newRotateCommand(e),
+			newSyncRootsCommand(e),
+			newRootsCommand(e),
 			newUpgradeCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),

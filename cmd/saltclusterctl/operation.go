@@ -48,11 +48,15 @@ func operate(c *cli.Context, e *env,
 
 func outcomeText(s *screen, o adminapi.Outcome) {
 	s.line("%s", s.paint(green, clean(o.Message)))
-	if len(o.Next) == 0 {
+	nextSteps(s, o.Next)
+}
+
+func nextSteps(s *screen, steps []string) {
+	if len(steps) == 0 {
 		return
 	}
 	s.line("next:")
-	for i, step := range o.Next {
+	for i, step := range steps {
 		s.line("  %d. %s", i+1, clean(step))
 	}
 }

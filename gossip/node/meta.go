@@ -34,6 +34,7 @@ const (
 	flagWitness
 	flagReturns
 	flagMines
+	flagRoots
 )
 
 // ErrMeta is wrapped by every error ParseMeta returns.
@@ -50,6 +51,7 @@ type Meta struct {
 	Witness     bool   // has no stock master at all
 	Returns     bool   // takes returns of minions without its master
 	Mines       bool   // takes mines that other masters have written
+	Roots       bool   // understands what consensus says about file and pillar roots
 	Subscribers uint32 // minions connected to its publish port
 	Work        uint32 // requests its stock master is working on, roughly
 }
@@ -120,7 +122,7 @@ func (m Meta) flags() byte {
 	var f byte
 	for bit, on := range map[byte]bool{
 		flagReady: m.Ready, flagMasterUp: m.MasterUp, flagDraining: m.Draining, flagWitness: m.Witness,
-		flagReturns: m.Returns, flagMines: m.Mines,
+		flagReturns: m.Returns, flagMines: m.Mines, flagRoots: m.Roots,
 	} {
 		if on {
 			f |= bit
@@ -133,6 +135,7 @@ func (m *Meta) setFlags(f byte) {
 	m.Ready, m.MasterUp = f&flagReady != 0, f&flagMasterUp != 0
 	m.Draining, m.Witness = f&flagDraining != 0, f&flagWitness != 0
 	m.Returns, m.Mines = f&flagReturns != 0, f&flagMines != 0
+	m.Roots = f&flagRoots != 0
 }
 
 func appendRecord(dst []byte, number byte, value []byte) []byte {

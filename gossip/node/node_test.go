@@ -82,6 +82,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		{MasterUp: true, Draining: true, Witness: true, Subscribers: ^uint32(0), Work: 64},
 		{Returns: true},
 		{Mines: true},
+		{Roots: true},
 	} {
 		b := m.Append(nil)
 		got, err := ParseMeta(b)

@@ -41,6 +41,9 @@ func (s *Server) handler() http.Handler {
 	if v, ok := b.(Verifier); ok {
 		mux.HandleFunc("GET /v1/verify", s.verify(v))
 	}
+	if k, ok := b.(RootsKeeper); ok {
+		s.handleRoots(mux, k)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))
@@ -75,9 +78,15 @@ func (s *Server) ring(w http.ResponseWriter, r *http.Request) {
 }
 
 func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, ask func(context.Context) (T, error)) {
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	answerWithin(s, w, r, verb, s.cfg.RequestTimeout, ask)
+}
+
+func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, within time.Duration,
+	ask func(context.Context) (T, error),
+) {
+	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	limitWrite(w, s.cfg.RequestTimeout+headerTimeout)
+	limitWrite(w, within+headerTimeout)
 	v, err := ask(ctx)
 	if err != nil {
 		s.fail(w, verb, toError(err))

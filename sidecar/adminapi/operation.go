@@ -66,6 +66,8 @@ type Outcome struct {
 	Message   string   `json:"message"`        // a sentence
 	Next      []string `json:"next,omitempty"` // what to do or type now, in order
 	PID       int      `json:"pid,omitempty"`  // of the process that serves after an upgrade
+
+	Roots *RootsOutcome `json:"roots,omitempty"` // of a sync of the roots or a decision about them
 }
 
 // Event is one line of an operation's stream. Exactly one field is set; the

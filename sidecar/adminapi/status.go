@@ -63,6 +63,8 @@ type Node struct {
 	Draining    bool      `json:"draining,omitempty"`
 	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
+
+	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness
 }
 
 // Edge is one listening side that minions use.

@@ -19,6 +19,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
 	d.checks.Register("version", health.ScopeReady, d.checkVersion)
 	d.checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
+	d.checks.Register("roots", health.ScopeReady, d.checkRoots)
 	d.checks.Register("clock", health.ScopeReady, d.checkClock)
 	if err := d.checks.Open(ctx); err != nil {
 		return err

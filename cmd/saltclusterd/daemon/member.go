@@ -43,6 +43,7 @@ type member struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	failed chan error // a part that ended by itself
+	since  time.Time  // it was made
 	took   time.Time  // when it took over from another process; zero: it did not
 }
 
@@ -52,7 +53,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, failed: make(chan error, 1)}
+	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), failed: make(chan error, 1)}
 	join, err := m.readKeys()
 	if err != nil {
 		return nil, err

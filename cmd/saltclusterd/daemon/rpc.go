@@ -60,6 +60,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
+		m.svc.handleRoots(mux)
 	}
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
 	mux.HandleFunc("GET "+pathStats, m.handleStats)

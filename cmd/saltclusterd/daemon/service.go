@@ -38,6 +38,7 @@ type service struct {
 	data   *datacache.Store
 	mines  *datacache.Store
 	tokens *tokens.Store
+	trees  *trees
 	clock  *hlc.Clock
 
 	req      *upstream.ReqClient
@@ -68,6 +69,8 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
+	behind atomic.Int64 // since when the roots are behind the cluster, Unix time in ns; 0: they are not
+
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
 	learn   chan struct{} // the local master may have a new key
@@ -75,6 +78,7 @@ type service struct {
 	opened  atomic.Bool   // so may minions: the edges are open
 	settled atomic.Bool   // everything is open
 	handed  atomic.Bool   // another process serves instead
+	kept    atomic.Bool   // the roots are open
 	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 
@@ -186,6 +190,9 @@ func (s *service) buildProxy() error {
 	if s.tokens, err = s.newTokens(); err != nil {
 		return err
 	}
+	if s.trees, err = s.newTrees(); err != nil {
+		return err
+	}
 	s.jobs = router.NewJobs(0)
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
@@ -264,6 +271,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"minion data", s.data.Open, s.data},
 		{"mines", s.mines.Open, s.mines},
 		{"tokens", s.tokens.Open, s.tokens},
+		{"roots", s.openTrees, treesPart{s}},
 		{"publications of the master", s.sub.Open, s.sub},
 	} {
 		if err := part.open(ctx); err != nil {
@@ -280,6 +288,9 @@ func (s *service) Open(ctx context.Context) error {
 		s.wg.Go(func() { s.findBack(s.ctx) })
 	} else if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
 		return fmt.Errorf("wait for key files: %w", err)
+	}
+	if err := s.awaitTrees(ctx); err != nil {
+		return fmt.Errorf("wait for the roots: %w", err)
 	}
 	return s.openEdges(ctx)
 }

@@ -87,6 +87,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		n.Upstream.Error = err.Error()
 	}
 	n.Returns = s.returnsStatus()
+	n.Roots = s.rootsLine()
 }
 
 func texts(addrs []net.Addr) []string {

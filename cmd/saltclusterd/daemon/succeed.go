@@ -362,7 +362,9 @@ type part interface {
 // exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them
 // before the new one opens them, in this order. Until then who needs them has to wait, or do without: a return goes to the
 // salt-master as if there were no journal.
-func (s *service) exclusive() []part { return []part{s.returns, s.dir, s.data, s.mines, s.tokens} }
+func (s *service) exclusive() []part {
+	return []part{s.returns, s.dir, s.data, s.mines, s.tokens, treesPart{s}}
+}
 
 // settle opens what is on disk.
 func (s *service) settle(ctx context.Context) error {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+var _ admin.RootsKeeper = (*fake)(nil)
+
+func (f *fake) RootsStatus(context.Context) (adminapi.RootsStatus, error) {
+	return adminapi.RootsStatus{From: "m1", Head: &adminapi.RootsRevision{Number: 7, Author: "m1", Files: 3, Bytes: 3 << 20, Time: time.Now()},
+		Nodes: []adminapi.RootsNode{
+			{Node: "m1", Mode: "auto", Revision: 7, Current: true, Notes: []string{"what gitfs serves is not replicated"}, Slots: []adminapi.RootsSlot{
+				{Slot: "file:base:0", Dir: "/srv/salt", Files: 3, Bytes: 3 << 20}, {Slot: "file:base:1", Dir: "/srv/spm/salt", Unavailable: "missing"},
+			}},
+			{Node: "m2", Mode: "auto", Revision: 6, Phase: "fetch", Bytes: 4 << 20, BytesDone: 1 << 20},
+			{Node: "m3", Error: "refused"},
+			{Node: "m4", Off: "cluster_roots_sync is off"},
+		}}, f.err
+}
+
+func (f *fake) RootsHistory(context.Context) (adminapi.RootsHistory, error) {
+	return adminapi.RootsHistory{Revisions: []adminapi.RootsRevision{
+		{Number: 6, Author: "m2", Kind: "edit", State: "applied", Files: 9},
+		{Number: 7, Author: "m1", Kind: "merge", State: "applied", Files: 9, Current: true, Note: "evil \x1b[2J"},
+		{Number: 8, Author: "m1", Kind: "edit", State: "held", Removed: 9},
+	}}, f.err
+}
+
+func (f *fake) RootsConflicts(context.Context) (adminapi.RootsConflicts, error) {
+	return adminapi.RootsConflicts{Missing: []string{"m3"}, Conflicts: []adminapi.RootsConflict{
+		{Node: "m2", ID: "c1", Slot: "file:base:0", Path: "top.sls", Reason: "edited on both", Kept: "/srv/salt/.saltcluster-aside/c1"},
+	}}, f.err
+}
+
+func (f *fake) RootsDiff(_ context.Context, from, to string) (adminapi.RootsDiff, error) {
+	d := adminapi.RootsDiff{From: from, To: to, Changes: []adminapi.RootsChange{}}
+	if to != "m1" {
+		d.Changes = append(d.Changes, adminapi.RootsChange{Slot: "file:base:0", Path: "a\nb", What: "added"})
+	}
+	return d, f.err
+}
+
+func (f *fake) SyncRoots(_ context.Context, r adminapi.SyncRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
+	p("scan", fmt.Sprintf("dry run %t, env %q, force %t, wait %t", r.DryRun, r.Env, r.Force, r.Wait))
+	o := &adminapi.RootsOutcome{Proposed: true, DryRun: r.DryRun, Changes: []adminapi.RootsChange{{Slot: "file:base:0", Path: "top.sls", What: "changed"}}}
+	out := adminapi.Outcome{Node: "m1", Message: "revision 8 is on all nodes", Roots: o}
+	switch {
+	case r.DryRun:
+		out.Message = "1 change would be sent"
+	case r.Env == "held":
+		o.Held, out.Message, out.Next = true, "revision 8 deletes much and waits for a decision", []string{"saltclusterctl roots confirm 8"}
+	default:
+		o.Nodes = []adminapi.RootsApplied{{Node: "m1", Applied: true, Author: true, Revision: 8}, {Node: "m2", Applied: true, Revision: 8, Installed: 1}}
+	}
+	if r.Env == "down" {
+		o.Nodes = append(o.Nodes, adminapi.RootsApplied{Node: "m3", Error: "it does not answer"})
+		o.Failed, out.Message = []string{"m3"}, "not on all nodes: m3"
+	}
+	return out, f.err
+}
+
+func (f *fake) DecideRoots(_ context.Context, r adminapi.DecideRootsRequest, _ admin.Progress) (adminapi.Outcome, error) {
+	return adminapi.Outcome{Message: fmt.Sprintf("%s %d, wait %t", r.Decision, r.Revision, r.Wait), Roots: &adminapi.RootsOutcome{}}, f.err
+}
+
+func (f *fake) AsideRoots(_ context.Context, r adminapi.AsideRootsRequest, _ admin.Progress) (adminapi.Outcome, error) {
+	return adminapi.Outcome{Message: fmt.Sprintf("%s, restore %t", r.ID, r.Restore), Roots: &adminapi.RootsOutcome{}}, f.err
+}

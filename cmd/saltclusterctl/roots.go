@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newRootsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "roots",
+		Usage: "look at the replication of file_roots and pillar_roots, and decide where it needs an operator",
+		Subcommands: []*cli.Command{
+			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
+			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held"),
+			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted"),
+			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes"),
+			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
+			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts)", false),
+		},
+		Action: func(c *cli.Context) error {
+			return usagef("saltclusterctl roots --help", "roots has no %q: it is status, diff, history, conflicts, confirm, drop, rollback, restore or discard",
+				c.Args().First())
+		},
+	})
+}
+
+func newRootsStatusCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "status", Usage: "show what is in force, and how far every node is",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			st, err := ask(c, e, (*adminapi.Client).RootsStatus)
+			if err != nil {
+				return err
+			}
+			return e.show(c, st, func(s *screen) { rootsStatusScreen(s, st, time.Now()) })
+		},
+	})
+}
+
+func newRootsHistoryCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "history", Usage: "list the revisions that are kept, with those that wait for a decision",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			h, err := ask(c, e, (*adminapi.Client).RootsHistory)
+			if err != nil {
+				return err
+			}
+			return e.show(c, h, func(s *screen) { rootsHistoryScreen(s, h) })
+		},
+	})
+}
+
+func newRootsConflictsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "conflicts", Usage: "list what lost against the cluster and was put aside, on all nodes",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
+			if err != nil {
+				return err
+			}
+			return e.show(c, list, func(s *screen) { rootsConflictsScreen(s, list) })
+		},
+	})
+}
+
+func newRootsDiffCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "diff", ArgsUsage: "NODE NODE",
+		Usage: "compare the disks of two nodes: how to get from the first to the second",
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return usagef("saltclusterctl roots diff m1 m2", "roots diff takes two arguments, the ids of nodes")
+			}
+			if err := checkFormat(c.String("out")); err != nil {
+				return err
+			}
+			client := e.client(c)
+			defer client.Close()
+			ctx, cancel := context.WithTimeout(c.Context, 100*time.Second)
+			defer cancel()
+			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			return e.show(c, d, func(s *screen) {
+				if len(d.Changes) == 0 {
+					s.line("%s", s.paint(green, clean(d.From+" and "+d.To+" have the same")))
+				}
+				rootsChangesTable(s, d.Changes, 0, len(d.Changes))
+			})
+		},
+	})
+}
+
+// newRootsDecision makes the verbs that decide about a revision.
+func newRootsDecision(e *env, decision, usage string) *cli.Command {
+	return verb(&cli.Command{
+		Name: decision, Usage: usage, ArgsUsage: "REVISION", Flags: rootsWaitFlags(),
+		Action: func(c *cli.Context) error {
+			n, err := strconv.ParseUint(c.Args().First(), 10, 64)
+			if c.NArg() != 1 || err != nil || n == 0 {
+				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision", decision)
+			}
+			r := adminapi.DecideRootsRequest{Decision: decision, Revision: n, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.DecideRoots(ctx, r, p)
+			})
+		},
+	})
+}
+
+// newRootsAside makes the verbs that decide about what was put aside.
+func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
+	return verb(&cli.Command{
+		Name: name, Usage: usage, ArgsUsage: "ID", Flags: []cli.Flag{timeoutFlag()},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict", name)
+			}
+			r := adminapi.AsideRootsRequest{ID: c.Args().First(), Restore: restore}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.AsideRoots(ctx, r, p)
+			})
+		},
+	})
+}
+
+func rootsStatusScreen(s *screen, st adminapi.RootsStatus, now time.Time) {
+	if st.Head == nil {
+		s.line("%s  no revision yet", s.paint(bold, "roots"))
+	} else {
+		h := st.Head
+		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author), age(now.Sub(h.Time)),
+			plural(h.Files, "file"), bytesText(h.Bytes))
+	}
+	s.line("")
+	rows := make([][]cell, 0, len(st.Nodes))
+	for _, n := range st.Nodes {
+		text, tint := rootsNodeText(n)
+		rows = append(rows, []cell{txt(n.Node), num(&n.Revision), txt(n.Mode), num(&n.Conflicts), txt(text).in(tint)})
+	}
+	s.table("", []string{"NODE", "REVISION", "MODE", "CONFLICTS", "STATE"}, rows)
+	for _, n := range st.Nodes {
+		rootsNodeDetails(s, n)
+	}
+}
+
+func rootsNodeText(n adminapi.RootsNode) (text, tint string) {
+	switch {
+	case n.Error != "":
+		return "does not answer: " + n.Error, red
+	case n.Off != "":
+		return "not replicated: " + n.Off, plain
+	case !n.Current && n.Bytes > 0:
+		return fmt.Sprintf("%s: %s of %s", n.Phase, bytesText(n.BytesDone), bytesText(n.Bytes)), yellow
+	case !n.Current:
+		return "behind: " + n.Phase, yellow
+	case n.Edited && n.Mode == "manual":
+		return "edited here; sync_roots sends it", yellow
+	case n.Edited:
+		return "current, with edits under way", plain
+	}
+	return "current", green
+}
+
+func rootsNodeDetails(s *screen, n adminapi.RootsNode) {
+	if n.Error != "" || len(n.Slots)+len(n.Problems)+len(n.Notes) == 0 {
+		return
+	}
+	s.line("")
+	s.line("%s", s.paint(bold, clean(n.Node)))
+	rows := make([][]cell, 0, len(n.Slots))
+	for _, slot := range n.Slots {
+		state := txt(fmt.Sprintf("%s, %s", plural(slot.Files, "file"), bytesText(slot.Bytes)))
+		switch {
+		case slot.Dir == "":
+			state = txt("not configured on this node")
+		case slot.Unavailable != "":
+			state = txt("left alone: " + slot.Unavailable).in(yellow)
+		}
+		rows = append(rows, []cell{txt(slot.Slot), txt(slot.Dir), state})
+	}
+	if len(rows) > 0 {
+		s.table("  ", nil, rows)
+	}
+	for _, p := range n.Problems {
+		s.line("  %s", s.paint(yellow, clean(p)))
+	}
+	for _, note := range n.Notes {
+		s.line("  %s", clean(note))
+	}
+}
+
+func rootsHistoryScreen(s *screen, h adminapi.RootsHistory) {
+	rows := make([][]cell, 0, len(h.Revisions))
+	for _, r := range h.Revisions {
+		state, tint := r.Kind, plain
+		switch {
+		case r.State != "applied" && r.State != "":
+			state, tint = r.Kind+", "+r.State, yellow
+		case r.Current:
+			state, tint = r.Kind+", in force", green
+		}
+		note := txt(r.Note)
+		if r.Note == "" {
+			note = cell{}
+		}
+		rows = append(rows, []cell{
+			num(&r.Number), txt(r.Time.Local().Format("2006-01-02 15:04:05")), txt(r.Author), num(&r.Changed), num(&r.Removed), num(&r.Files),
+			txt(state).in(tint), note,
+		})
+	}
+	s.table("", []string{"REVISION", "TIME", "AUTHOR", "CHANGED", "REMOVED", "FILES", "KIND", "NOTE"}, rows)
+}
+
+func rootsConflictsScreen(s *screen, list adminapi.RootsConflicts) {
+	rows := make([][]cell, 0, len(list.Conflicts))
+	for _, c := range list.Conflicts {
+		rows = append(rows, []cell{txt(c.Node), txt(c.ID), txt(c.Slot), txt(c.Path), txt(c.Reason), txt(c.Kept)})
+	}
+	if len(rows) > 0 {
+		s.table("", []string{"NODE", "ID", "DIRECTORY", "PATH", "REASON", "KEPT IN"}, rows)
+	} else {
+		s.line("nothing was put aside")
+	}
+	if len(list.Missing) > 0 {
+		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(list.Missing, ", "))))
+	}
+}
+
+// rootsRow is the roots' line of the status.
+func rootsRow(r *adminapi.RootsLine) [][]cell {
+	if r == nil {
+		return nil
+	}
+	text, tint := fmt.Sprintf("%s  revision %d  %s", r.Mode, r.Base, plural(r.Files, "file")), plain
+	switch {
+	case r.Off != "":
+		text = "not replicated: " + r.Off
+	case r.Base < r.Head:
+		text, tint = fmt.Sprintf("%s  revision %d of %d  %s", r.Mode, r.Base, r.Head, r.Phase), yellow
+	}
+	if r.Conflicts > 0 {
+		text += fmt.Sprintf("  %s aside (saltclusterctl roots conflicts)", plural(r.Conflicts, "conflict"))
+	}
+	return [][]cell{{{text: "roots"}, txt(text).in(tint)}}
+}
+
+// bytesText shows a size with one digit after the point.
+func bytesText(n int64) string {
+	unit, value := "B", float64(n)
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if value < 1024 {
+			break
+		}
+		unit, value = u, value/1024
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, unit)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newSyncRootsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "sync_roots",
+		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
+		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
+			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten.",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
+			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
+			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
+		}, rootsWaitFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			r := adminapi.SyncRootsRequest{
+				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+			}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.SyncRoots(ctx, r, p)
+			})
+		},
+	})
+}
+
+func rootsWaitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is on every node; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
+	}
+}
+
+// operateRoots runs an operation on the roots, shows what it did on each node, and fails unless it is done on all.
+func operateRoots(c *cli.Context, e *env,
+	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
+) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	ctx, cancel := c.Context, context.CancelFunc(func() {})
+	if t := c.Duration("timeout"); t > 0 {
+		ctx, cancel = context.WithTimeout(ctx, t+patience)
+	}
+	defer cancel()
+	client := e.client(c)
+	defer client.Close()
+	out, err := call(ctx, client, func(p adminapi.Progress) {
+		fmt.Fprintf(e.stderr, "%s: %s\n", clean(p.Step), clean(p.Message))
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.show(c, out, func(s *screen) { rootsOutcomeText(s, out) }); err != nil {
+		return err
+	}
+	switch {
+	case out.Roots == nil:
+	case out.Roots.Held:
+		return &silentError{exitRefused}
+	case len(out.Roots.Failed) > 0:
+		return &silentError{exitTimeout}
+	}
+	return nil
+}
+
+// shownChanges bounds what a person is shown of a list of changes; --out json has all.
+const shownChanges = 40
+
+func rootsOutcomeText(s *screen, o adminapi.Outcome) {
+	if r := o.Roots; r != nil {
+		if r.DryRun || r.Held {
+			rootsChangesTable(s, r.Changes, r.More, shownChanges)
+		}
+		rootsAppliedTable(s, r.Nodes)
+		if r.Held || len(r.Failed) > 0 {
+			s.line("%s", s.paint(red, clean(o.Message)))
+			nextSteps(s, o.Next)
+			return
+		}
+	}
+	outcomeText(s, o)
+}
+
+func rootsAppliedTable(s *screen, nodes []adminapi.RootsApplied) {
+	if len(nodes) == 0 {
+		return
+	}
+	rows := make([][]cell, 0, len(nodes))
+	for _, n := range nodes {
+		state := txt("applied").in(green)
+		switch {
+		case n.Error != "":
+			state = txt(n.Error).in(red)
+		case n.Skipped != "":
+			state = txt("left out: " + n.Skipped)
+		case n.Author:
+			state = txt("its own edit").in(green)
+		}
+		rows = append(rows, []cell{txt(n.Node), num(&n.Revision), num(&n.Installed), num(&n.Removed), num(&n.Aside), state})
+	}
+	s.table("", []string{"NODE", "REVISION", "INSTALLED", "REMOVED", "ASIDE", "STATE"}, rows)
+}
+
+func rootsChangesTable(s *screen, changes []adminapi.RootsChange, more, most int) {
+	rows := make([][]cell, 0, min(len(changes), most))
+	for _, c := range changes[:min(len(changes), most)] {
+		rows = append(rows, []cell{txt(c.What), txt(c.Slot), txt(c.Path)})
+	}
+	if len(rows) > 0 {
+		s.table("", []string{"CHANGE", "DIRECTORY", "PATH"}, rows)
+	}
+	if more += len(changes) - len(rows); more > 0 {
+		s.line("and %d more", more)
+	}
+}

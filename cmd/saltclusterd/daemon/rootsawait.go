@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+const (
+	rootsAskEvery = 50 * time.Millisecond
+	rootsAskLater = time.Second // once it takes longer
+)
+
+// awaitRoots waits until a revision, or a later one, is on every node's disk, telling how far they are. out says what
+// happened where, and which nodes did not come so far before ctx ended.
+func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.RootsOutcome, p admin.Progress) {
+	said := map[node.ID]string{}
+	began := time.Now()
+	for {
+		reports := m.rootsReports(ctx)
+		if ctx.Err() != nil && len(out.Nodes) > 0 {
+			return // what was heard before says more
+		}
+		used := slotsInUse(reports)
+		out.Nodes, out.Failed = out.Nodes[:0], nil
+		waiting := false
+		for _, id := range slices.Sorted(maps.Keys(reports)) {
+			row, text := m.rootsApplied(id, reports[id], number, used)
+			out.Nodes = append(out.Nodes, row)
+			if row.Error != "" {
+				out.Failed = append(out.Failed, row.Node)
+			}
+			waiting = waiting || !row.Applied && row.Skipped == "" && !m.rootsHopeless(id, reports[id])
+			if text != said[id] && text != "" {
+				said[id] = text
+				p("apply", text)
+			}
+		}
+		pause := rootsAskEvery
+		if time.Since(began) > rootsAskLater {
+			pause = rootsAskLater / 4
+		}
+		if !waiting || !wait(ctx, pause) {
+			return
+		}
+	}
+}
+
+// rootsHopeless says whether it makes no sense to wait for a node: it is down.
+func (m *member) rootsHopeless(id node.ID, a reportOrError) bool { return a.err != nil && !m.alive(id) }
+
+// rootsApplied is what a revision did on a node, and how far it is as a sentence.
+func (m *member) rootsApplied(id node.ID, a reportOrError, number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
+	row = adminapi.RootsApplied{Node: string(id)}
+	if a.err != nil {
+		row.Error = "it does not answer: " + oneLine(a.err.Error())
+		return row, fmt.Sprintf("%s does not answer", id)
+	}
+	if a.Off != "" && a.Off != startingRoots {
+		row.Skipped = a.Off
+		return row, fmt.Sprintf("%s is left out: %s", id, a.Off)
+	}
+	st := a.Status
+	row.Revision, row.Applied = st.Base, st.Base >= number
+	if !row.Applied {
+		row.Error = rootsProblem(st)
+		return row, fmt.Sprintf("%s: %s", id, progressText(st))
+	}
+	row.Author = m.rootsAuthor(number) == id
+	if sw := st.LastSwitch; sw != nil && sw.Revision >= number {
+		row.Installed, row.Removed, row.Kept, row.Aside, row.Took = sw.Installed, sw.Removed, sw.Kept, sw.Aside, sw.Took
+	}
+	for _, s := range st.Slots {
+		if s.Dir != "" && s.Unavailable != "" && used[s.Name.String()] {
+			row.Error = fmt.Sprintf("%s (%s) is left out: %s", s.Name, s.Dir, s.Unavailable)
+		}
+	}
+	if row.Author {
+		return row, fmt.Sprintf("%s: revision %d came from there", id, number)
+	}
+	return row, fmt.Sprintf("%s: revision %d is on disk: %d installed, %d removed", id, st.Base, row.Installed, row.Removed)
+}
+
+// slotsInUse are those that have files on some node. One that is missing everywhere (/srv/spm is configured by default) is
+// nobody's problem.
+func slotsInUse(reports map[node.ID]reportOrError) map[string]bool {
+	used := map[string]bool{}
+	for _, r := range reports {
+		for _, s := range r.Status.Slots {
+			if s.Unavailable == "" && s.Files > 0 {
+				used[s.Name.String()] = true
+			}
+		}
+	}
+	return used
+}
+
+func (m *member) rootsAuthor(number uint64) node.ID {
+	for _, r := range m.cons.View().RootsRevisions() {
+		if r.Number == number {
+			return r.Author
+		}
+	}
+	return ""
+}

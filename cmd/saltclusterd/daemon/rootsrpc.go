@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"saltclusterd/fsync/roots"
+	"saltclusterd/gossip/node"
+)
+
+// Paths of peer RPC about the roots; content is fetched at roots.Path.
+const (
+	pathRootsStatus    = "/v1/roots/status"
+	pathRootsDiff      = "/v1/roots/diff"
+	pathRootsConflicts = "/v1/roots/conflicts"
+)
+
+const (
+	maxRootsAnswer = 8 << 20
+	// maxRootsList bounds the differences and conflicts that one answer holds.
+	maxRootsList = 10_000
+	// rootsDiffTimeout bounds a comparison, for which trees have to be fetched.
+	rootsDiffTimeout = 60 * time.Second
+)
+
+// rootsReport is what a node says of its roots.
+type rootsReport struct {
+	Off    string       `json:"off,omitempty"` // why nothing is replicated there
+	Notes  []string     `json:"notes,omitempty"`
+	Status roots.Status `json:"status"`
+}
+
+// handleRoots adds what other nodes ask about the roots.
+func (s *service) handleRoots(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+pathRootsStatus, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, s.rootsReport()) })
+	if s.trees.rootsEngine == nil {
+		return
+	}
+	mux.Handle("POST "+roots.Path, s.whenKept(s.trees.Handler()))
+	mux.Handle("GET "+pathRootsConflicts, s.whenKept(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, clip(s.trees.Conflicts()))
+	})))
+	mux.Handle("GET "+pathRootsDiff, s.whenKept(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), rootsDiffTimeout)
+		defer cancel()
+		changes, err := s.trees.Diff(ctx, node.ID(r.URL.Query().Get("node")))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		answerJSON(w, clip(changes))
+	})))
+}
+
+// whenKept answers peers "starting" until the roots are open; minions need not be served yet.
+func (s *service) whenKept(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.kept.Load() {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // a peer that went away needs no error
+}
+
+func clip[T any](list []T) []T { return list[:min(len(list), maxRootsList)] }
+
+// startingRoots is why roots are off that are being opened.
+const startingRoots = "starting"
+
+// rootsReport says how far this node's roots are.
+func (s *service) rootsReport() rootsReport {
+	r := rootsReport{Off: s.trees.off, Notes: s.trees.notes}
+	if s.trees.rootsEngine != nil && s.kept.Load() {
+		r.Status = s.trees.Status()
+	} else if r.Off == "" {
+		r.Off = startingRoots
+	}
+	return r
+}
+
+// rootsReportOf asks a node.
+func (m *member) rootsReportOf(ctx context.Context, id node.ID) (rootsReport, error) {
+	if id == m.d.id {
+		return m.svc.rootsReport(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	return askRoots[rootsReport](ctx, m, id, pathRootsStatus)
+}
+
+// rootsConflictsOf asks a node what it has put aside.
+func (m *member) rootsConflictsOf(ctx context.Context, id node.ID) ([]roots.Conflict, error) {
+	if id != m.d.id {
+		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		defer cancel()
+		return askRoots[[]roots.Conflict](ctx, m, id, pathRootsConflicts)
+	}
+	if err := m.rootsKept(); err != nil {
+		return nil, err
+	}
+	return clip(m.svc.trees.Conflicts()), nil
+}
+
+// rootsDiffOf has a node compare its roots with another's.
+func (m *member) rootsDiffOf(ctx context.Context, id, other node.ID) ([]roots.Change, error) {
+	if id != m.d.id {
+		return askRoots[[]roots.Change](ctx, m, id, pathRootsDiff+"?node="+url.QueryEscape(string(other)))
+	}
+	if err := m.rootsKept(); err != nil {
+		return nil, err
+	}
+	changes, err := m.svc.trees.Diff(ctx, other)
+	return clip(changes), err
+}
+
+func askRoots[T any](ctx context.Context, m *member, id node.ID, path string) (out T, err error) {
+	body, err := m.call(ctx, http.MethodGet, id, path, nil, maxRootsAnswer)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return out, fmt.Errorf("answer of %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// rootsKept says why this node's roots cannot be asked, nil when they can.
+func (m *member) rootsKept() error {
+	switch {
+	case m.svc == nil:
+		return errors.New("a witness has no roots")
+	case m.svc.trees.off != "":
+		return errors.New("roots are not replicated here: " + m.svc.trees.off)
+	case !m.svc.kept.Load():
+		return errors.New("this node's roots are being opened")
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"saltclusterd/fsync/roots"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+)
+
+const (
+	// rootsPatience is how long a node that starts waits for content without getting any: then it serves its minions with
+	// what it has, for whoever had the rest may never come back.
+	rootsPatience = 2 * time.Minute
+	rootsPoll     = 20 * time.Millisecond
+	// rootsLate is how long a node may need for a revision before health says so.
+	rootsLate = time.Minute
+)
+
+// awaitTrees waits until what the cluster had in force when this node started is on its disk.
+func (s *service) awaitTrees(ctx context.Context) error {
+	if s.trees.rootsEngine == nil || s.alone.Load() {
+		return nil
+	}
+	head, _ := rootsLog{s.m}.Head()
+	var seen roots.Progress
+	for patience := time.Now().Add(rootsPatience); ; {
+		st := s.trees.Status()
+		if st.Base >= head.Number || s.trees.CaughtUp() {
+			return nil
+		}
+		s.step.Store("bringing the file and pillar roots up to date: " + progressText(st))
+		if st.Progress != seen {
+			seen, patience = st.Progress, time.Now().Add(rootsPatience)
+		}
+		if time.Now().After(patience) {
+			s.m.log.Warn("file and pillar roots are not up to date: serving with what is there", "index", st.Base, "reason", rootsProblem(st))
+			return nil
+		}
+		if !wait(ctx, rootsPoll) {
+			return ctx.Err()
+		}
+	}
+}
+
+// progressText says how far a node is with a revision.
+func progressText(st roots.Status) string {
+	p := st.Progress
+	text := fmt.Sprintf("revision %d after %d", st.Head, st.Base)
+	switch {
+	case p.Phase == roots.PhaseFetch && p.Bytes > 0:
+		text += fmt.Sprintf(", %d of %d MiB fetched", p.BytesDone>>20, p.Bytes>>20)
+	case p.Phase != "" && p.Phase != roots.PhaseIdle:
+		text += ", " + string(p.Phase)
+	}
+	if len(st.Problems) > 0 {
+		text += "; " + st.Problems[0]
+	}
+	return text
+}
+
+func rootsProblem(st roots.Status) string {
+	if len(st.Problems) > 0 {
+		return strings.Join(st.Problems, "; ")
+	}
+	return progressText(st)
+}
+
+// makeSlots makes the directories that a node which comes without them needs for what the cluster has. Where it had roots
+// of the cluster before, a missing directory is a mount that is missing, or somebody's decision.
+func (s *service) makeSlots() {
+	if _, ok := s.m.cons.View().RootsHead(); !ok || exists(s.rootsDir()) {
+		return
+	}
+	owner, err := s.m.d.master.Owner()
+	if err != nil {
+		return // said by newTrees
+	}
+	for _, slot := range s.trees.slots {
+		if exists(slot.Dir) || s.m.d.master.SetBy(slot.Name.Kind+"_roots") == "" && strings.HasPrefix(slot.Dir, "/srv/spm/") {
+			continue
+		}
+		if err := os.MkdirAll(slot.Dir, 0o755); err == nil {
+			err = os.Chown(slot.Dir, owner.UID, owner.GID)
+		}
+		if err != nil {
+			s.m.log.Warn("directory of the roots not made", "path", slot.Dir, "err", err)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// openTrees opens the roots and lets others fetch from them.
+func (s *service) openTrees(ctx context.Context) error {
+	if s.trees.rootsEngine == nil {
+		return nil
+	}
+	s.makeSlots()
+	if err := s.trees.Open(ctx); err != nil {
+		return err
+	}
+	s.kept.Store(true)
+	return nil
+}
+
+// closeTrees is the end of openTrees.
+func (s *service) closeTrees() error {
+	if s.trees.rootsEngine == nil {
+		return nil
+	}
+	s.kept.Store(false)
+	return s.trees.Close()
+}
+
+// checkRoots warns when this node's roots are not as the cluster's, or wait for an operator.
+func (d *Daemon) checkRoots(context.Context) health.Result {
+	m := d.current()
+	if m == nil || m.svc == nil || m.svc.trees.rootsEngine == nil || !m.svc.kept.Load() {
+		return fine
+	}
+	st := m.svc.trees.Status()
+	switch {
+	case !m.ready() && !st.CaughtUp:
+		return health.Result{
+			Level: health.Fail, Reason: "file and pillar roots are not up to date yet: " + progressText(st),
+			Hint: "saltclusterctl roots status shows how far they are",
+		}
+	case m.svc.rootsLate(st):
+		return health.Result{
+			Level: health.Warn, Reason: "file and pillar roots are behind the cluster: " + rootsProblem(st),
+			Hint: "saltclusterctl roots status",
+		}
+	case len(st.Held) > 0:
+		return health.Result{
+			Level: health.Warn, Reason: fmt.Sprintf("revision %d of the roots deletes much and waits for a decision", st.Held[0]),
+			Hint: fmt.Sprintf("saltclusterctl roots history, then roots confirm %d or roots drop %d", st.Held[0], st.Held[0]),
+		}
+	case len(st.Problems) > 0:
+		return health.Result{Level: health.Warn, Reason: "file and pillar roots: " + rootsProblem(st), Hint: "saltclusterctl roots status"}
+	}
+	return fine
+}
+
+// rootsLate says whether this node has been behind for long.
+func (s *service) rootsLate(st roots.Status) bool {
+	if st.CaughtUp {
+		s.behind.Store(0)
+		return false
+	}
+	now := time.Now().UnixNano()
+	s.behind.CompareAndSwap(0, now)
+	return time.Duration(now-s.behind.Load()) > rootsLate
+}
+
+// rootsLine is the roots' line of the status.
+func (s *service) rootsLine() *adminapi.RootsLine {
+	r := s.rootsReport()
+	line := &adminapi.RootsLine{
+		Off: r.Off, Mode: string(r.Status.Mode), Base: r.Status.Base, Head: r.Status.Head, Phase: string(r.Status.Progress.Phase),
+		Conflicts: r.Status.Conflicts,
+	}
+	for _, slot := range r.Status.Slots {
+		line.Files += slot.Files
+	}
+	return line
+}

@@ -1,0 +1,210 @@
+package adminapi
+
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// SyncRootsRequest is the body of POST /v1/roots/sync: give what stands in this
+// node's file and pillar roots to all others, now.
+type SyncRootsRequest struct {
+	DryRun  bool          `json:"dry_run,omitempty"` // say what would be sent
+	Env     string        `json:"env,omitempty"`     // of this environment only; empty: of all
+	Force   bool          `json:"force,omitempty"`   // also when much is deleted
+	Wait    bool          `json:"wait"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// What an operator may decide about a revision of the roots.
+const (
+	RootsRollback = "rollback" // make it the newest again
+	RootsConfirm  = "confirm"  // put it in force, it was held
+	RootsDrop     = "drop"     // refuse it, it was held
+)
+
+// DecideRootsRequest is the body of POST /v1/roots/decide.
+type DecideRootsRequest struct {
+	Decision string        `json:"decision"`
+	Revision uint64        `json:"revision"`
+	Wait     bool          `json:"wait"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
+}
+
+// AsideRootsRequest is the body of POST /v1/roots/aside: what becomes of
+// something that this node has put aside.
+type AsideRootsRequest struct {
+	ID      string `json:"id"`
+	Restore bool   `json:"restore"` // put it back as an edit; else it is removed
+}
+
+// RootsOutcome says what a revision did on each node; part of an Outcome.
+type RootsOutcome struct {
+	Revision *RootsRevision `json:"revision,omitempty"`
+	Proposed bool           `json:"proposed"` // false: there was nothing to send
+	DryRun   bool           `json:"dry_run,omitempty"`
+	Held     bool           `json:"held,omitempty"` // it waits for roots confirm
+	Changes  []RootsChange  `json:"changes"`
+	More     int            `json:"more,omitempty"` // changes not listed
+	Nodes    []RootsApplied `json:"nodes"`
+	Failed   []string       `json:"failed,omitempty"` // nodes on which it is not in force
+}
+
+// RootsApplied is one node after a sync.
+type RootsApplied struct {
+	Node      string        `json:"node"`
+	Applied   bool          `json:"applied"`
+	Author    bool          `json:"author,omitempty"` // it came from there
+	Revision  uint64        `json:"revision"`         // that is on its disk
+	Installed int           `json:"installed"`
+	Removed   int           `json:"removed"`
+	Kept      int           `json:"kept,omitempty"`  // local edits that were in the way
+	Aside     int           `json:"aside,omitempty"` // see roots conflicts
+	Took      time.Duration `json:"took,omitempty"`  // for which requests for files waited
+	Skipped   string        `json:"skipped,omitempty"`
+	Error     string        `json:"error,omitempty"`
+}
+
+// RootsRevision is one agreed state of all roots.
+type RootsRevision struct {
+	Number  uint64    `json:"number"`
+	Parent  uint64    `json:"parent,omitempty"`
+	Root    string    `json:"root"`
+	Author  string    `json:"author"`
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"kind"`  // first, edit, merge, rollback
+	State   string    `json:"state"` // applied, held, dropped
+	Current bool      `json:"current,omitempty"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+	Changed int       `json:"changed"`
+	Removed int       `json:"removed"`
+	Note    string    `json:"note,omitempty"`
+}
+
+// RootsChange is a difference between two trees.
+type RootsChange struct {
+	Slot string `json:"slot"` // kind:environment:position
+	Path string `json:"path"`
+	What string `json:"what"` // added, removed, changed, mode, type
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	Size int64  `json:"size,omitempty"`
+}
+
+// RootsStatus is the answer of GET /v1/roots.
+type RootsStatus struct {
+	From  string         `json:"from"`
+	Head  *RootsRevision `json:"head,omitempty"` // nil: there is none yet
+	Nodes []RootsNode    `json:"nodes"`
+}
+
+// RootsNode is how the roots of one node are.
+type RootsNode struct {
+	Node       string      `json:"node"`
+	Error      string      `json:"error,omitempty"` // it does not say
+	Off        string      `json:"off,omitempty"`   // nothing is replicated there, and why
+	Mode       string      `json:"mode,omitempty"`
+	Revision   uint64      `json:"revision"` // that is on its disk
+	Current    bool        `json:"current"`
+	Edited     bool        `json:"edited,omitempty"` // something was changed there since
+	Phase      string      `json:"phase,omitempty"`
+	Files      int         `json:"files,omitempty"` // to stage
+	FilesDone  int         `json:"files_done,omitempty"`
+	Bytes      int64       `json:"bytes,omitempty"` // to fetch
+	BytesDone  int64       `json:"bytes_done,omitempty"`
+	Conflicts  int         `json:"conflicts"`
+	Watching   bool        `json:"watching"`
+	LastScan   time.Time   `json:"last_scan,omitzero"`
+	LastSwitch time.Time   `json:"last_switch,omitzero"`
+	Slots      []RootsSlot `json:"slots"`
+	Problems   []string    `json:"problems,omitempty"`
+	Notes      []string    `json:"notes,omitempty"` // what is not replicated there, and why
+}
+
+// RootsSlot is one directory of file_roots or pillar_roots.
+type RootsSlot struct {
+	Slot        string `json:"slot"`
+	Dir         string `json:"dir,omitempty"` // empty: not configured there
+	Unavailable string `json:"unavailable,omitempty"`
+	Files       int    `json:"files"`
+	Bytes       int64  `json:"bytes"`
+}
+
+// RootsDiff is the answer of GET /v1/roots/diff: how to get from one node's
+// disk to another's.
+type RootsDiff struct {
+	From    string        `json:"from"`
+	To      string        `json:"to"`
+	Changes []RootsChange `json:"changes"`
+}
+
+// RootsHistory is the answer of GET /v1/roots/history, the oldest first.
+type RootsHistory struct {
+	Revisions []RootsRevision `json:"revisions"`
+}
+
+// RootsConflicts is the answer of GET /v1/roots/conflicts.
+type RootsConflicts struct {
+	Conflicts []RootsConflict `json:"conflicts"`
+	Missing   []string        `json:"missing,omitempty"` // nodes that do not say
+}
+
+// RootsConflict is something that lost against the cluster and was put aside.
+type RootsConflict struct {
+	Node     string    `json:"node"` // on whose disk it is
+	ID       string    `json:"id"`
+	Slot     string    `json:"slot"`
+	Path     string    `json:"path"`
+	Reason   string    `json:"reason"`
+	Revision uint64    `json:"revision"` // that won
+	Time     time.Time `json:"time"`
+	Kept     string    `json:"kept"` // where it is now
+	Size     int64     `json:"size"`
+}
+
+// RootsLine is what the status says of the roots of the node that answers.
+type RootsLine struct {
+	Off       string `json:"off,omitempty"`
+	Mode      string `json:"mode,omitempty"`
+	Base      uint64 `json:"base"`
+	Head      uint64 `json:"head"`
+	Phase     string `json:"phase,omitempty"`
+	Files     int    `json:"files"`
+	Conflicts int    `json:"conflicts"`
+}
+
+// SyncRoots pushes this node's roots.
+func (c *Client) SyncRoots(ctx context.Context, r SyncRootsRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/roots/sync", r, progress)
+}
+
+// DecideRoots decides about a revision.
+func (c *Client) DecideRoots(ctx context.Context, r DecideRootsRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/roots/decide", r, progress)
+}
+
+// AsideRoots decides about something that was put aside on this node.
+func (c *Client) AsideRoots(ctx context.Context, r AsideRootsRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/roots/aside", r, progress)
+}
+
+// RootsStatus asks how the roots are on all nodes.
+func (c *Client) RootsStatus(ctx context.Context) (RootsStatus, error) {
+	return get[RootsStatus](ctx, c, "/roots", nil)
+}
+
+// RootsHistory asks for the revisions that are kept.
+func (c *Client) RootsHistory(ctx context.Context) (RootsHistory, error) {
+	return get[RootsHistory](ctx, c, "/roots/history", nil)
+}
+
+// RootsConflicts asks what was put aside on all nodes.
+func (c *Client) RootsConflicts(ctx context.Context) (RootsConflicts, error) {
+	return get[RootsConflicts](ctx, c, "/roots/conflicts", nil)
+}
+
+// RootsDiff asks how the disks of two nodes differ.
+func (c *Client) RootsDiff(ctx context.Context, from, to string) (RootsDiff, error) {
+	return get[RootsDiff](ctx, c, "/roots/diff", url.Values{"from": {from}, "to": {to}})
+}
