@@ -51,7 +51,9 @@ func DefaultConfig() Config {
 		},
 		Roots: Roots{
 			Sync: RootsAuto, MaxDelete: 25, History: GiB,
-			Ignore: []string{".git", ".svn", ".hg", ".*.sw?", ".*.swpx", "4913", "*~", ".#*", "#*#"},
+			Ignore: []string{ // as fsync/scan has it
+				".git", ".svn", ".hg", ".bzr", "*~", ".*.sw[a-p]", ".*.swx", "4913", ".#*", "#*#", ".nfs????*", ".DS_Store", ".goutputstream-*",
+			},
 		},
 		Paths: Paths{
 			StateDir: "/var/lib/saltclusterd",

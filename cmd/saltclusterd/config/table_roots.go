@@ -23,14 +23,14 @@ func rootsOptions() []Option {
 		},
 		{
 			Name: "cluster_roots_ignore", Section: section, field: func(c *Config) any { return &c.Roots.Ignore },
-			Doc: "Names (shell patterns, in any directory) that are neither sent nor removed: version control, editors' files. The same " +
-				"on every node.",
+			Doc: "Names (shell patterns) that are neither sent nor removed: version control, editors' files. A pattern with a slash is for " +
+				"the path below the directory. The same on every node.",
 			check: everyPattern,
 		},
 		{
 			Name: "cluster_roots_history", Section: section, field: func(c *Config) any { return &c.Roots.History },
 			Doc:   "Space for what changes replaced, kept on each node for saltclusterctl roots rollback.",
-			check: sizeBetween(0, 1024*GiB),
+			check: sizeBetween(MiB, 1024*GiB),
 		},
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -34,6 +36,12 @@ func slotTexts(dir string, slots []roots.Slot) string {
 		out = append(out, fmt.Sprint(s.Name, " ", strings.TrimPrefix(s.Dir, dir)))
 	}
 	return strings.Join(out, "\n")
+}
+
+func TestIgnoredByDefault(t *testing.T) {
+	if got, want := config.DefaultConfig().Roots.Ignore, roots.DefaultIgnore(); !slices.Equal(got, want) {
+		t.Errorf("the option says %q, the engine %q", got, want)
+	}
 }
 
 func TestRootSlots(t *testing.T) {
