@@ -21,7 +21,7 @@ const (
 // happened where, and which nodes did not come so far before ctx ended.
 func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.RootsOutcome, p admin.Progress) {
 	said := map[node.ID]string{}
-	began := time.Now()
+	began, author := time.Now(), m.rootsAuthor(number)
 	for {
 		reports := m.rootsReports(ctx)
 		if ctx.Err() != nil && len(out.Nodes) > 0 {
@@ -31,7 +31,8 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 		out.Nodes, out.Failed = out.Nodes[:0], nil
 		waiting := false
 		for _, id := range slices.Sorted(maps.Keys(reports)) {
-			row, text := m.rootsApplied(id, reports[id], number, used)
+			row, text := rootsApplied(id, reports[id], number, used)
+			row.Author = row.Applied && id == author
 			out.Nodes = append(out.Nodes, row)
 			if row.Error != "" {
 				out.Failed = append(out.Failed, row.Node)
@@ -56,7 +57,7 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 func (m *member) rootsHopeless(id node.ID, a reportOrError) bool { return a.err != nil && !m.alive(id) }
 
 // rootsApplied is what a revision did on a node, and how far it is as a sentence.
-func (m *member) rootsApplied(id node.ID, a reportOrError, number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
+func rootsApplied(id node.ID, a reportOrError, number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
 	row = adminapi.RootsApplied{Node: string(id)}
 	if a.err != nil {
 		row.Error = "it does not answer: " + oneLine(a.err.Error())
@@ -72,7 +73,6 @@ func (m *member) rootsApplied(id node.ID, a reportOrError, number uint64, used m
 		row.Error = rootsProblem(st)
 		return row, fmt.Sprintf("%s: %s", id, progressText(st))
 	}
-	row.Author = m.rootsAuthor(number) == id
 	if sw := st.LastSwitch; sw != nil && sw.Revision >= number {
 		row.Installed, row.Removed, row.Kept, row.Aside, row.Took = sw.Installed, sw.Removed, sw.Kept, sw.Aside, sw.Took
 	}
@@ -80,9 +80,6 @@ func (m *member) rootsApplied(id node.ID, a reportOrError, number uint64, used m
 		if s.Dir != "" && s.Unavailable != "" && used[s.Name.String()] {
 			row.Error = fmt.Sprintf("%s (%s) is left out: %s", s.Name, s.Dir, s.Unavailable)
 		}
-	}
-	if row.Author {
-		return row, fmt.Sprintf("%s: revision %d came from there", id, number)
 	}
 	return row, fmt.Sprintf("%s: revision %d is on disk: %d installed, %d removed", id, st.Base, row.Installed, row.Removed)
 }

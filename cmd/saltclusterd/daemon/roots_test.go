@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/roots"
+	"saltclusterd/gossip/node"
+)
+
+func TestRootsApplied(t *testing.T) {
+	salt, spm := roots.SlotName{Kind: "file", Env: "base"}, roots.SlotName{Kind: "file", Env: "base", Pos: 1}
+	report := func(base uint64, slots ...roots.SlotStatus) reportOrError {
+		return reportOrError{rootsReport: rootsReport{Status: roots.Status{
+			Base: base, Head: 7, Slots: slots, LastSwitch: &roots.Switch{Revision: 7, Installed: 3, Removed: 1},
+		}}}
+	}
+	fine := roots.SlotStatus{Name: salt, Dir: "/srv/salt", Files: 9}
+	reports := map[node.ID]reportOrError{
+		"m1": report(7, fine, roots.SlotStatus{Name: spm, Dir: "/srv/spm/salt", Unavailable: "missing"}),
+		"m2": report(8, roots.SlotStatus{Name: salt, Dir: "/srv/salt", Unavailable: "not mounted"}),
+		"m3": report(6, fine),
+		"m4": {err: errors.New("connection refused")},
+		"m5": {rootsReport: rootsReport{Off: "cluster_roots_sync is off"}},
+		"m6": {rootsReport: rootsReport{Off: startingRoots}},
+	}
+	used := slotsInUse(reports)
+	for id, want := range map[node.ID]struct {
+		applied bool
+		err     string
+	}{
+		"m1": {true, ""}, "m2": {true, "not mounted"}, "m3": {false, "revision 7 after 6"}, "m4": {false, "connection refused"}, "m5": {false, ""},
+		"m6": {false, "revision"},
+	} {
+		row, text := rootsApplied(id, reports[id], 7, used)
+		if row.Applied != want.applied || (row.Error == "") != (want.err == "") || !strings.Contains(row.Error, want.err) || text == "" {
+			t.Errorf("%s: %+v, %q", id, row, text)
+		}
+		if id == "m1" && (row.Installed != 3 || row.Removed != 1) {
+			t.Errorf("m1: %+v", row)
+		}
+		if (row.Skipped != "") != (id == "m5") {
+			t.Errorf("%s is left out: %q", id, row.Skipped)
+		}
+	}
+}
+
+func TestRevisionOfTheState(t *testing.T) {
+	in := state.RootsRevision{
+		Number: 4, Parent: 2, Root: strings.Repeat("ab", 32), Kind: "edit", State: state.RootsHeld, Author: "m1",
+		Stats: state.RootsStats{Files: 1, Bytes: 2, Changed: 3, Removed: 4}, Audit: state.Audit{At: 1000},
+	}
+	out, err := revision(in)
+	if err != nil || out.Number != 4 || out.State != roots.StateHeld || out.Root.String() != in.Root || out.Stats.Removed != 4 || out.Time>>16 != 1000 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	in.Root = "x"
+	if _, err := revision(in); err == nil {
+		t.Error("a revision without a root")
+	}
+}
+
+func TestMastersListsAreForgotten(t *testing.T) {
+	dir := t.TempDir()
+	c := masterConfig(t, dir, "cachedir: DIR/cache\n")
+	lists := filepath.Join(dir, "cache/file_lists/roots")
+	if err := os.MkdirAll(filepath.Join(lists, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"base.p", "my env.p", ".base.w", "x/base.p"} {
+		if err := os.WriteFile(filepath.Join(lists, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &service{m: &member{d: &Daemon{master: c}}}
+	s.forgetLists(nil)
+	left, err := os.ReadDir(lists)
+	if err != nil || len(left) != 2 || left[0].Name() != ".base.w" || left[1].Name() != "x" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
