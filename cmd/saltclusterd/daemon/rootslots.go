@@ -16,6 +16,9 @@ import (
 // somebody asks for one.
 const dynamicEnv = "__env__"
 
+// packageRoots is where Salt's own package manager puts states; hardly anybody has it, but it is configured by default.
+const packageRoots = "/srv/spm/"
+
 // rootSlots lists the directories of the master's file_roots and pillar_roots that are replicated, and says of the others
 // why they are not. forbidden are directories that must not be inside of one.
 func rootSlots(c *localmaster.Config, forbidden ...string) (slots []roots.Slot, notes []string) {
@@ -57,6 +60,10 @@ func (f *slotFinder) all(kind string, c *localmaster.Config, option string) {
 		dirs, _ := envs[env].([]any)
 		for pos, d := range dirs {
 			dir, _ := d.(string)
+			if c.SetBy(option) == "" && strings.HasPrefix(dir, packageRoots) && !exists(dir) {
+				f.note("%s:%s:%d (%s) is not replicated: it is a default and does not exist", kind, env, pos, dir)
+				continue
+			}
 			f.one(roots.Slot{Name: roots.SlotName{Kind: kind, Env: env, Pos: pos}, Dir: dir})
 		}
 	}

@@ -50,7 +50,8 @@ func TestRootSlots(t *testing.T) {
 		want   string
 		notes  []string
 	}{
-		"defaults": {"", "file:base:0 /srv/salt\nfile:base:1 /srv/spm/salt\npillar:base:0 /srv/pillar\npillar:base:1 /srv/spm/pillar", nil},
+		"defaults":                    {"", "file:base:0 /srv/salt\npillar:base:0 /srv/pillar", []string{"file:base:1 (/srv/spm/salt)", "pillar:base:1 (/srv/spm/pillar)"}},
+		"a directory that is missing": {"file_roots: {base: [/srv/spm/x]}", "file:base:0 /srv/spm/x\npillar:base:0 /srv/pillar", []string{"pillar:base:1"}},
 		"environments": {
 			"file_roots: {base: [DIR/a, DIR/b], 'prod:x': [DIR/c]}\npillar_roots: {base: [DIR/p/]}",
 			"file:base:0 /a\nfile:base:1 /b\nfile:prod:x:0 /c\npillar:base:0 /p", nil,

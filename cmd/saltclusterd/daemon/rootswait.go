@@ -81,7 +81,7 @@ func (s *service) makeSlots() {
 		return // said by newTrees
 	}
 	for _, slot := range s.trees.slots {
-		if exists(slot.Dir) || s.m.d.master.SetBy(slot.Name.Kind+"_roots") == "" && strings.HasPrefix(slot.Dir, "/srv/spm/") {
+		if exists(slot.Dir) {
 			continue
 		}
 		if err := os.MkdirAll(slot.Dir, 0o755); err == nil {
