@@ -18,8 +18,15 @@ const (
 
 // fetchTree gets the objects of a revision that are not in the database, level by level.
 func (s *Store) fetchTree(ctx context.Context, rev Revision) error {
-	if rev.Root == s.base.Root || rev.Root == s.liveRoot {
+	if rev.Root == s.base.Root {
 		return nil
+	}
+	if rev.Root == s.liveRoot { // it is on the disk already: what names it has to outlast the next scan
+		objects := []tree.Memory{s.live}
+		for _, st := range s.slots {
+			objects = append(objects, st.objects)
+		}
+		return s.db.putObjects(objects...)
 	}
 	ctx, cancel := s.whileHead(ctx, rev)
 	defer cancel()

@@ -119,3 +119,23 @@ func TestManyEditsAtOnceOnBothSides(t *testing.T) {
 		}
 	}
 }
+
+// Masters that were laid out alike before they became a cluster go on from there.
+func TestAJoinerThatHasEverythingAlready(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	a.write("top.sls", "base:\n")
+	a.write("web/init.sls", "x")
+	w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+	b := w.node("b")
+	b.write("top.sls", "base:\n")
+	b.write("web/init.sls", "x")
+	b.open()
+	w.await("b has caught up", func() bool { return b.store.CaughtUp() })
+	w.awaitEqual()
+	b.write("web/init.sls", "edited")
+	w.await("a has the edit", func() bool { return a.has("web/init.sls", "edited") })
+	a.write("top.sls", "edited")
+	w.await("b has the edit", func() bool { return b.has("top.sls", "edited") })
+	w.awaitEqual()
+}
