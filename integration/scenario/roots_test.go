@@ -185,7 +185,7 @@ func testRoots(t *testing.T, c *lab.Cluster) {
 		}
 	}
 	writeRoot(t, m3, "rootstest/run.sh", "#!/bin/sh\n", 0o755)
-	writeRoot(t, m3, "rootstest/latin\xe9\n1", "x", 0o600)
+	writeRoot(t, m3, "rootstest/wéb, \u2713 and space", "x", 0o600)
 	labtest.Must(t, os.Symlink("/etc/passwd", inRoots(m3, "rootstest/outside")))
 	labtest.Must(t, os.Mkdir(inRoots(m3, "rootstest/empty"), 0o700))
 	onNodes(t, c.Nodes, "an empty directory", func(n *lab.Node) error { _, err := os.Stat(inRoots(n, "rootstest/empty")); return err })
@@ -252,12 +252,18 @@ func testRootsHeld(t *testing.T, c *lab.Cluster) {
 		if res.Code != 6 {
 			t.Fatalf("sync_roots says %d: %s", res.Code, res.Output())
 		}
-		var h adminapi.RootsHistory
-		labtest.Must(t, m2.Daemon.CtlJSON(t.Context(), &h, "roots", "history"))
-		last := h.Revisions[len(h.Revisions)-1]
-		if last.State != "held" || last.Removed != 40 {
-			t.Fatalf("the last revision is %+v", last)
-		}
+		var last adminapi.RootsRevision
+		onNodes(t, []*lab.Node{m2}, "the held revision", func(n *lab.Node) error {
+			var h adminapi.RootsHistory
+			if err := n.Daemon.CtlJSON(t.Context(), &h, "roots", "history"); err != nil {
+				return err
+			}
+			last = h.Revisions[len(h.Revisions)-1]
+			if last.State != "held" || last.Removed != 40 {
+				return fmt.Errorf("the last is %+v", last)
+			}
+			return nil
+		})
 		labtest.Must(t, all(m2))
 		res, err = m2.Daemon.Ctl(t.Context(), "roots", verdict, fmt.Sprint(last.Number))
 		labtest.Must(t, err)
