@@ -277,6 +277,28 @@ func testRootsHeld(t *testing.T, c *lab.Cluster) {
 	rootsSettled(t, c)
 }
 
+// An operator takes a change back, on all nodes.
+func testRootsRollback(t *testing.T, c *lab.Cluster) {
+	m1, m3 := c.Nodes[0], c.Nodes[2]
+	writeRoot(t, m1, "rootstest/good", "good", 0o644)
+	onNodes(t, c.Nodes, "the good one", holds("rootstest/good", "good"))
+	rootsSettled(t, c)
+	st, err := rootsOf(t.Context(), m3)
+	labtest.Must(t, err)
+	writeRoot(t, m1, "rootstest/good", "bad", 0o600)
+	writeRoot(t, m1, "rootstest/worse", "worse", 0o644)
+	onNodes(t, c.Nodes, "the bad one", holds("rootstest/good", "bad"))
+	rootsSettled(t, c)
+	res, err := m3.Daemon.Ctl(t.Context(), "roots", "rollback", fmt.Sprint(st.Head.Number))
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	for _, n := range c.Nodes {
+		labtest.Must(t, holds("rootstest/good", "good")(n))
+		labtest.Must(t, gone("rootstest/worse")(n))
+	}
+	rootsSettled(t, c)
+}
+
 // A node that is down is no success; it comes back with what others edited meanwhile, and with what was edited on its disk.
 // One that is killed in the middle of a sync goes on where it was.
 func testRootsNodeDown(t *testing.T, c *lab.Cluster) {

@@ -180,18 +180,25 @@ const rootsGrace = 15 * time.Second
 // rootsUnderstood says who would not understand a proposal about the trees: an older saltclusterd stops when it meets one
 // in the log. One that is down while all others are upgraded does so when it comes back, and has to be upgraded then.
 func (m *member) rootsUnderstood() error {
-	var older, unseen []string
+	var others []node.ID
 	for _, mem := range m.cons.View().Members() {
-		if mem.ID == m.d.id {
-			continue
+		if mem.ID != m.d.id {
+			others = append(others, mem.ID)
 		}
-		g, ok := m.gossip.Member(mem.ID)
+	}
+	return understood(others, m.gossip.Member, time.Since(m.since))
+}
+
+func understood(others []node.ID, look func(node.ID) (gossip.Member, bool), up time.Duration) error {
+	var older, unseen []string
+	for _, id := range others {
+		g, ok := look(id)
 		switch {
 		case ok && g.Meta.Roots:
 		case ok && g.State == gossip.Alive && g.Meta.Build != "":
-			older = append(older, string(mem.ID))
-		case time.Since(m.since) < rootsGrace:
-			unseen = append(unseen, string(mem.ID))
+			older = append(older, string(id))
+		case up < rootsGrace:
+			unseen = append(unseen, string(id))
 		}
 	}
 	switch {

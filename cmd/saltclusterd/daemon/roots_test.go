@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/roots"
+	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 )
 
@@ -81,5 +82,37 @@ func TestMastersListsAreForgotten(t *testing.T) {
 	left, err := os.ReadDir(lists)
 	if err != nil || len(left) != 2 || left[0].Name() != ".base.w" || left[1].Name() != "x" {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// While a node would stop at a command that it does not know, none is proposed.
+func TestOlderNodesAreNotBroken(t *testing.T) {
+	newer := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "2", Roots: true}}
+	older := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "1"}}
+	down, downOld := newer, older
+	down.State, downOld.State = gossip.Dead, gossip.Dead
+	for _, tc := range []struct {
+		name  string
+		seen  map[node.ID]gossip.Member
+		young bool
+		want  string
+	}{
+		{"all are new", map[node.ID]gossip.Member{"b": newer, "c": down}, true, ""},
+		{"one is old", map[node.ID]gossip.Member{"b": newer, "c": older}, false, "upgraded on c"},
+		{"one was not seen yet", map[node.ID]gossip.Member{"b": newer}, true, "runs on c"},
+		{"one is not seen for long", map[node.ID]gossip.Member{"b": newer}, false, ""},
+		{"an old one is down", map[node.ID]gossip.Member{"b": newer, "c": downOld}, false, ""},
+	} {
+		up := rootsGrace
+		if tc.young {
+			up = 0
+		}
+		err := understood([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { g, ok := tc.seen[id]; return g, ok }, up)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if err != nil && !errors.Is(err, roots.ErrNoQuorum) {
+			t.Errorf("%s: not ErrNoQuorum", tc.name)
+		}
 	}
 }
