@@ -117,6 +117,7 @@ func (l rootsLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revision
 	if err := l.m.rootsUnderstood(); err != nil {
 		return roots.Revision{}, err
 	}
+	l.m.svc.forgetLists(nil) // the master must see what was edited here before minions can hear of it elsewhere
 	number, err := l.m.proposeRoots(ctx, state.RootsPropose{
 		Parent: p.Parent, Author: l.m.d.id, Root: p.Root.String(), Kind: string(p.Kind), Held: p.Held && !p.Confirmed,
 		Stats: state.RootsStats{
