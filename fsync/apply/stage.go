@@ -133,13 +133,19 @@ func (s *Stage) have(op *Op, there bool) ([]bool, error) {
 	return have, nil
 }
 
-// Missing lists the chunks that are to be put.
+// Missing lists the chunks that are to be put, in the order of the paths, so that those of a directory are neighbours.
 func (s *Stage) Missing() []tree.Chunk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]tree.Chunk, 0, len(s.want))
-	for h := range s.want {
-		out = append(out, tree.Chunk{Hash: h, Size: s.sizes[h]})
+	listed := make(map[tree.Hash]bool, len(s.want))
+	for i := range s.plan.Ops {
+		for _, c := range s.plan.Ops[i].Entry.Chunks {
+			if _, wanted := s.want[c.Hash]; wanted && !listed[c.Hash] {
+				listed[c.Hash] = true
+				out = append(out, c)
+			}
+		}
 	}
 	return out
 }

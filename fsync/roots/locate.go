@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -60,6 +61,9 @@ type diskReader struct {
 	where map[Hash]location
 	dirs  map[string]*slotfs.Dir
 	buf   []byte
+
+	last     *slotfs.Dir // the directory of the last chunk
+	lastPath string
 }
 
 func (s *Store) newDiskReader() *diskReader {
@@ -67,6 +71,9 @@ func (s *Store) newDiskReader() *diskReader {
 }
 
 func (d *diskReader) close() {
+	if d.last != nil {
+		_ = d.last.Close()
+	}
 	for _, dir := range d.dirs {
 		_ = dir.Close()
 	}
@@ -78,19 +85,10 @@ func (d *diskReader) chunk(h Hash) ([]byte, error) {
 	if !ok {
 		return nil, errNotHere
 	}
-	top := d.dirs[at.top]
-	if top == nil {
-		var err error
-		if top, err = slotfs.Open(at.top); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotHere, err)
-		}
-		d.dirs[at.top] = top
-	}
-	dir, name, err := top.Parent(at.path)
+	dir, name, err := d.parent(at)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}
-	defer dir.Close()
 	f, _, err := dir.File(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
@@ -104,4 +102,30 @@ func (d *diskReader) chunk(h Hash) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %q has changed", errNotHere, at.path)
 	}
 	return d.buf, nil
+}
+
+// parent opens the directory that a chunk's file is in.
+func (d *diskReader) parent(at location) (*slotfs.Dir, string, error) {
+	top := d.dirs[at.top]
+	if top == nil {
+		var err error
+		if top, err = slotfs.Open(at.top); err != nil {
+			return nil, "", err
+		}
+		d.dirs[at.top] = top
+	}
+	i := strings.LastIndexByte(at.path, '/')
+	path := at.top + "\x00" + at.path[:max(i, 0)]
+	if d.last != nil && d.lastPath == path {
+		return d.last, at.path[i+1:], nil
+	}
+	dir, name, err := top.Parent(at.path)
+	if err != nil {
+		return nil, "", err
+	}
+	if d.last != nil {
+		_ = d.last.Close()
+	}
+	d.last, d.lastPath = dir, path
+	return dir, name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/tree"
@@ -15,7 +16,8 @@ const reserve = 64 << 20
 // stage brings together what plans need: from this disk, and from peers.
 func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) error {
 	stages := make([]*apply.Stage, len(plans))
-	missing := map[Hash]uint32{}
+	var missing []tree.Chunk
+	listed := map[Hash]bool{}
 	for i := range plans {
 		st, err := apply.OpenStage(areas[plans[i].Slot], &plans[i], s.cfg.UID, s.cfg.GID)
 		if err != nil {
@@ -24,8 +26,11 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 		stages[i] = st
 		need := int64(0)
 		for _, c := range st.Missing() {
-			missing[c.Hash] = c.Size
 			need += int64(c.Size)
+			if !listed[c.Hash] {
+				listed[c.Hash] = true
+				missing = append(missing, c)
+			}
 		}
 		if err := s.makeRoom(plans[i].Slot, areas[plans[i].Slot], need); err != nil {
 			return err
@@ -42,14 +47,17 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 	}
 	s.phase(PhaseFetch)
 	s.staging(head, stages, missing)
+	began := time.Now()
 	if err := s.fetchMissing(ctx, head, missing, put); err != nil {
 		return err
 	}
+	fetched := time.Now()
 	for _, st := range stages {
 		if err := st.Finish(); err != nil {
 			return err
 		}
 	}
+	s.log.Debug("content staged", "index", head.Number, "dur", fetched.Sub(began), "flush", time.Since(fetched))
 	return nil
 }
 
@@ -67,21 +75,21 @@ func (s *Store) makeRoom(slot SlotName, area *apply.Area, need int64) error {
 }
 
 // fetchMissing puts chunks, from this disk where it has them.
-func (s *Store) fetchMissing(ctx context.Context, head Revision, missing map[Hash]uint32, put func(Hash, []byte) error) error {
+func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.Chunk, put func(Hash, []byte) error) error {
 	disk := s.newDiskReader()
 	defer disk.close()
 	var wants []tree.Chunk
-	for h, size := range missing {
+	for _, c := range missing {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, err := disk.chunk(h)
+		b, err := disk.chunk(c.Hash)
 		if errors.Is(err, errNotHere) {
-			wants = append(wants, tree.Chunk{Hash: h, Size: size})
+			wants = append(wants, c)
 			continue
 		}
 		if err == nil {
-			err = put(h, b)
+			err = put(c.Hash, b)
 		}
 		if err != nil {
 			return err
@@ -99,10 +107,10 @@ func (s *Store) fetchMissing(ctx context.Context, head Revision, missing map[Has
 	return err
 }
 
-func (s *Store) staging(head Revision, stages []*apply.Stage, missing map[Hash]uint32) {
+func (s *Store) staging(head Revision, stages []*apply.Stage, missing []tree.Chunk) {
 	total := int64(0)
-	for _, size := range missing {
-		total += int64(size)
+	for _, c := range missing {
+		total += int64(c.Size)
 	}
 	s.mu.Lock()
 	s.progress.Revision, s.progress.Bytes = head.Number, total
