@@ -1,0 +1,143 @@
+package roots
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestOneDirectoryInTwoEnvironments(t *testing.T) {
+	dev := SlotName{Kind: "file", Env: "dev"}
+	w := newWorld(t, fileBase, dev)
+	a, b := w.node("a"), w.node("b")
+	for _, n := range []*testNode{a, b} {
+		n.dirs[dev] = n.dirs[fileBase]
+		n.cfg.Slots[1].Dir = n.dirs[dev]
+		n.open()
+	}
+	a.write("f", "1")
+	a.write("d/g", "1")
+	w.await("b has it", func() bool { return b.has("f", "1") && b.has("d/g", "1") })
+	w.awaitEqual()
+	b.write("f", "2")
+	b.remove("d")
+	w.await("a has the edit", func() bool { return a.has("f", "2") && a.lacks("d") })
+	w.awaitEqual()
+	for _, n := range []*testNode{a, b} {
+		if c := n.store.Conflicts(); len(c) > 0 {
+			t.Errorf("%s: %+v", n.id, c)
+		}
+	}
+}
+
+func TestASlotThatOnlySomeHave(t *testing.T) {
+	dev := SlotName{Kind: "file", Env: "dev"}
+	w := newWorld(t, fileBase, dev)
+	a, b, c := w.node("a"), w.node("b"), w.node("c")
+	b.cfg.Slots = b.cfg.Slots[:1]
+	for _, n := range []*testNode{a, b, c} {
+		n.open()
+	}
+	if err := os.WriteFile(filepath.Join(a.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a.write("f", "base")
+	w.await("b has its part, c all", func() bool { return b.has("f", "base") && len(c.disk()) == 2 })
+	b.write("g", "by b") // its revision carries what it does not have
+	w.await("c has the edit", func() bool { return c.has("g", "by b") })
+	if len(c.disk()) != 3 || len(b.disk()) != 2 {
+		t.Errorf("c has %v, b %v", c.disk(), b.disk())
+	}
+	w.await("all have caught up", func() bool { return a.store.CaughtUp() && b.store.CaughtUp() && c.store.CaughtUp() })
+}
+
+func TestAnIgnoreListOfOneNodeDeletesNothing(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("a"), w.node("b")
+	b.cfg.Ignore = []string{"*.bak"}
+	a.open()
+	b.open()
+	a.write("x.bak", "1")
+	a.write("f", "1")
+	w.await("b has both", func() bool { return b.has("f", "1") && b.has("x.bak", "1") })
+	b.write("own.bak", "ignored")
+	b.write("f", "2")
+	w.await("a has the edit", func() bool { return a.has("f", "2") })
+	if !a.has("x.bak", "1") || !a.lacks("own.bak") {
+		t.Errorf("a has %v", a.disk())
+	}
+	a.write("x.bak", "2")
+	w.await("b has the edit of what it ignores", func() bool { return b.has("x.bak", "2") })
+}
+
+func TestManualSyncProposesWhenAsked(t *testing.T) {
+	dev := SlotName{Kind: "file", Env: "dev"}
+	w := newWorld(t, fileBase, dev)
+	a, b := w.node("a"), w.node("b")
+	a.cfg.Mode, b.cfg.Mode = ModeManual, ModeManual
+	a.open()
+	b.open()
+	a.write("f", "1")
+	if err := os.WriteFile(filepath.Join(a.dirs[dev], "g"), []byte("dev"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	res, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true})
+	if err != nil || res.Proposed || len(res.Changes) != 2 || w.count() != 0 {
+		t.Fatalf("dry run: %+v, %v, %d revisions", res, err, w.count())
+	}
+	if res, err = a.store.Sync(t.Context(), SyncOptions{Env: "base"}); err != nil || !res.Proposed || len(res.Changes) != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	w.await("b has one environment", func() bool { return b.has("f", "1") })
+	if len(b.disk()) != 1 {
+		t.Errorf("b has %v", b.disk())
+	}
+	if res, err = a.store.Sync(t.Context(), SyncOptions{}); err != nil || !res.Proposed {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	w.await("b has both", func() bool { return len(b.disk()) == 2 })
+	if res, err = a.store.Sync(t.Context(), SyncOptions{}); err != nil || res.Proposed {
+		t.Fatalf("again: %+v, %v", res, err)
+	}
+	b.write("h", "1")
+	changes, err := a.store.Diff(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.Sync(t.Context(), SyncOptions{DryRun: true}); err != nil { // b looks at its disk
+		t.Fatal(err)
+	}
+	if changes, err = a.store.Diff(t.Context(), "b"); err != nil || len(changes) != 1 || changes[0].Path != "h" || changes[0].What != "added" {
+		t.Errorf("%+v, %v", changes, err)
+	}
+}
+
+// When the only node with some content is gone, an operator goes back to a revision that the others have.
+func TestContentThatNobodyHasAnyMore(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.start("a"), w.start("b"), w.start("c")
+	a.write("f", "1")
+	w.await("all have it", func() bool { return b.store.Status().Stable(1) && c.store.Status().Stable(1) })
+	good := b.store.Status().Base
+	b.close()
+	c.close()
+	a.write("f", "lost")
+	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.close()
+	b.open()
+	c.open()
+	w.await("b says what is wrong", func() bool { return len(b.store.Status().Problems) > 0 && !b.store.CaughtUp() })
+	if _, err := b.store.Rollback(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	w.await("b and c go on", func() bool { return b.store.Status().Stable(1) && c.store.Status().Stable(1) })
+	c.write("g", "1")
+	w.await("b has an edit", func() bool { return b.has("g", "1") })
+	a.open()
+	w.awaitEqual()
+	if !a.has("f", "1") {
+		t.Error("a did not roll back")
+	}
+}
