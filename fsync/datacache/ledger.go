@@ -3,6 +3,8 @@ package datacache
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 
 	"saltclusterd/fsync/ledger"
 )
@@ -36,6 +38,9 @@ func (s *Store) ledger(of part) (ledger.Ledger, error) {
 		return ledger.Ledger{Off: s.off}, nil
 	}
 	root, err := s.disk.root()
+	if errors.Is(err, fs.ErrNotExist) { // the master has never run
+		return ledger.Ledger{Items: map[string]string{}}, nil
+	}
 	if err != nil {
 		return ledger.Ledger{}, err
 	}

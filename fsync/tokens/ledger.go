@@ -3,6 +3,8 @@ package tokens
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 
 	"saltclusterd/fsync/ledger"
 )
@@ -14,6 +16,9 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 		return ledger.Ledger{Off: s.off}, nil
 	}
 	root, err := s.disk.root()
+	if errors.Is(err, fs.ErrNotExist) { // the master has never run
+		return ledger.Ledger{Items: map[string]string{}}, nil
+	}
 	if err != nil {
 		return ledger.Ledger{}, err
 	}
