@@ -60,7 +60,7 @@ func (o options) size() sizes {
 		s.limit, s.herdRounds = time.Hour, 1
 	}
 	if o.rounds > 0 {
-		s.rounds = o.rounds
+		s.rounds, s.dataRounds = o.rounds, min(s.dataRounds, o.rounds)
 	}
 	return s
 }
