@@ -63,6 +63,9 @@ func newWorld(t testing.TB, majors ...int) *world {
 		n.open()
 	}
 	w.changed()
+	for _, n := range w.nodes {
+		w.poll(string(n.id)+" knows the others", func() bool { return len(n.store.Status().Peers) == len(majors)-1 })
+	}
 	return w
 }
 
