@@ -128,6 +128,9 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	if err := s.cfg.Clock.Observe(r.stamp); err != nil {
 		return tooEarly, err
 	}
+	if e, had := s.table[r.id]; had && e.Key == r.key && r.stamp <= e.Stamp {
+		return stale, nil // a joiner hears everything from each of the others: the disk is not asked again
+	}
 	what, err := s.merge(root, r)
 	for again := 0; errors.Is(err, errChanged) && again < maxAgain; again++ {
 		what, err = s.merge(root, r)
