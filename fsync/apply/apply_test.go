@@ -106,7 +106,7 @@ func prepare(t tester, state, from, to string) prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := OpenStage(area, &plan, -1, -1)
+	st, err := OpenStage(context.Background(), area, &plan, -1, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestStagedContentIsFoundAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", "left over"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	st, err := OpenStage(p.area, &p.plan, -1, -1)
+	st, err := OpenStage(context.Background(), p.area, &p.plan, -1, -1)
 	if err != nil || len(st.Missing()) != 1 {
 		t.Fatalf("%d pieces are missing, %v", len(st.Missing()), err)
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ type staged struct {
 }
 
 // OpenStage looks at what is staged already. What no operation needs is removed.
-func OpenStage(area *Area, plan *Plan, uid, gid int) (*Stage, error) {
+func OpenStage(ctx context.Context, area *Area, plan *Plan, uid, gid int) (*Stage, error) {
 	s := &Stage{area: area, plan: plan, uid: uid, gid: gid, want: map[tree.Hash][]target{}, sizes: map[tree.Hash]uint32{}}
 	there, err := s.clean()
 	if err != nil {
@@ -49,7 +50,7 @@ func OpenStage(area *Area, plan *Plan, uid, gid int) (*Stage, error) {
 		if op.Verb != Place || op.Entry.Type != tree.File {
 			continue
 		}
-		if err := s.file(op, there[op.Stage]); err != nil {
+		if err := s.file(ctx, op, there[op.Stage]); err != nil {
 			return nil, fmt.Errorf("stage %q: %w", op.Path, err)
 		}
 	}
@@ -85,9 +86,9 @@ func (s *Stage) clean() (map[string]bool, error) {
 }
 
 // file notes which chunks of a file are missing.
-func (s *Stage) file(op *Op, there bool) error {
+func (s *Stage) file(ctx context.Context, op *Op, there bool) error {
 	f := &staged{op: op, size: op.Entry.Size()}
-	have, err := s.have(op, there)
+	have, err := s.have(ctx, op, there)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (s *Stage) file(op *Op, there bool) error {
 }
 
 // have tells which chunks of a file an earlier try has written.
-func (s *Stage) have(op *Op, there bool) ([]bool, error) {
+func (s *Stage) have(ctx context.Context, op *Op, there bool) ([]bool, error) {
 	have := make([]bool, len(op.Entry.Chunks))
 	if !there {
 		return have, nil
@@ -122,6 +123,9 @@ func (s *Stage) have(op *Op, there bool) ([]bool, error) {
 	buf := make([]byte, 0, 64<<10)
 	offset := int64(0)
 	for i, c := range op.Entry.Chunks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if cap(buf) < int(c.Size) {
 			buf = make([]byte, c.Size)
 		}

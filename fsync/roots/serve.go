@@ -40,6 +40,8 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := &answerer{s: s, w: w, rc: http.NewResponseController(w), ctx: r.Context()}
+	stop := context.AfterFunc(s.run, func() { _ = a.rc.SetWriteDeadline(time.Unix(1, 0)) }) // Close does not wait for a slow peer
+	defer stop()
 	switch question {
 	case questionWant:
 		a.want(hashes)
@@ -116,6 +118,9 @@ type counter struct {
 
 func (c *counter) Write(b []byte) (int, error) {
 	_ = c.a.rc.SetWriteDeadline(time.Now().Add(c.a.s.cfg.Timing.Stall)) // not every ResponseWriter has deadlines
+	if c.a.s.run.Err() != nil {
+		return 0, context.Cause(c.a.s.run)
+	}
 	n, err := c.w.Write(b)
 	c.a.s.metrics.sent.Add(float64(n))
 	return n, err

@@ -19,7 +19,7 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 	var missing []tree.Chunk
 	listed := map[Hash]bool{}
 	for i := range plans {
-		st, err := apply.OpenStage(areas[plans[i].Slot], &plans[i], s.cfg.UID, s.cfg.GID)
+		st, err := apply.OpenStage(ctx, areas[plans[i].Slot], &plans[i], s.cfg.UID, s.cfg.GID)
 		if err != nil {
 			return err
 		}

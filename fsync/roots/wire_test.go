@@ -2,12 +2,16 @@ package roots
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"saltclusterd/fsync/tree"
 )
@@ -112,5 +116,33 @@ func TestTheHandlerRefuses(t *testing.T) {
 	}
 	if rest, _ := io.ReadAll(rec.Body); len(rest) > 0 {
 		t.Errorf("%d bytes after the end", len(rest))
+	}
+}
+
+// A deadline for one answer must not end the connection for the next, minutes later.
+func TestAConnectionServesOn(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	a.cfg.Timing.Stall = 30 * time.Millisecond
+	a.open()
+	var conns atomic.Int64
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conns.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}}
+	defer client.CloseIdleConnections()
+	for range 3 {
+		resp, err := client.Post(a.srv.URL+Path, "", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 2*frameSize {
+			t.Fatalf("%d bytes, %v", len(body), err)
+		}
+		resp.Body.Close()
+		time.Sleep(3 * a.cfg.Timing.Stall) // longer than a deadline
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }

@@ -1,8 +1,10 @@
 package scan
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -81,7 +83,7 @@ func (s *scanner) read(cut *chunk.Cutter, n *node) (item *Item, err error) {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
-		if item, err = File(s.root, n.path, cut); !errors.Is(err, errUnsettled) {
+		if item, err = File(s.ctx, s.root, n.path, cut); !errors.Is(err, errUnsettled) {
 			return item, err
 		}
 	}
@@ -89,7 +91,7 @@ func (s *scanner) read(cut *chunk.Cutter, n *node) (item *Item, err error) {
 }
 
 // File reads the file at a path below a directory.
-func File(root *slotfs.Dir, path string, cut *chunk.Cutter) (*Item, error) {
+func File(ctx context.Context, root *slotfs.Dir, path string, cut *chunk.Cutter) (*Item, error) {
 	dir, name, err := root.Parent(path)
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func File(root *slotfs.Dir, path string, cut *chunk.Cutter) (*Item, error) {
 	if before.Size > tree.MaxFile {
 		return nil, chunk.ErrTooLarge
 	}
-	chunks, err := cut.Cut(f)
+	chunks, err := cut.Cut(until{ctx, f})
 	if err != nil {
 		return nil, err
 	}
@@ -117,4 +119,17 @@ func File(root *slotfs.Dir, path string, cut *chunk.Cutter) (*Item, error) {
 		return nil, errUnsettled
 	}
 	return item, nil
+}
+
+// until reads as long as its context goes on: a large file takes a while.
+type until struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
 }
