@@ -46,6 +46,7 @@ func TestCluster(t *testing.T) {
 		{"roots", testRoots},
 		{"roots edited at once", testRootsEditedAtOnce},
 		{"roots with very much deleted", testRootsHeld},
+		{"roots rolled back", testRootsRollback},
 		{"roots while nodes are down", testRootsNodeDown},
 		{"keys", testKeys},
 		{"members from every node", testMembers},

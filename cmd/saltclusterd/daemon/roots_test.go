@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/ledger"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
@@ -114,5 +115,19 @@ func TestOlderNodesAreNotBroken(t *testing.T) {
 		if err != nil && !errors.Is(err, roots.ErrNoQuorum) {
 			t.Errorf("%s: not ErrNoQuorum", tc.name)
 		}
+	}
+}
+
+func TestVerifyComparesRoots(t *testing.T) {
+	off := &service{trees: &trees{off: "cluster_roots_sync is off"}}
+	if l, err := off.rootsLedger(); err != nil || l.Off == "" {
+		t.Errorf("%+v, %v", l, err)
+	}
+	a, b := rootsItems(3, roots.Hash{1}), rootsItems(3, roots.Hash{2})
+	if _, err := a.Encode(); err != nil {
+		t.Error(err)
+	}
+	if d := ledger.Compare(map[string]ledger.Ledger{"m1": a, "m2": b, decided: a}); len(d) != 1 || d[0].Item != itemDisk {
+		t.Errorf("%+v", d)
 	}
 }

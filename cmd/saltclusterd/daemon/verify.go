@@ -33,6 +33,7 @@ func (s *service) sections() []section {
 		{"pillar", s.data.PillarLedger, nil},
 		{"mine", s.mines.Ledger, nil},
 		{"tokens", s.tokens.Ledger, nil},
+		{"roots", s.rootsLedger, s.rootsDecided},
 	}
 }
 
