@@ -39,6 +39,7 @@ func newApp(e *env) *cli.App {
 			newRingInfoCommand(e),
 			newMinionsCommand(e),
 			newVerifyCommand(e),
+			newJobsCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
 			newDrainCommand(e),

@@ -58,6 +58,27 @@ func (f *fake) Minions(context.Context) (adminapi.Minions, error) {
 	}}, f.err
 }
 
+func (f *fake) ListJobs(context.Context, int) (adminapi.JobList, error) {
+	return adminapi.JobList{Missing: []string{"m3"}, Jobs: []adminapi.JobRow{
+		{JID: aJob, Function: "test.ping", Target: "*", User: "root", Minions: 3, Returned: 2, Nodes: []string{"m1", "m2"}},
+		{JID: "20260102030405000000", Function: "test.arg", Returned: 1, Nodes: []string{"m2"}},
+	}}, f.err
+}
+
+const aJob = "20260102030405000001"
+
+func (f *fake) ShowJob(_ context.Context, jid string) (adminapi.Job, error) {
+	if jid != aJob {
+		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "", "no node knows the job: %s", jid)
+	}
+	return adminapi.Job{
+		JID: jid, Node: "m2", Function: "test.ping", Target: "*", Arguments: []any{1, "two"}, Minions: []any{"db1", "web1", "web2"},
+		Returns: map[string]adminapi.JobReturn{
+			"web1": {Return: true, Retcode: 0, Success: true}, "web2": {Return: map[string]any{"a": 1}},
+		},
+	}, f.err
+}
+
 func (f *fake) Bootstrap(ctx context.Context, _ adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return f.operate(ctx, p, "")
 }

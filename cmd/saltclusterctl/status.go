@@ -91,6 +91,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	rows = append(rows, upstreamRow(n.Upstream, now))
 	rows = append(rows, returnRows(n.Returns, now)...)
 	rows = append(rows, rootsRow(n.Roots)...)
+	rows = append(rows, jobRows(n.Jobs)...)
 	if n.Ready && !n.Draining {
 		rows = append(rows, []cell{{text: "ready"}, txt("yes").in(green)})
 	} else {

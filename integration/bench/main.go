@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "failover", "data"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "data"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -58,7 +58,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.keep, "keep", false, "keep the lab's directory with logs")
 	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
-	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd and failover (default 1000, quick 200); with 5000 a bare master alone needs a quarter of an hour")
+	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master alone needs a quarter of an hour")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -89,6 +89,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"signin", "forward"}, b.realMasters},
 		{[]string{"forward", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
+		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"data"}, b.data},
 	} {

@@ -225,6 +225,10 @@ func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead, rest := c.Nodes[1], []*lab.Node{c.Nodes[0], c.Nodes[2]}
+	before := async(t, dead, "test.arg", "of", "the", "dead")
+	for _, n := range c.Nodes {
+		inCache(t, c, n, before, time.Minute)
+	}
 	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
 	labtest.Must(t, dead.Daemon.Kill())
 	labtest.Must(t, dead.Master.Kill())
@@ -253,6 +257,9 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	for _, n := range rest {
 		drained(t, n, time.Minute)
 	}
+	said := sameJobs(t, 2*time.Minute, rest, before, jid) // what a master that is gone has published
+	got, _ := said[before]["lookup_jid"].(map[string]any)
+	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 }
 
 // A node dies with events in its journal, for its master is down: they are fired once both are back.

@@ -35,6 +35,10 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot)
 	mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot)
 	mux.HandleFunc("POST /v1/rotate", s.rotate)
+	if j, ok := b.(JobKeeper); ok {
+		mux.HandleFunc("GET /v1/jobs", s.jobs(j))
+		mux.HandleFunc("GET /v1/jobs/{jid}", s.job(j))
+	}
 	if u, ok := b.(Upgrader); ok {
 		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
 	}

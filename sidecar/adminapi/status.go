@@ -63,6 +63,7 @@ type Node struct {
 	Draining    bool      `json:"draining,omitempty"`
 	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
+	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
 
 	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness
 }

@@ -182,7 +182,7 @@ func (c *Cache) minion(j *jobDir, job *Job) error {
 	}
 	if err = c.fill(j.fd, temp, job); err == nil {
 		if err = unix.Renameat(j.fd, temp, j.fd, job.Minion); err == nil {
-			c.metrics.stored()
+			c.stored(job)
 			return nil
 		}
 	}
@@ -225,8 +225,18 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 		}
 	}
 	c.cfg.Logger.Warn("half-written return completed", "jid", job.JID, "minion", job.Minion)
+	if err := unix.Renameat(j.fd, temp+"/return.p", j.fd, job.Minion+"/return.p"); err != nil {
+		return err
+	}
+	c.stored(job)
+	return nil
+}
+
+func (c *Cache) stored(job *Job) {
 	c.metrics.stored()
-	return unix.Renameat(j.fd, temp+"/return.p", j.fd, job.Minion+"/return.p")
+	if c.cfg.Stored != nil {
+		c.cfg.Stored(job)
+	}
 }
 
 // removeTemp removes a directory of ours, which holds nothing but what fill writes.

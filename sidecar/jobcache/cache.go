@@ -29,6 +29,8 @@ type Config struct {
 	CacheDir string // its cachedir
 	UID, GID int    // who its files belong to; -1: whoever creates them
 	Keys     Keys
+	// Stored, if set, hears of every return that was written; it must not block nor change the job.
+	Stored   func(*Job)
 	Logger   *slog.Logger
 	Register prometheus.Registerer
 }

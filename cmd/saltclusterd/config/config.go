@@ -79,6 +79,7 @@ type Cluster struct {
 	IsolatedFilesystem bool
 	Witness            bool
 	MaxVoters          int
+	JobReplicas        int           // nodes that keep a job; 1: only the one that published it
 	VoterTimeout       time.Duration // of a dead voter, before one in reserve gets its vote
 	AloneLimit         time.Duration // of serving from memory without a majority after a restart; 0: none
 }

@@ -38,7 +38,7 @@ func DefaultConfig() Config {
 			Interface:          "0.0.0.0",
 			PoolPort:           4520,
 			IsolatedFilesystem: true,
-			MaxVoters:          5, VoterTimeout: 10 * time.Minute, AloneLimit: 7 * 24 * time.Hour,
+			MaxVoters:          5, VoterTimeout: 10 * time.Minute, JobReplicas: 3, AloneLimit: 7 * 24 * time.Hour,
 		},
 		Salt: Salt{
 			Config:              "/etc/salt/master",

@@ -93,6 +93,12 @@ func clusterOptions() []Option {
 			check: durationBetween(5*time.Second, 7*24*time.Hour),
 		},
 		{
+			Name: "cluster_job_replicas", Section: section, field: func(c *Config) any { return &c.Cluster.JobReplicas },
+			Doc: "Nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
+				"The same on every node. 1: only the one that published it.",
+			check: intBetween(1, 64),
+		},
+		{
 			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },
 			Doc: "How long a node that restarts and finds no majority serves its minions with what it knew, counted from the last " +
 				"contact with the cluster. After that it may have been removed long ago. 0: for ever.",

@@ -77,6 +77,7 @@ func (m *member) drainWish(ctx context.Context, id node.ID, w drainWishes) error
 func (s *service) publish(p fanout.Publication) error {
 	if !p.TopicOnly { // further copies of one publication
 		s.published.note(p.Plain)
+		s.jobPublished(p.Plain)
 	}
 	return s.hub.Local(p)
 }

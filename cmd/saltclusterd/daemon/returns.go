@@ -68,6 +68,7 @@ func (s *service) lookAgain() {
 		d.log.Warn("the master's configuration cannot be read again", "err", err)
 		return
 	}
+	s.cache.SetKeep(keepJobs(now))
 	native := true
 	for _, cmd := range returnCommands { // the site's own modules are no options
 		is, _ := s.returns.Native(cmd)
@@ -95,7 +96,7 @@ func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, erro
 	}
 	return jobcache.New(jobcache.Config{
 		Options: master, Major: master.Version.Major, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
-		Keys: s.keys, Logger: d.log, Register: d.reg,
+		Keys: s.keys, Stored: s.returnStored, Logger: d.log, Register: d.reg,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -55,6 +56,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle("POST "+tokens.Path, m.svc.whenServing(m.svc.tokens.Handler()))
 		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenServing(m.svc.mines.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
+		mux.Handle("POST "+jobs.Path, m.svc.whenServing(m.svc.cache.Handler()))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/peer"
@@ -39,6 +40,7 @@ type service struct {
 	mines  *datacache.Store
 	tokens *tokens.Store
 	trees  *trees
+	cache  *jobs.Store // the master's job cache
 	clock  *hlc.Clock
 
 	req      *upstream.ReqClient
@@ -193,6 +195,9 @@ func (s *service) buildProxy() error {
 	if s.trees, err = s.newTrees(); err != nil {
 		return err
 	}
+	if s.cache, err = s.newJobs(); err != nil {
+		return err
+	}
 	s.jobs = router.NewJobs(0)
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
@@ -272,6 +277,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"mines", s.mines.Open, s.mines},
 		{"tokens", s.tokens.Open, s.tokens},
 		{"roots", s.openTrees, treesPart{s}},
+		{"jobs", s.cache.Open, s.cache},
 		{"publications of the master", s.sub.Open, s.sub},
 	} {
 		if err := part.open(ctx); err != nil {

@@ -88,6 +88,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	}
 	n.Returns = s.returnsStatus()
 	n.Roots = s.rootsLine()
+	n.Jobs = s.jobsStatus()
 }
 
 func texts(addrs []net.Addr) []string {

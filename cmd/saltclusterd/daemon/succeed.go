@@ -363,7 +363,7 @@ type part interface {
 // before the new one opens them, in this order. Until then who needs them has to wait, or do without: a return goes to the
 // salt-master as if there were no journal.
 func (s *service) exclusive() []part {
-	return []part{s.returns, s.dir, s.data, s.mines, s.tokens, treesPart{s}}
+	return []part{s.returns, s.dir, s.data, s.mines, s.tokens, treesPart{s}, s.cache}
 }
 
 // settle opens what is on disk.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newJobsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "jobs",
+		Usage: "look at the jobs of all masters",
+		Description: "salt-run jobs.* shows the jobs that this node keeps: its own, and with up to cluster_job_replicas nodes all of them.\n" +
+			"This command asks the other nodes for the rest.",
+		Subcommands: []*cli.Command{newJobsListCommand(e), newJobsShowCommand(e)},
+		Action: func(c *cli.Context) error {
+			return usagef("saltclusterctl jobs --help", "jobs has no %q: it is list or show", c.Args().First())
+		},
+	})
+}
+
+func newJobsListCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "list",
+		Usage: "list the newest jobs of the cluster, and which nodes keep them",
+		Flags: []cli.Flag{&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			list, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
+				return client.ListJobs(ctx, c.Int("n"))
+			})
+			if err != nil {
+				return err
+			}
+			return e.show(c, list, func(s *screen) { jobsScreen(s, list) })
+		},
+	})
+}
+
+func newJobsShowCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "show", ArgsUsage: "JID",
+		Usage: "show a job and its returns, whichever node keeps it",
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl jobs list", "jobs show takes one argument, a job id")
+			}
+			job, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
+				return client.ShowJob(ctx, c.Args().First())
+			})
+			if err != nil {
+				return err
+			}
+			return e.show(c, job, func(s *screen) { jobScreen(s, job) })
+		},
+	})
+}
+
+func jobsScreen(s *screen, list adminapi.JobList) {
+	rows := make([][]cell, 0, len(list.Jobs))
+	for _, j := range list.Jobs {
+		of := "?"
+		if j.Minions > 0 {
+			of = strconv.Itoa(j.Minions)
+		}
+		rows = append(rows, []cell{
+			txt(j.JID), txt(j.Function), txt(j.Target), txt(j.User), {text: fmt.Sprintf("%d of %s", j.Returned, of), right: true},
+			txt(strings.Join(j.Nodes, " ")),
+		})
+	}
+	s.table("", []string{"JID", "FUNCTION", "TARGET", "USER", "RETURNED", "NODES"}, rows)
+	if len(list.Missing) > 0 {
+		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(list.Missing, ", "))))
+	}
+}
+
+func jobScreen(s *screen, job adminapi.Job) {
+	rows := [][]cell{}
+	for _, f := range []struct {
+		name string
+		v    any
+	}{
+		{"function", job.Function}, {"arguments", job.Arguments}, {"target", job.Target}, {"target type", job.TargetType},
+		{"user", job.User}, {"minions", job.Minions},
+	} {
+		if f.v != nil {
+			rows = append(rows, []cell{{text: f.name}, txt(plainText(f.v))})
+		}
+	}
+	s.line("%s  %s, kept by %s", s.paint(bold, "job"), clean(job.JID), clean(job.Node))
+	s.table("  ", nil, rows)
+	for _, id := range slices.Sorted(maps.Keys(job.Returns)) {
+		s.line("%s  %s", s.paint(bold, clean(id)), clean(plainText(job.Returns[id].Return)))
+	}
+	s.line("%s", plural(len(job.Returns), "return"))
+	if job.Cut {
+		s.line("%s", s.paint(yellow, "more are left out: the job is too large to be shown whole"))
+	}
+}
+
+// plainText is a value as people write it: text without quotes, anything else as JSON.
+func plainText(v any) string {
+	if t, ok := v.(string); ok {
+		return t
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return string(raw)
+}
+
+// jobRows tell how far jobs are replicated.
+func jobRows(j *adminapi.Jobs) [][]cell {
+	if j == nil {
+		return nil
+	}
+	if j.Off != "" {
+		return [][]cell{{{text: "jobs"}, txt("not replicated: " + j.Off)}}
+	}
+	rows := [][]cell{{{text: "jobs"}, txt(plural(j.Known, "job") + " kept here")}}
+	for _, p := range j.Peers {
+		switch {
+		case p.Error != "":
+			rows = append(rows, []cell{{}, txt(p.Node + " does not get them: " + p.Error).in(yellow)})
+		case p.Off:
+			rows = append(rows, []cell{{}, txt(p.Node + " keeps no jobs of others")})
+		case p.All || p.Waiting > 0 || p.Differ > 0:
+			rows = append(rows, []cell{{}, txt(fmt.Sprintf("%s: %s to send, %s", p.Node, plural(p.Waiting, "return"), differText(p)))})
+		}
+	}
+	if j.Unknown > 0 {
+		rows = append(rows, []cell{{}, txt(plural(j.Unknown, "job") + " more than can be compared: lower keep_jobs_seconds").in(yellow)})
+	}
+	return rows
+}
+
+func differText(p adminapi.JobPeer) string {
+	if p.All {
+		return "all jobs to compare"
+	}
+	return plural(p.Differ, "job") + " to compare"
+}

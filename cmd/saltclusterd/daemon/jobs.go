@@ -1,0 +1,110 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/jobs"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/ring"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// newJobs makes what gives every master the jobs of the others.
+func (s *service) newJobs() (*jobs.Store, error) {
+	d := s.m.d
+	owner, err := d.master.Owner()
+	if err != nil {
+		return nil, err
+	}
+	return jobs.New(jobs.Config{
+		Self: d.id,
+		Master: jobs.Master{
+			CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID, HashType: d.master.Text("hash_type"),
+			JobCache: d.master.Text("master_job_cache"), Returns: d.master.Bool("job_cache"),
+			External: d.master.Bool("ext_job_cache"), Keep: keepJobs(d.master),
+		},
+		Off: s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Changed: s.m.cons.Watch,
+		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// jobsOff says why the cluster replicates no jobs; empty when it does.
+func (s *service) jobsOff() string {
+	switch cfg := s.m.d.cfg.Cluster; {
+	case !cfg.IsolatedFilesystem:
+		return "cluster_isolated_filesystem is False: the masters share their job cache"
+	case cfg.JobReplicas <= 1:
+		return "cluster_job_replicas is 1"
+	}
+	return ""
+}
+
+func keepJobs(master *localmaster.Config) time.Duration {
+	return jobs.Keep(master.Version.Major, master.Int("keep_jobs_seconds"), master.Int("keep_jobs"))
+}
+
+// jobPublished hears of every publication of the local master.
+func (s *service) jobPublished(plain []byte) {
+	if p, err := saltwire.PeekPub(plain); err == nil && p.JID != "" {
+		s.cache.Published(p.JID)
+	}
+}
+
+// returnStored hears of every return that was written to the local job cache without the master.
+func (s *service) returnStored(job *jobcache.Job) {
+	if job.Replace { // nobody published it: the minion ran it by itself
+		s.cache.Published(job.JID)
+	}
+	s.cache.Stored(job.JID, job.Minion, job.Return, job.Out)
+}
+
+// jobReplicas lists the nodes that shall have a job. A node that is down or drained for a while stays one of them.
+func (m *member) jobReplicas(jid string) []node.ID {
+	want := m.d.cfg.Cluster.JobReplicas
+	masters := m.ringOf(m.cons.View())
+	if len(masters) > want {
+		return ring.Ranked(jid, masters)[:want]
+	}
+	out := make([]node.ID, 0, len(masters))
+	for _, n := range masters {
+		out = append(out, n.ID)
+	}
+	return out
+}
+
+// ringOf lists the members that have a master, as the ring takes them.
+func (m *member) ringOf(v state.View) []ring.Node {
+	var out []ring.Node
+	for _, mem := range v.Members() {
+		if !mem.Witness {
+			out = append(out, ring.Node{ID: mem.ID, Weight: max(mem.Weight, 1)})
+		}
+	}
+	return out
+}
+
+// jobPeers implements jobs.Peers.
+type jobPeers struct{ m *member }
+
+func (p jobPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {
+	return p.m.call(ctx, http.MethodPost, to, jobs.Path, body, limit)
+}
+
+// jobsStatus describes how far jobs are replicated.
+func (s *service) jobsStatus() *adminapi.Jobs {
+	st := s.cache.Status()
+	out := &adminapi.Jobs{Off: st.Off, Known: st.Jobs, Unknown: st.More}
+	for _, p := range st.Peers {
+		out.Peers = append(out.Peers, adminapi.JobPeer{
+			Node: string(p.ID), Off: p.Off, Waiting: p.Waiting, Differ: p.Dirty, All: p.All, Error: p.Err,
+		})
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package jobs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func testDisk(t *testing.T) disk {
+	return newDisk(Master{CacheDir: t.TempDir(), UID: -1, GID: -1, HashType: "sha256"})
+}
+
+// openTest makes a job and opens its directory.
+func openTest(t *testing.T, d disk, jid string) int {
+	t.Helper()
+	fd, err := d.openJob(jid, time.Now().UnixNano(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}
+
+func mustPut(t *testing.T, d disk, fd int, r *record, want bool) {
+	t.Helper()
+	isNew, err := d.putReturn(fd, r, twins{})
+	if err != nil || isNew != want {
+		t.Fatalf("%s: new %v, %v", r.name, isNew, err)
+	}
+}
+
+// What a kill leaves behind holds nothing up: temporary names of ours, and a minion's directory without its return.
+func TestLeftovers(t *testing.T) {
+	d := testDisk(t)
+	fd := openTest(t, d, "20260102000000000001")
+	dir := d.path("20260102000000000001")
+	for _, path := range []string{tempName("m1"), "m2"} {
+		if err := os.Mkdir(filepath.Join(dir, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{tempName("m1") + "/" + outFile, tempName(loadFile)} {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"m1", "m2"} {
+		r := &record{name: id, ret: true, data: ret(id), out: []byte{0xa1, 'x'}, hasO: true}
+		mustPut(t, d, fd, r, true)
+		mustPut(t, d, fd, &record{name: id, ret: true, data: ret("another")}, false)
+		if raw, err := os.ReadFile(filepath.Join(dir, id, returnFile)); err != nil || string(raw) != string(r.data) {
+			t.Errorf("%s: %q %v", id, raw, err)
+		}
+		if raw, err := os.ReadFile(filepath.Join(dir, id, outFile)); err != nil || string(raw) != string(r.out) {
+			t.Errorf("%s: %q %v", id, raw, err)
+		}
+	}
+	if err := d.put(fd, loadFile, load("j", false), 5e9); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 4 {
+		t.Errorf("left: %v %v", entries, err)
+	}
+	s, err := d.look("20260102000000000001")
+	if err != nil || s.returns() != 2 || s.half {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// Equal returns share one file; what is different does not.
+func TestTwins(t *testing.T) {
+	d := testDisk(t)
+	fd := openTest(t, d, "20260102000000000001")
+	same := twins{}
+	for i := range 10 {
+		r := &record{name: fmt.Sprint("m", i), ret: true, data: ret(fmt.Sprint(i % 2))}
+		if isNew, err := d.putReturn(fd, r, same); err != nil || !isNew {
+			t.Fatal(isNew, err)
+		}
+	}
+	for i := range 10 {
+		path := filepath.Join(d.path("20260102000000000001"), fmt.Sprint("m", i), returnFile)
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil || st.Nlink != 5 || st.Mode&0o777 != 0o644 {
+			t.Errorf("%s: %+v %v", path, st, err)
+		}
+		if raw, err := os.ReadFile(path); err != nil || string(raw) != string(ret(fmt.Sprint(i%2))) {
+			t.Errorf("%s: %q %v", path, raw, err)
+		}
+	}
+}
+
+// Links in a job cache lead nowhere.
+func TestLinksAreNotFollowed(t *testing.T) {
+	d := testDisk(t)
+	fd := openTest(t, d, "20260102000000000001")
+	dir := d.path("20260102000000000001")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{loadFile, ".minions.s.p", "m1"} {
+		if err := os.Symlink(secret, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := d.look("20260102000000000001")
+	if err != nil || len(s.items) > 0 {
+		t.Errorf("%+v %v", s, err)
+	}
+	if _, err := d.read(fd, loadFile); err == nil {
+		t.Error("a link was read")
+	}
+	if err := d.put(fd, loadFile, load("j", false), 5e9); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(secret); err != nil || string(raw) != "secret" {
+		t.Errorf("%q %v", raw, err)
+	}
+}
+
+func TestRank(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		raw  []byte
+		want byte
+	}{
+		{loadFile, load("j", false), rankGood},
+		{loadFile, load("j", true), rankPoor},
+		{loadFile, []byte{0x80}, rankPoor},
+		{loadFile, nil, rankPoor},
+		{loadFile, []byte{0x81, 0xa1}, rankPoor},
+		{loadFile, []byte{0xc0, 0xc0}, rankPoor},
+		{minionsFile, list(), rankPoor},
+		{minionsFile, list("m1"), rankGood},
+		{".minions.s.p", list("m1"), rankGood},
+		{noCacheFile, nil, rankGood},
+		{endFile, []byte("2026, Jan 02"), rankGood},
+	} {
+		if got := rankOf(c.name, c.raw); got != c.want {
+			t.Errorf("%s %q: %d, not %d", c.name, c.raw, got, c.want)
+		}
+	}
+	good, poor := item{rank: rankGood, mtime: 1e9, size: 3}, item{rank: rankPoor, mtime: 9e9, size: 9}
+	if !good.beats(poor) || poor.beats(good) || good.beats(good) {
+		t.Error("rank")
+	}
+	if later := (item{rank: rankGood, mtime: 1e9 + 5e6, size: 1}); !later.beats(good) || good.beats(later) {
+		t.Error("time")
+	}
+}
+
+func TestKeep(t *testing.T) {
+	for _, c := range []struct {
+		major       int
+		secs, hours int64
+		want        time.Duration
+		what        string
+	}{
+		{3006, 86400, 24, 24 * time.Hour, "defaults"},
+		{3006, 86400, 2, 2 * time.Hour, "the old option alone"},
+		{3007, 60, 2, time.Minute, "the new option wins"},
+		{3008, 86400, 2, 24 * time.Hour, "3008 does not know the old one"},
+		{3008, 0, 24, 0, "for ever"},
+	} {
+		if got := Keep(c.major, c.secs, c.hours); got != c.want {
+			t.Errorf("%s: %v, not %v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestRemovedJobsAreForgottenAtLast(t *testing.T) {
+	x := newIndex(testDisk(t), time.Hour, time.Now)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := time.Now().Add(-time.Hour).UnixNano()
+	for i := range maxGone + 10 {
+		j := x.add(fmt.Sprint(i))
+		j.there, j.at = true, old
+		x.drop(j)
+	}
+	if _, ok := x.gone["9"]; ok || len(x.gone) != maxGone || len(x.goneList) != maxGone || len(x.jobs)+len(x.places) > 0 {
+		t.Errorf("%d removed, %d jobs, %d places", len(x.gone), len(x.jobs), len(x.places))
+	}
+}

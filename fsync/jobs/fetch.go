@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inOrder puts items into the order in which they may appear: a job's list of minions before its load, for a stock master
+// fails on a load without a list, and returns last.
+func inOrder(items []item) {
+	place := func(it item) int {
+		switch {
+		case it.ret:
+			return 3
+		case it.name == loadFile:
+			return 2
+		}
+		return 1
+	}
+	slices.SortFunc(items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a.name, b.name))
+	})
+}
+
+// fetch reads items of a job and gives them to take, until that says no. Those that cannot be read are given to skip.
+func (d disk) fetch(jid string, at int64, items []item, take func(*record) error, skip func(item, error)) error {
+	f, err := os.Open(d.path(jid))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	inOrder(items)
+	for _, it := range items {
+		r, err := d.record(int(f.Fd()), it)
+		if err != nil {
+			skip(it, err)
+			continue
+		}
+		r.jid, r.at = jid, at
+		if err := take(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d disk) record(fd int, it item) (*record, error) {
+	if !it.ret {
+		raw, err := d.read(fd, it.name)
+		return &record{name: it.name, mtime: it.mtime, data: raw}, err
+	}
+	raw, err := d.read(fd, it.name+"/"+returnFile)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{name: it.name, ret: true, data: raw}
+	var st unix.Stat_t
+	if unix.Fstatat(fd, it.name+"/"+outFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		r.hasO = true
+		r.out, err = d.read(fd, it.name+"/"+outFile)
+	}
+	return r, err
+}

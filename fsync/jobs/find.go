@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// Job is a job as somebody's job cache has it; the bytes are msgpack.
+type Job struct {
+	JID     string
+	From    node.ID // whose job cache
+	At      time.Time
+	Heads   map[string][]byte // by the names of their files
+	Returns map[string]Return // by minion
+	Cut     bool              // some returns are left out, for it is too large
+}
+
+// Return is what a minion returned: return.p, and out.p where there is one.
+type Return struct{ Data, Out []byte }
+
+// ErrUnknown says that no node knows a job.
+var ErrUnknown = errors.New("no node knows the job")
+
+const (
+	// maxFound is how much of a job is shown.
+	maxFound = 6 << 20
+	// findPatience bounds the question to each peer.
+	findPatience = 4 * time.Second
+)
+
+// Find returns a job from here, or from the first of its replicas and the other members that has it.
+func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
+	if !validJID(jid) {
+		return Job{}, fmt.Errorf("%w: %q", ErrUnknown, jid)
+	}
+	order := append([]node.ID{s.cfg.Self}, s.cfg.Replicas(jid)...)
+	order = append(order, s.cfg.Members()...)
+	var errs []error
+	asked := map[node.ID]bool{}
+	for _, id := range order {
+		if asked[id] {
+			continue
+		}
+		asked[id] = true
+		raw, err := s.ask(ctx, id, encodeFind(jid))
+		if err == nil {
+			var m message
+			if m, err = decode(raw); err == nil && len(m.records) > 0 {
+				return jobOf(jid, id, m.records), nil
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ask %s: %w", id, err))
+		}
+	}
+	if len(errs) > 0 {
+		return Job{}, errors.Join(append([]error{ErrUnknown}, errs...)...)
+	}
+	return Job{}, ErrUnknown
+}
+
+// ask puts a question to a node, which may be this one.
+func (s *Store) ask(ctx context.Context, id node.ID, body []byte) ([]byte, error) {
+	if id == s.cfg.Self {
+		m, err := decode(body)
+		if err != nil {
+			return nil, err
+		}
+		return s.take(id, m)
+	}
+	ctx, cancel := context.WithTimeout(ctx, findPatience)
+	defer cancel()
+	return s.cfg.Peers.Call(ctx, id, body, MaxBody)
+}
+
+// cutName marks an answer that left returns out. No syndic has an empty id.
+const cutName = ".minions..p"
+
+var errEnough = errors.New("enough")
+
+// local answers what is here of a job.
+func (s *Store) local(jid string) ([]byte, error) {
+	look, err := s.disk.look(jid)
+	if gone(err) || s.disk.hash == 0 {
+		return encodeRecords(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rs []*record
+	size := 0
+	err = s.disk.fetch(jid, look.at, look.items, func(r *record) error {
+		if size += r.weight(); size > maxFound || len(rs) == maxRecords-1 {
+			return errEnough
+		}
+		rs = append(rs, r)
+		return nil
+	}, s.skipped(jid))
+	if errors.Is(err, errEnough) {
+		rs, err = append(rs, &record{jid: jid, at: look.at, name: cutName}), nil
+	}
+	return encodeRecords(rs), err
+}
+
+func jobOf(jid string, from node.ID, rs []*record) Job {
+	j := Job{JID: jid, From: from, Heads: map[string][]byte{}, Returns: map[string]Return{}}
+	for _, r := range rs {
+		j.At = time.Unix(0, r.at)
+		switch {
+		case r.ret && r.hasO:
+			j.Returns[r.name] = Return{r.data, r.out}
+		case r.ret:
+			j.Returns[r.name] = Return{Data: r.data}
+		case r.name == cutName:
+			j.Cut = true
+		default:
+			j.Heads[r.name] = r.data
+		}
+	}
+	return j
+}

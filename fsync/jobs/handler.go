@@ -1,0 +1,111 @@
+package jobs
+
+import (
+	"io"
+	"net/http"
+
+	"saltclusterd/gossip/node"
+)
+
+// Handler takes what other members send to Path.
+func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	from, ok := s.cfg.From(r.Context())
+	if !ok {
+		http.Error(w, "not a member", http.StatusForbidden)
+		return
+	}
+	select {
+	case s.bodies <- struct{}{}:
+		defer func() { <-s.bodies }()
+	case <-r.Context().Done():
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	m, err := decode(body)
+	if err != nil {
+		s.fail("decode", "", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, err := s.take(from, m)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write(answer)
+}
+
+// take acts on a message of a peer and returns the answer.
+func (s *Store) take(from node.ID, m message) ([]byte, error) {
+	switch m.kind {
+	case kindFind:
+		return s.local(m.jid)
+	case kindList:
+		return s.localList(m.count)
+	}
+	if s.cfg.Off != "" {
+		return wish{flags: answerOff}.encode(), nil
+	}
+	switch m.kind {
+	case kindRecords:
+		return wish{}.encode(), s.accept(m.records)
+	case kindItems:
+		return s.wanted(m.items).encode(), nil
+	}
+	s.mu.Lock()
+	p := s.peers[from]
+	s.mu.Unlock()
+	if m.digest.answer && p != nil {
+		p.compareAll(false)
+	}
+	return s.differing(from, m.digest).encode(), nil
+}
+
+// differing says which jobs of a digest are not the same here.
+func (s *Store) differing(from node.ID, d digest) wish {
+	w := wish{how: []byte{}}
+	for i, theirs := range d.jobs {
+		ours, ok := s.index.fresh(theirs.jid)
+		if ok && ours.sum == theirs.sum {
+			continue
+		}
+		if !ok && s.index.refuses(theirs.jid, theirs.at, true) != "" {
+			continue
+		}
+		if !s.claims.take(theirs.jid, from) {
+			w.flags |= answerAgain
+			continue
+		}
+		how := byte(wantItems)
+		if !ok {
+			how = wantAll
+		}
+		w.which, w.how = append(w.which, i), append(w.how, how)
+	}
+	return w
+}
+
+// wanted says which of a job's items are lacking here, or worse.
+func (s *Store) wanted(l listed) (w wish) {
+	look, err := s.disk.look(l.jid)
+	missing := err != nil
+	if s.index.refuses(l.jid, l.at, missing) != "" {
+		return w
+	}
+	have := make(map[string]item, len(look.items))
+	for _, it := range look.items {
+		have[it.name] = it
+	}
+	for i, it := range l.items {
+		if ours, ok := have[it.name]; !ok || !it.ret && it.beats(ours) {
+			w.which = append(w.which, i)
+		}
+	}
+	return w
+}

@@ -1,0 +1,163 @@
+package jobs
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// maxJobs bounds the jobs that are known; a stock master with the default keep_jobs seldom has a tenth of it.
+const maxJobs = 500_000
+
+// maxGone bounds the jobs remembered for having been removed.
+const maxGone = 65_536
+
+// job is what is known of a job on disk.
+type job struct {
+	jid   string
+	at    int64  // time of its file jid
+	dir   int64  // time of its directory at the last look
+	sum   uint64 // of its items then
+	names int32  // returns then
+	stale bool   // something was written since
+	own   bool   // what changes in it is told at once
+	there bool   // it has been on disk
+	turn  uint32 // the scan that saw it last
+}
+
+// index is what is known of all jobs. It locks itself.
+type index struct {
+	disk disk
+	now  func() time.Time
+
+	mu       sync.Mutex // guards what follows
+	keep     time.Duration
+	jobs     map[string]*job
+	places   map[uint64]*job // by directory
+	gone     map[string]struct{}
+	goneList []string // in order
+	goneNext int
+	overflow int
+}
+
+func newIndex(d disk, keep time.Duration, now func() time.Time) *index {
+	return &index{
+		disk: d, keep: keep, now: now,
+		jobs: map[string]*job{}, places: map[uint64]*job{}, gone: map[string]struct{}{},
+	}
+}
+
+func placeKey(top, name string) uint64 {
+	var h xxhash.Digest
+	h.Reset()
+	_, _ = h.WriteString(top)
+	_, _ = h.WriteString(name)
+	return h.Sum64()
+}
+
+// add returns what is known of a job, making it known. It is nil when there are too many. x.mu is held.
+func (x *index) add(jid string) *job {
+	if j := x.jobs[jid]; j != nil {
+		return j
+	}
+	if len(x.jobs) >= maxJobs {
+		x.overflow++
+		return nil
+	}
+	j := &job{jid: jid, stale: true}
+	x.jobs[jid] = j
+	x.places[placeKey(x.disk.place(jid))] = j
+	return j
+}
+
+// drop forgets a job whose directory is gone. When the master's cleaning explains that, it must not come back. x.mu is held.
+func (x *index) drop(j *job) {
+	delete(x.jobs, j.jid)
+	delete(x.places, placeKey(x.disk.place(j.jid)))
+	if !j.there || !x.nearlyOver(j.at) {
+		return
+	}
+	if _, ok := x.gone[j.jid]; ok {
+		return
+	}
+	x.gone[j.jid] = struct{}{}
+	if len(x.goneList) < maxGone {
+		x.goneList = append(x.goneList, j.jid)
+		return
+	}
+	delete(x.gone, x.goneList[x.goneNext])
+	x.goneList[x.goneNext] = j.jid
+	x.goneNext = (x.goneNext + 1) % maxGone
+}
+
+// nearlyOver says whether a job of that time is as good as removed: it is not worth writing any more.
+func (x *index) nearlyOver(at int64) bool {
+	return x.keep > 0 && x.now().Sub(time.Unix(0, at)) > x.keep*9/10
+}
+
+// note takes in what a look found, and says whether that is news. x.mu is held.
+func (x *index) note(j *job, s sight) (news bool) {
+	sum := sumOf(s.items)
+	news = !j.there || sum != j.sum
+	j.at, j.dir, j.sum, j.names, j.there = s.at, s.dir, sum, int32(s.returns()), true
+	j.stale = s.half // a return may come without the directory's time telling
+	return news
+}
+
+// fresh looks at a job where that is needed, and returns what is known; false: there is none.
+func (x *index) fresh(jid string) (job, bool) {
+	x.mu.Lock()
+	j := x.jobs[jid]
+	if j != nil && !j.stale {
+		defer x.mu.Unlock()
+		return *j, true
+	}
+	x.mu.Unlock()
+	s, err := x.disk.look(jid)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j = x.jobs[jid]; err != nil {
+		if j != nil && gone(err) && j.there {
+			x.drop(j)
+		}
+		return job{}, false
+	}
+	if j = x.add(jid); j == nil {
+		return job{}, false
+	}
+	x.note(j, s)
+	return *j, true
+}
+
+// touched notes that something was written to a job: by this node's own, or what came from others.
+func (x *index) touched(jid string, at int64, own bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j := x.add(jid)
+	if j == nil {
+		return
+	}
+	j.stale, j.own, j.at = true, j.own || own, max(j.at, at)
+}
+
+// refuses says why a record of a job is not written here; empty when it may be.
+func (x *index) refuses(jid string, at int64, missing bool) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j := x.jobs[jid]; missing && j != nil && j.there {
+		x.drop(j)
+	}
+	_, removed := x.gone[jid]
+	switch {
+	case x.jobs[jid] == nil && len(x.jobs) >= maxJobs:
+		return outcomeFull
+	case !missing:
+		return ""
+	case removed:
+		return outcomeRemoved
+	case x.nearlyOver(at):
+		return outcomeOld
+	}
+	return ""
+}

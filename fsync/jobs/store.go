@@ -1,0 +1,166 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// Store carries jobs between the local master's job cache and the other members. Create it with New.
+type Store struct {
+	cfg     Config
+	disk    disk
+	index   *index
+	metrics *metrics
+
+	writing sync.Mutex // one batch of others' records at a time
+	takes   bool       // between Open and Close; writing guards it
+	claims  *claims
+
+	mu    sync.Mutex // guards what follows
+	peers map[node.ID]*peer
+	last  struct { // whom a job's records went to last
+		jid   string
+		peers []*peer
+	}
+	watched map[string]*watch
+
+	news   chan string   // published jobs
+	ready  chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
+	bodies chan struct{} // bounds requests in memory
+
+	run    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+const (
+	// maxBodies is how many requests may be in memory at a time.
+	maxBodies = 4
+	// maxNews is how many publications may wait to be read; what is more is found by polling.
+	maxNews = 4096
+)
+
+// New checks the configuration; it touches nothing.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	d := newDisk(cfg.Master)
+	return &Store{
+		cfg: cfg, disk: d, index: newIndex(d, cfg.Master.Keep, cfg.Now), metrics: newMetrics(cfg.Registerer),
+		claims: newClaims(cfg.Timing.Claim), peers: map[node.ID]*peer{}, watched: map[string]*watch{},
+		news: make(chan string, maxNews), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+	}, nil
+}
+
+// Open starts. It does not wait for the first scan, nor for a master that has yet to make its cachedir.
+func (s *Store) Open(ctx context.Context) error {
+	if s.cfg.Off != "" {
+		s.cfg.Logger.Info("jobs are not replicated", "reason", s.cfg.Off)
+		return nil
+	}
+	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.writing.Lock()
+	s.takes = true
+	s.writing.Unlock()
+	changed := s.cfg.Changed(s.run)
+	s.wg.Go(func() { s.keepScanning(s.run) })
+	s.wg.Go(func() { s.keepPolling(s.run) })
+	s.wg.Go(func() { s.follow(s.run, changed) })
+	return nil
+}
+
+// Close stops and waits.
+func (s *Store) Close() error {
+	if s.cancel != nil {
+		s.cancel()
+		s.wg.Wait()
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.takes = false
+	return nil
+}
+
+// SetKeep says how long the master keeps jobs from now on; zero: for ever.
+func (s *Store) SetKeep(keep time.Duration) {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	s.index.keep = keep
+}
+
+var errNotOpen = errors.New("jobs: not open")
+
+// Published says that the local master has just published a job. It never blocks.
+func (s *Store) Published(jid string) {
+	if s.cfg.Off != "" || !validJID(jid) {
+		return
+	}
+	select {
+	case s.news <- jid:
+	default: // polling finds it
+	}
+}
+
+// Stored says that a return was just written to the local job cache, out being nil when it has none. It never blocks; the
+// bytes must not be changed later.
+func (s *Store) Stored(jid, minion string, ret, out []byte) {
+	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
+		return
+	}
+	at := s.cfg.Now().UnixNano()
+	s.index.touched(jid, at, true)
+	s.watch(jid, true)
+	s.stream(&record{jid: jid, at: at, name: minion, ret: true, data: ret, out: out, hasO: out != nil})
+}
+
+// stream sends a record to the replicas of its job.
+func (s *Store) stream(r *record) {
+	for _, p := range s.targets(r.jid) {
+		p.enqueue(r)
+	}
+}
+
+// targets are the peers that shall have a job.
+func (s *Store) targets(jid string) []*peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last.jid == jid {
+		return s.last.peers
+	}
+	var out []*peer
+	for _, id := range s.cfg.Replicas(jid) {
+		if p := s.peers[id]; p != nil {
+			out = append(out, p)
+		}
+	}
+	s.last.jid, s.last.peers = jid, out
+	return out
+}
+
+// follow keeps a sender per member.
+func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
+	for {
+		s.setPeers(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+// fail counts and logs what could not be done.
+func (s *Store) fail(op, jid string, err error) {
+	s.metrics.failures.WithLabelValues(op).Inc()
+	if !errors.Is(err, context.Canceled) {
+		s.cfg.Logger.Warn("job not handled", "op", op, "jid", jid, "err", err)
+	}
+}

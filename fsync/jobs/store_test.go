@@ -1,0 +1,325 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+func TestPublishedJobIsEverywhere(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.add("a", nil), w.add("b", func(c *Config) { c.Master.HashType = "md5" }), w.add("c", nil)
+	jid := w.jid()
+	a.publish(jid, "m1", "m2")
+	a.ret(jid, "m1", "one")
+	a.ret(jid, "m2", "two")
+	same(t, jid, 5, a, b, c)
+	w.quiet()
+	info, err := os.Stat(filepath.Join(b.store.disk.path(jid), "m1"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("directory of a return: %v %v", info, err)
+	}
+	for _, name := range []string{loadFile, jidFile, "m1/" + returnFile} {
+		info, err := os.Stat(filepath.Join(b.store.disk.path(jid), name))
+		if err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
+// What Python writes, and nobody tells of, is found by polling: a runner's job, and returns that come later.
+func TestPythonsJobIsFound(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.quiet()
+	jid := w.jid()
+	a.python(jid, minionsFile, list())
+	a.python(jid, loadFile, load(jid, true))
+	a.python(jid, "a_master/"+returnFile, ret("done"))
+	a.python(jid, "a_master/"+outFile, []byte{0xa6, 'n', 'e', 's', 't', 'e', 'd'})
+	same(t, jid, 5, a, b)
+	a.python(jid, "late/"+returnFile, ret("late"))
+	same(t, jid, 6, a, b)
+	// A directory that a slow master fills later.
+	if err := os.Mkdir(filepath.Join(a.store.disk.path(jid), "slow"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	a.python(jid, "slow/"+returnFile, ret("slow"))
+	same(t, jid, 7, a, b)
+}
+
+// A node that was away gets what it missed, and so does one that joins; both ways.
+func TestReturnerAndJoiner(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	first := w.jid()
+	a.publish(first, "m1", "m2", "m3")
+	a.ret(first, "m1", "one")
+	same(t, first, 4, a, b)
+	w.setDown("b", true)
+	a.ret(first, "m2", "two")
+	second, third := w.jid(), w.jid()
+	a.publish(second, "m1")
+	a.ret(second, "m1", "one")
+	b.publish(third, "m9")
+	b.ret(third, "m9", "nine")
+	b.ret(first, "m3", "three") // its publisher seemed gone
+	time.Sleep(50 * time.Millisecond)
+	w.setDown("b", false)
+	same(t, first, 6, a, b)
+	same(t, second, 4, b, a)
+	same(t, third, 4, a, b)
+	c := w.add("c", nil)
+	for _, jid := range []string{first, second, third} {
+		same(t, jid, len(a.content(jid)), a, b, c)
+	}
+	b.close()
+	fourth, alone := w.jid(), w.jid()
+	a.publish(fourth, "m1")
+	b.python(alone, minionsFile, list())
+	b.python(alone, loadFile, load(alone, true)) // a moment before it starts
+	b.open()
+	same(t, fourth, 3, a, b, c)
+	same(t, alone, 3, b, a, c)
+	w.quiet()
+}
+
+// A load that was kept from a return gives way to the one that was published, whoever is asked first.
+func TestPublishedLoadWins(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.quiet()
+	w.setDown("a", true)
+	jid := w.jid()
+	a.publish(jid, "m1", "m2")
+	b.python(jid, minionsFile, list())
+	b.python(jid, loadFile, load(jid, true))
+	b.ret(jid, "m2", "two")
+	a.ret(jid, "m1", "one")
+	time.Sleep(50 * time.Millisecond)
+	w.setDown("a", false)
+	same(t, jid, 5, a, b)
+	if got := b.content(jid)[loadFile]; got != string(load(jid, false)) {
+		t.Errorf("load is %q", got)
+	}
+	if got := a.content(jid)[minionsFile]; got != string(list("m1", "m2")) {
+		t.Errorf("minions are %q", got)
+	}
+	w.quiet()
+}
+
+// A later load of one master (a batch goes on) replaces the earlier one; a return never changes.
+func TestLaterLoadAndFirstReturnWin(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	jid := w.jid()
+	a.publish(jid, "m1")
+	a.ret(jid, "m1", "one")
+	same(t, jid, 4, a, b)
+	time.Sleep(5 * time.Millisecond)
+	a.publish(jid, "m1", "m2", "m3")
+	a.store.Stored(jid, "m1", ret("another"), nil)
+	eventually(t, func() error {
+		if got := b.content(jid)[minionsFile]; got != string(list("m1", "m2", "m3")) {
+			return fmt.Errorf("minions are %q", got)
+		}
+		return nil
+	})
+	w.quiet()
+	if got := b.content(jid)["m1/"+returnFile]; got != string(ret("one")) {
+		t.Errorf("return is %q", got)
+	}
+}
+
+// nocache keeps returns out, as with a stock master.
+func TestNoCache(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	jid := w.jid()
+	a.python(jid, noCacheFile, nil)
+	a.publish(jid, "m1")
+	same(t, jid, 4, a, b)
+	a.store.Stored(jid, "m1", ret("one"), nil)
+	w.quiet()
+	if got := len(b.content(jid)); got != 4 {
+		t.Errorf("%d files: %v", got, b.content(jid))
+	}
+}
+
+// What retention removed on one master does not come back from those that keep jobs for longer.
+func TestRetention(t *testing.T) {
+	w := newWorld(t)
+	const keep = time.Hour
+	a, b := w.add("a", nil), w.add("b", func(c *Config) { c.Master.Keep = keep })
+	old, near, removed, young := w.jid(), w.jid(), w.jid(), w.jid()
+	w.setDown("b", true)
+	for jid, age := range map[string]time.Duration{old: 2 * keep, near: keep - time.Minute, young: keep / 2} {
+		a.publish(jid, "m1")
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(filepath.Join(a.store.disk.path(jid), jidFile), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * time.Millisecond)
+	w.setDown("b", false)
+	same(t, young, 3, a, b)
+	info, err := os.Stat(filepath.Join(b.store.disk.path(young), jidFile))
+	if err != nil || time.Since(info.ModTime()) < keep/2 {
+		t.Errorf("the job is younger than it was: %v %v", info, err)
+	}
+	a.publish(removed, "m1", "m2")
+	same(t, removed, 3, a, b)
+	at := time.Now().Add(-keep)
+	if err := os.Chtimes(filepath.Join(b.store.disk.path(removed), jidFile), at, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the store takes notice
+		if j, _ := b.store.index.fresh(removed); !time.Unix(0, j.at).Before(time.Now().Add(-keep / 2)) {
+			return errors.New("not seen")
+		}
+		return nil
+	})
+	if err := os.RemoveAll(b.store.disk.path(removed)); err != nil { // the master cleans up
+		t.Fatal(err)
+	}
+	a.ret(removed, "m2", "late")
+	for range 3 {
+		for _, p := range a.store.peers {
+			p.compareAll(false)
+		}
+		w.quiet()
+	}
+	for _, jid := range []string{old, near, removed} {
+		if got := b.content(jid); len(got) > 0 {
+			t.Errorf("%s came back: %v", jid, got)
+		}
+	}
+}
+
+// What somebody removes before its time comes back from the others.
+func TestLostJobComesBack(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	jid := w.jid()
+	a.publish(jid, "m1")
+	a.ret(jid, "m1", "one")
+	same(t, jid, 4, a, b)
+	w.quiet()
+	if err := os.RemoveAll(b.store.disk.jobs()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range a.store.peers {
+		p.compareAll(false)
+	}
+	eventually(t, func() error { // b's own scans may be in between
+		for _, p := range a.store.peers {
+			p.compareAll(false)
+		}
+		if len(b.content(jid)) != 4 {
+			return errors.New("not back")
+		}
+		return nil
+	})
+}
+
+// A node whose master has never run takes jobs when there is a cachedir.
+func TestNoCacheDirYet(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("a", nil)
+	jid := w.jid()
+	a.publish(jid, "m1")
+	var dir string
+	b := w.add("b", func(c *Config) { dir = filepath.Join(c.Master.CacheDir, "later"); c.Master.CacheDir = dir })
+	eventually(t, func() error {
+		if p := a.store.Status().Peers; len(p) != 1 || p[0].Err == "" {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	same(t, jid, 3, a, b)
+}
+
+func TestOff(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("a", nil)
+	b := w.add("b", func(c *Config) { c.Master.JobCache = "mysql" })
+	jid := w.jid()
+	a.publish(jid, "m1")
+	w.quiet()
+	if st := b.store.Status(); !strings.Contains(st.Off, "mysql") {
+		t.Errorf("%+v", st)
+	}
+	if _, err := os.Stat(b.store.disk.jobs()); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("written in spite of that", err)
+	}
+	if st := a.store.Status(); !st.Peers[0].Off {
+		t.Errorf("%+v", st)
+	}
+	found, err := b.store.Find(context.Background(), jid)
+	if err != nil || found.From != "a" {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+func TestFindAndList(t *testing.T) {
+	w := newWorld(t)
+	only := func(c *Config) { c.Replicas = func(string) []node.ID { return []node.ID{"a"} } }
+	a, b := w.add("a", only), w.add("b", only)
+	jid, mine := w.jid(), w.jid()
+	a.publish(jid, "m1", "m2")
+	a.ret(jid, "m1", "one")
+	b.publish(mine, "m1")
+	same(t, mine, 3, b, a)
+	w.quiet()
+	if got := b.content(jid); len(got) > 0 {
+		t.Fatalf("b has %v", got)
+	}
+	job, err := b.store.Find(context.Background(), jid)
+	if err != nil || job.From != "a" || string(job.Returns["m1"].Data) != string(ret("one")) || len(job.Heads) != 2 || job.Cut {
+		t.Errorf("%+v %v", job, err)
+	}
+	if _, err := b.store.Find(context.Background(), w.jid()); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	all, silent := b.store.List(context.Background(), 10)
+	if len(all) != 2 || len(silent) > 0 || all[1].JID != jid || all[1].Returned != 1 || all[1].Minions != 2 ||
+		all[1].Function != "test.ping" || len(all[1].Nodes) != 1 || len(all[0].Nodes) != 2 {
+		t.Errorf("%+v %v", all, silent)
+	}
+	w.setDown("a", true)
+	if _, silent = b.store.List(context.Background(), 10); len(silent) != 1 {
+		t.Errorf("silent: %v", silent)
+	}
+}
+
+// A job with many returns goes over once: the comparison afterwards finds nothing to send.
+func TestManyReturnsGoOnce(t *testing.T) {
+	const many = 2000
+	w := newWorld(t)
+	a, b, c := w.add("a", nil), w.add("b", nil), w.add("c", nil)
+	w.quiet()
+	jid := w.jid()
+	a.publish(jid)
+	for i := range many {
+		a.ret(jid, fmt.Sprint("minion-", i), strings.Repeat("x", 100))
+	}
+	same(t, jid, many+3, a, b, c)
+	w.quiet()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if most := 2 * (many + 10) * 400; w.bytes > most {
+		t.Errorf("%d bytes went over, more than %d; calls %v", w.bytes, most, w.sent)
+	}
+}

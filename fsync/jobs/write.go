@@ -1,0 +1,251 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	dirMode  = 0o755
+	fileMode = 0o644
+	// tempPrefix marks what is being written: Salt passes over names with a dot.
+	tempPrefix = ".saltcluster-copy-"
+)
+
+// openJob opens a job's directory; with make it is made where it is missing, with its file jid.
+func (d disk) openJob(jid string, at int64, make bool) (fd int, err error) {
+	path := d.path(jid)
+	if make {
+		if err := d.makeDirs(path); err != nil {
+			return -1, err
+		}
+	}
+	fd, err = unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	if err := d.date(fd, jid, at); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (d disk) makeDirs(path string) error {
+	for _, dir := range []string{d.jobs(), filepath.Dir(path), path} {
+		err := unix.Mkdirat(unix.AT_FDCWD, dir, dirMode)
+		if errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		if err == nil {
+			err = d.adopt(unix.AT_FDCWD, dir, dirMode)
+		}
+		if err != nil {
+			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+// date sees to the file jid, from whose time on the master keeps the job: it is as late as the sender's.
+func (d disk) date(fd int, jid string, at int64) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(fd, jidFile, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT) || err == nil && st.Size != int64(len(jid)):
+		return d.put(fd, jidFile, []byte(jid), at)
+	case err != nil:
+		return &os.PathError{Op: "stat", Path: jidFile, Err: err}
+	case milli(st.Mtim.Nano()) < milli(at):
+		return touch(fd, jidFile, at)
+	}
+	return nil
+}
+
+func touch(fd int, name string, at int64) error {
+	ts := []unix.Timespec{unix.NsecToTimespec(at), unix.NsecToTimespec(at)}
+	if err := unix.UtimesNanoAt(fd, name, ts, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "touch", Path: name, Err: err}
+	}
+	return nil
+}
+
+// adopt gives what was just made the owner and mode it would have from the master.
+func (d disk) adopt(fd int, name string, mode uint32) error {
+	if err := unix.Fchmodat(fd, name, mode, 0); err != nil { // whatever this process's umask is
+		return err
+	}
+	if d.uid < 0 && d.gid < 0 {
+		return nil
+	}
+	return unix.Fchownat(fd, name, d.uid, d.gid, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// create writes a new file below a directory.
+func (d disk) create(fd int, name string, data []byte) error {
+	h, err := unix.Openat(fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileMode)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: name, Err: err}
+	}
+	for len(data) > 0 && err == nil {
+		var n int
+		if n, err = unix.Write(h, data); errors.Is(err, unix.EINTR) {
+			err = nil
+		}
+		data = data[max(n, 0):]
+	}
+	if err == nil {
+		err = unix.Fchmod(h, fileMode)
+	}
+	if err == nil && (d.uid >= 0 || d.gid >= 0) {
+		err = unix.Fchown(h, d.uid, d.gid)
+	}
+	if err = errors.Join(err, unix.Close(h)); err != nil {
+		return &os.PathError{Op: "write", Path: name, Err: err}
+	}
+	return nil
+}
+
+// put writes a file with that time; it appears whole or not at all.
+func (d disk) put(fd int, name string, data []byte, at int64) (err error) {
+	temp := tempName(name)
+	err = d.create(fd, temp, data)
+	if errors.Is(err, unix.EEXIST) { // left behind by a kill
+		if err = unix.Unlinkat(fd, temp, 0); err == nil {
+			err = d.create(fd, temp, data)
+		}
+	}
+	if err == nil {
+		err = touch(fd, temp, at)
+	}
+	if err == nil {
+		err = unix.Renameat(fd, temp, fd, name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(fd, temp, 0)
+		return fmt.Errorf("put %s: %w", name, err)
+	}
+	return nil
+}
+
+// tempName is short whatever the name: file systems bound names at 255 bytes.
+func tempName(name string) string {
+	return tempPrefix + strconv.FormatUint(xxhash.Sum64String(name), 16)
+}
+
+// twins are returns of one job just written, by their bytes: minions often return the same, and a second name for a file
+// costs a small part of a second file. Nobody writes into a return once it is there.
+type twins map[string]string
+
+// maxTwins and maxTwin bound them, in number and bytes.
+const (
+	maxTwins = 16
+	maxTwin  = 4 << 10
+)
+
+func (t twins) note(r *record) {
+	if len(t) < maxTwins && len(r.data) <= maxTwin {
+		t[string(r.data)] = r.name
+	}
+}
+
+// putReturn writes a minion's directory unless it has a return already. New is false then.
+func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
+	temp := tempName(r.name)
+	err = unix.Mkdirat(fd, temp, dirMode)
+	if errors.Is(err, unix.EEXIST) { // left behind by a kill
+		if err = removeTemp(fd, temp); err == nil {
+			err = unix.Mkdirat(fd, temp, dirMode)
+		}
+	}
+	if err != nil {
+		return false, &os.PathError{Op: "mkdir", Path: temp, Err: err}
+	}
+	if err = d.fill(fd, temp, r, same); err == nil {
+		if err = unix.Renameat(fd, temp, fd, r.name); err == nil {
+			same.note(r)
+			return true, nil
+		}
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
+		isNew, err = d.complete(fd, temp, r)
+	}
+	return isNew, errors.Join(err, removeTemp(fd, temp))
+}
+
+func (d disk) fill(fd int, temp string, r *record, same twins) error {
+	if err := d.adopt(fd, temp, dirMode); err != nil {
+		return err
+	}
+	if r.hasO {
+		if err := d.create(fd, temp+"/"+outFile, r.out); err != nil {
+			return err
+		}
+	}
+	if twin, ok := same[string(r.data)]; ok {
+		if unix.Linkat(fd, twin+"/"+returnFile, fd, temp+"/"+returnFile, 0) == nil {
+			return nil
+		} // too many names, or gone
+		delete(same, string(r.data))
+	}
+	return d.create(fd, temp+"/"+returnFile, r.data)
+}
+
+// complete puts the files of temp into a minion's directory that a killed master left without a return.
+func (d disk) complete(fd int, temp string, r *record) (bool, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(fd, r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false, err
+	}
+	err = unix.Fstatat(fd, r.name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if !errors.Is(err, unix.ENOENT) {
+		return false, err
+	}
+	if r.hasO {
+		if err := unix.Renameat(fd, temp+"/"+outFile, fd, r.name+"/"+outFile); err != nil {
+			return false, err
+		}
+	}
+	return true, unix.Renameat(fd, temp+"/"+returnFile, fd, r.name+"/"+returnFile)
+}
+
+// removeTemp removes a directory of ours, which holds nothing but what fill writes.
+func removeTemp(fd int, temp string) error {
+	for _, name := range []string{returnFile, outFile} {
+		if err := unix.Unlinkat(fd, temp+"/"+name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return &os.PathError{Op: "remove", Path: temp + "/" + name, Err: err}
+		}
+	}
+	if err := unix.Unlinkat(fd, temp, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "remove", Path: temp, Err: err}
+	}
+	return nil
+}
+
+// there says whether the master has a cachedir, which it makes when it first starts.
+func (d disk) there() error {
+	if _, err := os.Stat(d.dir); err != nil {
+		return fmt.Errorf("write jobs: %w", err)
+	}
+	return nil
+}
+
+// sync makes sure that what was written survives a power loss.
+func (d disk) sync() error {
+	fd, err := unix.Open(d.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: d.dir, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := unix.Syncfs(fd); err != nil {
+		return fmt.Errorf("sync the job cache: %w", err)
+	}
+	return nil
+}

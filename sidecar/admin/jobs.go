@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// JobKeeper is a Backend that knows the jobs of the cluster.
+type JobKeeper interface {
+	ListJobs(ctx context.Context, n int) (adminapi.JobList, error)
+	ShowJob(ctx context.Context, jid string) (adminapi.Job, error)
+}
+
+// maxJobs bounds a list.
+const maxJobs = 10_000
+
+func (s *Server) jobs(k JobKeeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer(s, w, r, "jobs", func(ctx context.Context) (adminapi.JobList, error) {
+			n, err := strconv.Atoi(r.URL.Query().Get("n"))
+			if err != nil || n < 1 || n > maxJobs {
+				return adminapi.JobList{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a list has 1 to %d jobs", maxJobs)
+			}
+			return k.ListJobs(ctx, n)
+		})
+	}
+}
+
+func (s *Server) job(k JobKeeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer(s, w, r, "job", func(ctx context.Context) (adminapi.Job, error) {
+			return k.ShowJob(ctx, r.PathValue("jid"))
+		})
+	}
+}

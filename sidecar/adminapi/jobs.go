@@ -1,0 +1,75 @@
+package adminapi
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+)
+
+// Jobs says how far the jobs of a node's master are replicated.
+type Jobs struct {
+	Off     string    `json:"off,omitempty"` // why they are not
+	Known   int       `json:"known"`
+	Unknown int       `json:"unknown,omitempty"` // too many to be compared
+	Peers   []JobPeer `json:"peers,omitempty"`
+}
+
+// JobPeer is how far another node has them.
+type JobPeer struct {
+	Node    string `json:"node"`
+	Off     bool   `json:"off,omitempty"`     // it keeps no jobs of others
+	Waiting int    `json:"waiting,omitempty"` // returns and files to send
+	Differ  int    `json:"differ,omitempty"`  // jobs to compare
+	All     bool   `json:"all,omitempty"`     // all are to be compared
+	Error   string `json:"error,omitempty"`
+}
+
+// JobList is the answer of GET /v1/jobs.
+type JobList struct {
+	Jobs    []JobRow `json:"jobs"` // newest first
+	Missing []string `json:"missing,omitempty"`
+}
+
+// JobRow is a job in a list.
+type JobRow struct {
+	JID      string   `json:"jid"`
+	Function string   `json:"function,omitempty"`
+	Target   string   `json:"target,omitempty"`
+	User     string   `json:"user,omitempty"`
+	Minions  int      `json:"minions"`
+	Returned int      `json:"returned"`
+	Nodes    []string `json:"nodes"` // that have it
+}
+
+// Job is the answer of GET /v1/jobs/JID: what the job cache of Node holds.
+type Job struct {
+	JID        string               `json:"jid"`
+	Node       string               `json:"node"`
+	Function   any                  `json:"function,omitempty"`
+	Arguments  any                  `json:"arguments,omitempty"`
+	Target     any                  `json:"target,omitempty"`
+	TargetType any                  `json:"target_type,omitempty"`
+	User       any                  `json:"user,omitempty"`
+	Minions    any                  `json:"minions,omitempty"`
+	EndTime    string               `json:"end_time,omitempty"`
+	Returns    map[string]JobReturn `json:"returns"`
+	Cut        bool                 `json:"cut,omitempty"` // it is too large to be shown whole
+}
+
+// JobReturn is what a minion returned.
+type JobReturn struct {
+	Return  any `json:"return"`
+	Retcode any `json:"retcode,omitempty"`
+	Success any `json:"success,omitempty"`
+	Out     any `json:"out,omitempty"`
+}
+
+// ListJobs asks for the newest n jobs of the cluster.
+func (c *Client) ListJobs(ctx context.Context, n int) (JobList, error) {
+	return get[JobList](ctx, c, "/jobs", url.Values{"n": {strconv.Itoa(n)}})
+}
+
+// ShowJob asks for a job, wherever it is.
+func (c *Client) ShowJob(ctx context.Context, jid string) (Job, error) {
+	return get[Job](ctx, c, "/jobs/"+url.PathEscape(jid), nil)
+}
