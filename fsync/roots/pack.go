@@ -24,7 +24,7 @@ type packers struct {
 func (p *packers) open() error {
 	p.once.Do(func() {
 		p.enc, p.err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
-			zstd.WithWindowSize(tree.MaxChunk), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 		if p.err == nil {
 			p.dec, p.err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(tree.MaxObject),
 				zstd.WithDecoderMaxWindow(tree.MaxObject), zstd.WithDecoderLowmem(true))

@@ -33,9 +33,10 @@ type Store struct {
 	// collected is the base at which unused objects were last removed.
 	collected uint64
 	pending   *journal // a switch that has begun
-	step      func() error
 
-	watched map[string]bool // directories the kernel tells about
+	// For tests: called before each change of a switch; no hints from the kernel.
+	step  func() error
+	blind bool
 
 	requests chan request
 	watcher  *fsnotify.Watcher

@@ -13,6 +13,9 @@ import (
 func (s *Store) startWatch() <-chan struct{} {
 	news := make(chan struct{}, 1)
 	w, err := fsnotify.NewWatcher()
+	if s.blind && err == nil {
+		err = errors.Join(errors.New("switched off"), w.Close())
+	}
 	if err != nil {
 		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "err", err)
 		return news
