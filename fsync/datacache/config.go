@@ -25,6 +25,7 @@ type Master struct {
 	PillarDriver string // pillar.cache_driver (3008); empty: as Driver
 	PillarCache  bool   // pillar_cache
 	Preserve     bool   // preserve_minion_cache: a deleted key leaves the data
+	Shared       bool   // the masters have this cache in common
 }
 
 // localfs is the one cache driver (salt/cache/localfs.py) whose data this package can carry: others share them by
@@ -37,6 +38,8 @@ const splitSince = 3008
 // off says why nothing is carried; empty when it is.
 func (m Master) off(k Kind) string {
 	switch {
+	case m.Shared:
+		return "the masters share a file system"
 	case !m.DataCache && (k != Mine || !m.EnforceMine):
 		return "the master has minion_data_cache: False"
 	case m.Driver != localfs:

@@ -107,6 +107,7 @@ type testNode struct {
 	found bool
 	blind bool
 	cur   func() bool
+	late  *lateLog // its own sight of log, in directories that it shares; nil: log itself
 	dir   *Dir
 	logs  *syncBuffer
 }
@@ -162,11 +163,15 @@ func (n *testNode) start() *testNode {
 
 func (n *testNode) open() {
 	n.t.Helper()
-	d, err := New(Config{
+	cfg := Config{
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
 		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond},
-	})
+	}
+	if n.late != nil {
+		cfg.Log, cfg.Shared = n.late, &Shared{Latest: n.late.catchUp}
+	}
+	d, err := New(cfg)
 	if err != nil {
 		n.t.Fatal(err)
 	}

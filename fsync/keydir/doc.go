@@ -28,6 +28,10 @@
 // within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken
 // for empty ones; the package's own writes are no edits; a file appears whole or not at all.
 //
+// Where nodes share the directories (Config.Shared) one of them at a time, the keeper, mirrors them, and hands its base on to the
+// next one; see Shared. A keeper that is stopped, as by SIGSTOP, keeps its turn: then what consensus decides is not written
+// until it goes on, while it holds at the edges.
+//
 // Limits: files that are removed one by one are deletions, even when they are all there are: `salt-key -D` does just
 // that. When single files come back from a backup while the marker stays, they are told from new ones by their
 // modification times and the tombstones of consensus. A tombstone that was pruned, or a copy with a new time, looks like

@@ -38,6 +38,8 @@ type Config struct {
 	// Current says whether the view has caught up with the cluster. Nothing is done before it has once. Nil: the view is
 	// taken to be current as soon as it knows all that this node has on disk.
 	Current func() bool
+	// Shared, when not nil, says that other nodes have the same directories.
+	Shared *Shared
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog
@@ -99,19 +101,29 @@ func New(cfg Config) (*Dir, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if cfg.Shared != nil && cfg.Timing.Rescan == 0 {
+		cfg.Timing.Rescan = sharedRescan
+	}
 	cfg.Timing = cfg.Timing.withDefaults()
 	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.
 func (d *Dir) Open(ctx context.Context) error {
-	l, err := d.newLoop()
-	if err != nil {
-		return fmt.Errorf("open keydir: %w", err)
+	var l *loop
+	if d.cfg.Shared == nil {
+		var err error
+		if l, err = d.newLoop(); err != nil {
+			return fmt.Errorf("open keydir: %w", err)
+		}
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	d.g, d.ctx = errgroup.WithContext(run)
+	if l == nil {
+		d.g.Go(func() error { return d.takeTurns(d.ctx) })
+		return nil
+	}
 	d.g.Go(func() error { return l.run(d.ctx) })
 	d.g.Go(func() error { return l.proposer.run(d.ctx) })
 	return nil

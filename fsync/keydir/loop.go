@@ -37,6 +37,8 @@ type loop struct {
 	writer *writer
 	watch  *watcher
 	marker marker
+	base   string           // where the base is kept
+	tell   func(rev uint64) // tells the nodes that share the directories; nil: there are none
 
 	started   bool // the view is good to work with
 	stored    *base
@@ -56,10 +58,16 @@ type loop struct {
 }
 
 func (d *Dir) newLoop() (*loop, error) {
-	if err := os.MkdirAll(d.cfg.StateDir, 0o700); err != nil {
-		return nil, err
+	based, name := d.cfg.StateDir, d.cfg.Node
+	if d.cfg.Shared != nil {
+		based, name = filepath.Join(d.cfg.PKIDir, sharedBase), sharedMarker
 	}
-	stored, err := loadBase(d.cfg.StateDir)
+	for _, dir := range []string{d.cfg.StateDir, based} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	stored, err := loadBase(based)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +80,7 @@ func (d *Dir) newLoop() (*loop, error) {
 			disk: dk, mode: d.cfg.Mode,
 			aside: &aside{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
 		},
-		marker:  newMarker(d.cfg.PKIDir, d.cfg.Node),
+		marker: newMarker(d.cfg.PKIDir, name), base: based,
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}

@@ -43,6 +43,9 @@ func (l *loop) round(now time.Time) {
 			l.m.settle(view)
 		}
 		l.synced.set(view.Rev())
+		if l.tell != nil {
+			l.tell(view.Rev())
+		}
 	}
 	_ = l.save(now, false) // logged
 }

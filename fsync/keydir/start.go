@@ -118,7 +118,7 @@ func (l *loop) save(now time.Time, force bool) error {
 	if stamp, err := l.marker.read(); err == nil && (stamp == b.Stamp || b.Stamp == "") {
 		b.Prev, b.Stamp = b.Stamp, newStamp()
 	}
-	err := saveBase(l.cfg.StateDir, b)
+	err := saveBase(l.base, b)
 	if err == nil {
 		err = l.marker.write(b.Stamp)
 	}

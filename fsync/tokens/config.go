@@ -21,6 +21,7 @@ type Master struct {
 
 	Store  string // eauth_tokens (3006, 3007)
 	Driver string // eauth_tokens.cache_driver, or cache when that is not set (3008)
+	Shared bool   // the masters have these tokens in common
 }
 
 // localfs is the one store whose tokens this package can carry: others share them by themselves.
@@ -32,6 +33,8 @@ const bankSince = 3008
 // off says why nothing is carried; empty when it is.
 func (m Master) off() string {
 	switch {
+	case m.Shared:
+		return "the masters share a file system"
 	case m.Major < bankSince && m.Store != localfs:
 		return fmt.Sprintf("the master has eauth_tokens: %s; only localfs is replicated", m.Store)
 	case m.Major >= bankSince && m.Driver != localfs:

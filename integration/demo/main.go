@@ -19,6 +19,7 @@ type options struct {
 	once     bool
 	loopback bool
 	keep     bool
+	shared   bool
 	dir      string
 }
 
@@ -27,6 +28,7 @@ func main() {
 	flag.BoolVar(&o.once, "once", false, "check, print the result and end; exit 0 only when everything answered")
 	flag.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces (the only way without root)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory with logs and caches")
+	flag.BoolVar(&o.shared, "shared", false, "keys, roots and jobs of all masters are on one share (cluster_isolated_filesystem: False)")
 	flag.StringVar(&o.dir, "dir", "", "where to keep everything (default: a temporary directory)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -63,7 +65,9 @@ func run(ctx context.Context, o options) (err error) {
 	if !l.Namespaces() {
 		say("no network namespaces: hosts are loopback addresses, faults are not available")
 	}
-	c, err := l.NewCluster(ctx, lab.DefaultCluster())
+	spec := lab.DefaultCluster()
+	spec.Shared = o.shared
+	c, err := l.NewCluster(ctx, spec)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ const (
 type ClusterSpec struct {
 	Masters []string // Salt versions; hosts m1, m2, …
 	Minions []string // Salt versions; ids min06-1, min06-2, min07-1, …
+	Shared  bool     // the masters have pki_dir, roots and jobs on one share (Cluster.Share)
 	Disk    int      // MiB of a disk of its own for each master's host; 0: none
 	Seams   SeamKind // of each saltclusterd
 
@@ -53,14 +54,22 @@ type Cluster struct {
 	LB      *HAProxy
 	LBPub   *HAProxy // with ClusterSpec.LBPerPort that of 4505; else nil
 	Minions []*Minion
+	Share   *Share // nil: every master has a file system of its own
 }
 
 // NewCluster lays everything out and starts nothing; Up does.
 func (l *Lab) NewCluster(ctx context.Context, s ClusterSpec) (*Cluster, error) {
 	c := &Cluster{Lab: l}
 	var hosts []*Host
+	if s.Shared {
+		share, err := l.NewShare(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.Share = share
+	}
 	for i, v := range s.Masters {
-		n, err := l.newNode(ctx, fmt.Sprint("m", i+1), v, s)
+		n, err := l.newNode(ctx, fmt.Sprint("m", i+1), v, s, c.Share)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +91,7 @@ func (l *Lab) NewCluster(ctx context.Context, s ClusterSpec) (*Cluster, error) {
 	return c, err
 }
 
-func (l *Lab) newNode(ctx context.Context, name, version string, s ClusterSpec) (*Node, error) {
+func (l *Lab) newNode(ctx context.Context, name, version string, s ClusterSpec, share *Share) (*Node, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
@@ -96,7 +105,18 @@ func (l *Lab) newNode(ctx context.Context, name, version string, s ClusterSpec) 
 	if n.Master, err = h.NewMaster(version, h.Local, s.MasterSettings); err != nil {
 		return nil, err
 	}
-	if n.Daemon, err = n.Master.NewDaemon(s.DaemonSettings); err != nil || s.Seams == 0 {
+	var over Settings
+	if share != nil {
+		settings, err := share.give(n.Master)
+		if err != nil {
+			return nil, err
+		}
+		if err := n.Master.Configure(s.MasterSettings, settings); err != nil {
+			return nil, err
+		}
+		over = Settings{"cluster_isolated_filesystem": false}
+	}
+	if n.Daemon, err = n.Master.NewDaemon(s.DaemonSettings, over); err != nil || s.Seams == 0 {
 		return n, err
 	}
 	return n, n.Daemon.GiveSeams(s.Seams)

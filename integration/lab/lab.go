@@ -37,7 +37,8 @@ type Lab struct {
 	hosts []*Host
 	procs []*Process
 	gone  bool
-	disks bool // the directory is a mount of its own, see shareDisks
+	disks bool   // the directory is a mount of its own, see shareDisks
+	share *Share // nil: there is none
 }
 
 // network is what differs between namespaces and loopback addresses.
@@ -175,7 +176,7 @@ func (l *Lab) Close() error {
 	for _, h := range l.Hosts() {
 		errs = append(errs, h.closeDisk())
 	}
-	errs = append(errs, l.unshareDisks())
+	errs = append(errs, l.share.close(), l.unshareDisks())
 	if l.net != nil {
 		errs = append(errs, l.net.close(context.Background()))
 	}

@@ -19,6 +19,7 @@ type Master struct {
 	Salt
 	Addr string // where it listens
 	root string
+	pki  string // its pki_dir when that is on a share
 }
 
 // NewMaster lays out a stock master on the host: its own root directory with etc/salt/master, the demo's states and pillar.
@@ -105,7 +106,12 @@ func (m *Master) Ready(ctx context.Context) error {
 }
 
 // PKIDir, CacheDir and SockDir are where this master keeps keys, caches and sockets.
-func (m *Master) PKIDir() string { return filepath.Join(m.root, "etc/salt/pki/master") }
+func (m *Master) PKIDir() string {
+	if m.pki != "" {
+		return m.pki
+	}
+	return filepath.Join(m.root, "etc/salt/pki/master")
+}
 
 // CacheDir is the master's cachedir.
 func (m *Master) CacheDir() string { return filepath.Join(m.root, "var/cache/salt/master") }

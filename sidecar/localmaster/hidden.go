@@ -1,6 +1,7 @@
 package localmaster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -52,12 +53,13 @@ type Secrets struct {
 
 // HiddenOptions configures a Hidden.
 type HiddenOptions struct {
+	ID        string // HiddenID when empty; where several masters share a pki_dir each node has its own
 	KeyDir    string // where the pseudo minion's private key is kept (0700)
 	Requester Requester
 	Logger    *slog.Logger
 }
 
-// Hidden signs in to the local master as HiddenID.
+// Hidden signs in to the local master as a minion that nobody sees.
 type Hidden struct {
 	cfg    *Config
 	o      HiddenOptions
@@ -69,6 +71,7 @@ func NewHidden(cfg *Config, o HiddenOptions) *Hidden {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.ID = cmp.Or(o.ID, HiddenID)
 	return &Hidden{cfg: cfg, o: o}
 }
 
@@ -116,7 +119,7 @@ func (h *Hidden) ask(ctx context.Context, key *saltcrypt.MasterKey, enc, sig str
 		return Secrets{}, err
 	}
 	req := saltwire.AuthRequest{
-		ID: HiddenID, Nonce: hex.EncodeToString(raw[:]), Pub: key.PublicText(), EncAlgo: enc, SigAlgo: sig,
+		ID: h.o.ID, Nonce: hex.EncodeToString(raw[:]), Pub: key.PublicText(), EncAlgo: enc, SigAlgo: sig,
 	}
 	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncClear, Load: saltwire.AppendAuth(nil, req), Version: 3, HasVersion: true,

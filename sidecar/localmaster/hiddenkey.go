@@ -56,7 +56,7 @@ func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 	}
 	defer root.Close()
 	for _, state := range []string{"minions_pre", "minions_rejected", "minions_denied"} {
-		if err := root.Remove(filepath.Join(state, HiddenID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := root.Remove(filepath.Join(state, h.o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("place the hidden key: %w", err)
 		}
 	}
@@ -65,10 +65,10 @@ func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 		return fmt.Errorf("place the hidden key: the master has not made its directories yet: %w", err)
 	}
 	defer accepted.Close()
-	if have, err := accepted.ReadFile(HiddenID); err == nil && saltcrypt.CleanKey(string(have)) == key.PublicText() {
+	if have, err := accepted.ReadFile(h.o.ID); err == nil && saltcrypt.CleanKey(string(have)) == key.PublicText() {
 		return nil
 	}
-	f := newFile{name: HiddenID, data: []byte(key.PublicText()), mode: 0o644, owner: owner}
+	f := newFile{name: h.o.ID, data: []byte(key.PublicText()), mode: 0o644, owner: owner}
 	if err := f.put(accepted); err != nil {
 		return fmt.Errorf("place the hidden key: %w", err)
 	}

@@ -25,7 +25,7 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
 			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"), Driver: d.master.Text("cache"),
 			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
-			Preserve: d.master.Bool("preserve_minion_cache"),
+			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.onShare(s.dataDir(k)),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
 		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
@@ -40,6 +40,19 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 // mineSettle is how long the answer to a minion waits for the other nodes to have its mine: who has heard it may ask any
 // master.
 const mineSettle = 500 * time.Millisecond
+
+// dataDir is where the local master keeps what is known of minions.
+func (s *service) dataDir(k datacache.Kind) string {
+	bank := "minions"
+	switch {
+	case s.m.d.master.Version.Major < 3008:
+	case k == datacache.Mine:
+		bank = "mine"
+	default:
+		bank = "grains"
+	}
+	return filepath.Join(s.m.d.master.CacheDir, bank)
+}
 
 // carriedOut hears of every call that the local master has answered (sidecar.Config.Done).
 func (s *service) carriedOut(id, cmd string) (settle func(context.Context)) {

@@ -59,6 +59,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.Handle("POST "+jobs.Path, m.svc.whenServing(m.svc.cache.Handler()))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
+		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)

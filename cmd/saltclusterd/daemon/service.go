@@ -13,6 +13,7 @@ import (
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
+	"saltclusterd/fsync/share"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar"
@@ -40,7 +41,8 @@ type service struct {
 	mines  *datacache.Store
 	tokens *tokens.Store
 	trees  *trees
-	cache  *jobs.Store // the master's job cache
+	cache  *jobs.Store  // the master's job cache
+	share  *share.Share // nil: the nodes share no file system
 	clock  *hlc.Clock
 
 	req      *upstream.ReqClient
@@ -102,6 +104,9 @@ func newService(m *member) (*service, error) {
 		return nil, err
 	}
 	s.clock = hlc.New(time.Now, floor)
+	if err := s.buildShare(); err != nil {
+		return nil, err
+	}
 	if err := s.buildMaster(); err != nil {
 		return nil, err
 	}
@@ -127,7 +132,7 @@ func (s *service) buildMaster() error {
 		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Logger: d.log, Registerer: d.reg,
 	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
-		KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
 	})
 	so, err := localmaster.SessionsOf(d.master)
 	if err != nil {
@@ -142,7 +147,7 @@ func (s *service) buildMaster() error {
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Logger: d.log, Registerer: d.reg,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
@@ -260,6 +265,12 @@ func (s *service) Open(ctx context.Context) error {
 	s.keepClock()
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
+	}
+	if s.share != nil {
+		if err := s.share.Open(ctx); err != nil {
+			return err
+		}
+		s.open = append(s.open, s.share)
 	}
 	for _, part := range []struct {
 		name string
@@ -380,7 +391,7 @@ func (s *service) Close() error {
 	s.serving.Store(false)
 	var errs []error
 	for i := len(s.open) - 1; i >= 0; i-- {
-		errs = append(errs, s.open[i].Close())
+		errs = append(errs, s.end(s.open[i]))
 	}
 	if s.cancel != nil {
 		s.cancel()

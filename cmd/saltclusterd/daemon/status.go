@@ -102,7 +102,7 @@ func texts(addrs []net.Addr) []string {
 // masterServes says whether the local master can take requests of minions.
 func (s *service) masterServes() bool {
 	signedIn, _ := s.intake.State()
-	return s.req.Up() && signedIn
+	return s.req.Up() && signedIn && !s.shareHangs()
 }
 
 // masterProblem says what is wrong with the local master and what to do, empty when nothing is.

@@ -254,7 +254,7 @@ func (m *member) know(r rest, fds []int) error {
 	s.clock.GoOn(r.Clock)
 	r.Jobs.record(s.jobs)
 	s.published.inherit(r.Jobs.of(s.m.d.id))
-	m.view.Store(&router.View{Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs})
+	m.view.Store(&router.View{Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Events: s.eventRules})
 	if err := errors.Join(s.hub.Import(r.Hub), s.intake.Import(r.Intake)); err != nil {
 		return err
 	}
@@ -363,7 +363,11 @@ type part interface {
 // before the new one opens them, in this order. Until then who needs them has to wait, or do without: a return goes to the
 // salt-master as if there were no journal.
 func (s *service) exclusive() []part {
-	return []part{s.returns, s.dir, s.data, s.mines, s.tokens, treesPart{s}, s.cache}
+	parts := []part{s.returns, s.dir, s.data, s.mines, s.tokens, treesPart{s}, s.cache, s.mirror}
+	if s.share != nil {
+		parts = append(parts, s.share)
+	}
+	return parts
 }
 
 // settle opens what is on disk.

@@ -166,7 +166,7 @@ func (s *service) closePart(part part) error {
 		}
 	}
 	s.partsMu.Unlock()
-	return part.Close()
+	return s.end(part)
 }
 
 // monotonicUsec is the time that service managers compare.

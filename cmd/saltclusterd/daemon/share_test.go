@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Without a mount of its own what is beside pki_dir is on the share, links followed.
+func TestSharedPath(t *testing.T) {
+	top := t.TempDir()
+	pki, own, cache := filepath.Join(top, "share/pki"), filepath.Join(top, "lib"), filepath.Join(top, "cache")
+	for _, dir := range []string{pki, own, cache, filepath.Join(top, "share/jobs"), filepath.Join(top, "share2")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(top, "share/jobs"), filepath.Join(cache, "jobs")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		pki: true, filepath.Join(top, "share/jobs"): true, filepath.Join(cache, "jobs"): true, filepath.Join(cache, "jobs/ab/cd"): true,
+		cache: false, filepath.Join(cache, "minions"): false, filepath.Join(top, "share2"): false, filepath.Join(top, "share/new"): true,
+	} {
+		if got := sharedPath(pki, own, path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package keydir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// Shared is how nodes share directories: one of them at a time, the keeper, does what a Dir does for directories of its own, with
+// the base and the marker on the share, so that the next keeper goes on where it has stopped. The others follow: they read from
+// the lock's file how far it is. A node that wrote what consensus said a moment ago would undo what another one has written
+// since, and all of them would take that for an edit: a deleted key would be back.
+type Shared struct {
+	// Latest returns when this node's view is as new as the cluster's when it was called. A node without a majority cannot be
+	// the keeper.
+	Latest func(ctx context.Context) error
+	// Patience with Latest; zero: 3 s.
+	Patience time.Duration
+}
+
+const (
+	// lockFile is never removed: whoever holds the lock of a file that is gone excludes nobody.
+	lockFile = ".saltclusterd-keys-lock"
+	// sharedBase is the directory of the base that keepers hand to each other.
+	sharedBase = ".saltclusterd-keybase"
+	// sharedMarker stands for the node in the name of their marker.
+	sharedMarker = "_shared"
+
+	defaultPatience = 3 * time.Second
+	followEvery     = 100 * time.Millisecond
+	latestEvery     = 2 * time.Second
+	maxLockText     = 256
+	// sharedRescan stands for the hints that do not come: what is done on another host no watch tells of.
+	sharedRescan = 3 * time.Second
+)
+
+// errNotLatest ends a keeper's turn.
+var errNotLatest = errors.New("the latest key decisions cannot be asked for")
+
+// takeTurns follows and keeps until ctx ends.
+func (d *Dir) takeTurns(ctx context.Context) error {
+	for {
+		lock, err := d.follow(ctx)
+		if err != nil {
+			return err
+		}
+		d.cfg.Logger.Info("this node sees to the shared key directories")
+		err = d.keep(ctx, lock)
+		_ = lock.Close() // unlocks
+		if ctx.Err() != nil {
+			return err
+		}
+		d.cfg.Logger.Warn("another node is to see to the shared key directories", "err", err)
+	}
+}
+
+// follow waits for the lock while the keeper works.
+func (d *Dir) follow(ctx context.Context) (*os.File, error) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	complained := ""
+	for {
+		lock, err := d.try(ctx)
+		if lock != nil {
+			return lock, nil
+		}
+		if err != nil && err.Error() != complained && ctx.Err() == nil {
+			complained = err.Error()
+			d.cfg.Logger.Error("shared key directories", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// try takes the lock if it is free, else it reads how far its holder is.
+func (d *Dir) try(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(d.cfg.PKIDir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the key directories: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		if err = d.latest(ctx); err == nil {
+			return f, nil
+		}
+	} else if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		err = nil
+		if text, rerr := io.ReadAll(io.LimitReader(f, maxLockText)); rerr == nil {
+			d.synced.set(d.told(string(text)))
+		}
+	} else {
+		err = fmt.Errorf("lock the key directories: %w", err)
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+func (d *Dir) latest(ctx context.Context) error {
+	patience := d.cfg.Shared.Patience
+	if patience == 0 {
+		patience = defaultPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := d.cfg.Shared.Latest(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNotLatest, err)
+	}
+	return nil
+}
+
+// keep mirrors the keys until ctx ends or this node is cut off.
+func (d *Dir) keep(ctx context.Context, lock *os.File) error {
+	l, err := d.newLoop()
+	if err != nil {
+		return err
+	}
+	l.tell = func(rev uint64) {
+		_, _ = lock.WriteAt([]byte(lockText(d.cfg.Log.View().Identity().UUID, rev)), 0) // told again with the next
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.run(ctx) })
+	g.Go(func() error { return l.proposer.run(ctx) })
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(latestEvery):
+			}
+			if err := d.latest(ctx); err != nil {
+				return err
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// lockText is what followers read: of which cluster, how far. Within one it has always the same length, for it is written over.
+func lockText(uuid string, rev uint64) string { return fmt.Sprintf("%s %020d\n", uuid, rev) }
+
+// told reads how far the keeper is; 0 when it does not say, or not for this cluster.
+func (d *Dir) told(text string) uint64 {
+	uuid, rest, ok := strings.Cut(text, " ")
+	rest, _, line := strings.Cut(rest, "\n") // what follows is of a longer text before
+	if !ok || !line || uuid != d.cfg.Log.View().Identity().UUID {
+		return 0
+	}
+	rev, err := strconv.ParseUint(rest, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return rev
+}

@@ -1,0 +1,244 @@
+package share
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/gossip/node"
+)
+
+// Condition is how the share is.
+type Condition uint8
+
+// The conditions, the best first.
+const (
+	Good      Condition = iota
+	Unknown             // not looked at yet
+	Elsewhere           // another node has another directory
+	Broken              // it cannot be read or written
+	Hung                // it does not answer
+)
+
+// State is a condition with what there is to say about it.
+type State struct {
+	Condition Condition
+	Reason    string // a sentence; empty when all is well
+	Since     time.Time
+}
+
+// Peers are the other nodes.
+type Peers interface {
+	Members() []node.ID
+	// Token asks a node for what it has written; ErrIsolated: it shares nothing.
+	Token(ctx context.Context, id node.ID) (string, error)
+}
+
+// ErrIsolated says that a node is configured to have a file system of its own.
+var ErrIsolated = errors.New("share: the node does not share its file system")
+
+// Config is what a Share needs. Logger and Registerer may be nil; zero durations take the defaults named.
+type Config struct {
+	Dir        string // on the share
+	Self       node.ID
+	Peers      Peers
+	Every      time.Duration // between two looks; 2 s
+	Patience   time.Duration // with a look; 5 s
+	Grace      time.Duration // for a node's file to show what the node says; 15 s
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+
+	look func(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) // tests
+}
+
+// Share watches a shared directory.
+type Share struct {
+	c     Config
+	token string
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex // guards what follows
+	state    State
+	mismatch map[node.ID]time.Time // since when a node's file is not what the node says
+}
+
+// New returns a Share that has not looked yet.
+func New(c Config) (*Share, error) {
+	if c.Dir == "" || c.Self == "" || c.Peers == nil {
+		return nil, errors.New("share: directory, node and peers must be set")
+	}
+	c.Every = cmp.Or(c.Every, 2*time.Second)
+	c.Patience = cmp.Or(c.Patience, 5*time.Second)
+	c.Grace = cmp.Or(c.Grace, 15*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.look == nil {
+		c.look = look
+	}
+	s := &Share{
+		c: c, token: rand.Text(), mismatch: map[node.ID]time.Time{},
+		state: State{Condition: Unknown, Reason: "the share has not been looked at yet", Since: time.Now()},
+	}
+	if c.Registerer != nil {
+		c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "saltcluster_share_good", Help: "Whether the shared file system answers and is the same for all nodes.",
+		}, func() float64 {
+			if s.State().Condition == Good {
+				return 1
+			}
+			return 0
+		}))
+	}
+	return s, nil
+}
+
+// Token is what this node writes, for the others to compare.
+func (s *Share) Token() string { return s.token }
+
+// State tells how the share is. It never waits.
+func (s *Share) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Open starts to look. It does not wait for the first look.
+func (s *Share) Open(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.done = make(chan struct{})
+	go func() {
+		defer close(s.done)
+		s.run(ctx)
+	}()
+	return nil
+}
+
+// Close ends; it does not wait for a look that hangs.
+func (s *Share) Close() error {
+	if s.cancel != nil {
+		s.cancel()
+		<-s.done
+	}
+	return nil
+}
+
+// sight is what a look has found.
+type sight struct {
+	files map[node.ID]string
+	err   error
+}
+
+func (s *Share) run(ctx context.Context) {
+	tick := time.NewTicker(s.c.Every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		others := s.c.Peers.Members()
+		found := make(chan sight, 1)
+		go func() { // ends when the disk answers, see the package's comment
+			files, err := s.c.look(s.c.Dir, s.c.Self, s.token, others)
+			found <- sight{files, err}
+		}()
+		if !s.await(ctx, found, others) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// await waits for the end of a look; false when the Share is closed before.
+func (s *Share) await(ctx context.Context, found <-chan sight, others []node.ID) bool {
+	late := time.NewTimer(s.c.Patience)
+	defer late.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-late.C:
+			s.set(Hung, fmt.Sprintf("the share does not answer: %s", s.c.Dir))
+		case f := <-found:
+			if f.err != nil {
+				s.set(Broken, fmt.Sprintf("the share cannot be used: %v", f.err))
+				return true
+			}
+			s.compare(ctx, f.files, others)
+			return true
+		}
+	}
+}
+
+// compare asks the others what they have written and sees whether that is what stands here.
+func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []node.ID) {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Patience)
+	defer cancel()
+	said := make([]string, len(others))
+	errs := make([]error, len(others))
+	var wg sync.WaitGroup
+	for i, id := range others {
+		wg.Go(func() { said[i], errs[i] = s.c.Peers.Token(ctx, id) })
+	}
+	wg.Wait()
+	now := time.Now()
+	condition, reason := Good, ""
+	for i, id := range others {
+		switch {
+		case errors.Is(errs[i], ErrIsolated):
+			condition, reason = Elsewhere, fmt.Sprintf("%s shares nothing: cluster_isolated_filesystem is not the same on every node", id)
+			continue
+		case errs[i] != nil: // nobody to compare with
+			continue
+		case files[id] == said[i]:
+			delete(s.mismatch, id)
+			continue
+		}
+		since, known := s.mismatch[id]
+		if !known {
+			s.mismatch[id], since = now, now
+		}
+		if now.Sub(since) >= s.c.Grace {
+			condition, reason = Elsewhere, fmt.Sprintf("%s has another file system at %s", id, s.c.Dir)
+		}
+	}
+	for id := range s.mismatch {
+		if !slices.Contains(others, id) {
+			delete(s.mismatch, id)
+		}
+	}
+	s.set(condition, reason)
+}
+
+func (s *Share) set(c Condition, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Condition == c && s.state.Reason == reason {
+		return
+	}
+	before := s.state.Condition
+	s.state = State{Condition: c, Reason: reason, Since: time.Now()}
+	switch {
+	case c != Good:
+		s.c.Logger.Error("shared file system", "path", s.c.Dir, "reason", reason)
+	case before != Unknown:
+		s.c.Logger.Info("the shared file system is well again", "path", s.c.Dir)
+	}
+}
+
+// prefix begins the names of the nodes' files. Stock Salt leaves alone what begins with a dot.
+const prefix = ".saltclusterd-share."
+
+func path(dir string, id node.ID) string { return filepath.Join(dir, prefix+string(id)) }

@@ -1,0 +1,194 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// nodes are the other nodes of a test.
+type nodes struct {
+	mu   sync.Mutex
+	all  map[node.ID]*Share
+	errs map[node.ID]error
+}
+
+func (n *nodes) set(id node.ID, s *Share, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all[id], n.errs[id] = s, err
+}
+
+type others struct {
+	*nodes
+	self node.ID
+}
+
+func (o others) Members() (ids []node.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id := range o.all {
+		if id != o.self {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (o others) Token(_ context.Context, id node.ID) (string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.errs[id]; err != nil {
+		return "", err
+	}
+	return o.all[id].Token(), nil
+}
+
+func newNodes() *nodes { return &nodes{all: map[node.ID]*Share{}, errs: map[node.ID]error{}} }
+
+func start(t *testing.T, n *nodes, id node.ID, dir string, change ...func(*Config)) *Share {
+	t.Helper()
+	c := Config{
+		Dir: dir, Self: id, Peers: others{n, id},
+		Every: 5 * time.Millisecond, Patience: 10 * time.Second, Grace: 20 * time.Millisecond,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.set(id, s, nil)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func await(t *testing.T, s *Share, want Condition) State {
+	t.Helper()
+	end := time.Now().Add(30 * time.Second)
+	for s.State().Condition != want {
+		if time.Now().After(end) {
+			t.Fatalf("%+v, want condition %d", s.State(), want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return s.State()
+}
+
+func TestSameDirectory(t *testing.T) {
+	n, dir := newNodes(), t.TempDir()
+	a, b := start(t, n, "a", dir), start(t, n, "b", dir)
+	await(t, a, Good)
+	await(t, b, Good)
+	n.set("c", nil, errors.New("down")) // a node that does not answer says nothing about the share
+	b.Close()
+	b2 := start(t, n, "b", dir) // with another token
+	await(t, b2, Good)
+	await(t, a, Good)
+}
+
+func TestAnotherDirectory(t *testing.T) {
+	n, dir := newNodes(), t.TempDir()
+	a, b := start(t, n, "a", dir), start(t, n, "b", t.TempDir())
+	await(t, a, Elsewhere)
+	await(t, b, Elsewhere)
+	b.Close()
+	b = start(t, n, "b", dir)
+	await(t, a, Good)
+	await(t, b, Good)
+	n.set("c", nil, ErrIsolated)
+	if s := await(t, a, Elsewhere); s.Reason == "" {
+		t.Error("no reason")
+	}
+}
+
+func TestDirectoryThatIsGone(t *testing.T) {
+	n, dir := newNodes(), filepath.Join(t.TempDir(), "share")
+	a := start(t, n, "a", dir)
+	await(t, a, Broken)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	await(t, a, Good)
+}
+
+func TestHungShare(t *testing.T) {
+	var mu sync.Mutex
+	looks, hang := 0, make(chan struct{})
+	a := start(t, newNodes(), "a", t.TempDir(), func(c *Config) {
+		c.Patience = 20 * time.Millisecond
+		c.look = func(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) {
+			mu.Lock()
+			looks++
+			third := looks == 3
+			mu.Unlock()
+			if third {
+				<-hang
+			}
+			return look(dir, self, token, others)
+		}
+	})
+	await(t, a, Hung)
+	mu.Lock()
+	if looks != 3 {
+		t.Errorf("%d looks while one hung", looks)
+	}
+	mu.Unlock()
+	close(hang)
+	await(t, a, Good)
+}
+
+func TestCloseDoesNotWaitForTheDisk(t *testing.T) {
+	hang, entered := make(chan struct{}), make(chan struct{})
+	defer close(hang)
+	a := start(t, newNodes(), "a", t.TempDir(), func(c *Config) {
+		c.look = func(string, node.ID, string, []node.ID) (map[node.ID]string, error) {
+			close(entered)
+			<-hang
+			return nil, errors.New("late")
+		}
+	})
+	<-entered
+	if err := a.Close(); err != nil { // the test would never end otherwise
+		t.Error(err)
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/etc/passwd", path(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look(dir, "a", "token", []node.ID{"b"}); err == nil {
+		t.Error("a link was followed")
+	}
+	if err := os.Symlink(filepath.Join(dir, "x"), path(dir, "c")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look(dir, "c", "token", nil); err == nil {
+		t.Error("a link was written through")
+	}
+}
+
+func TestSameMount(t *testing.T) {
+	dir := t.TempDir()
+	if same, err := SameMount(dir, filepath.Dir(dir)); err != nil || !same {
+		t.Errorf("%v %v", same, err)
+	}
+	if same, err := SameMount(dir, "/proc"); err != nil || same {
+		t.Errorf("/proc: %v %v", same, err)
+	}
+	if _, err := SameMount(dir, filepath.Join(dir, "none")); err == nil {
+		t.Error("a path that is not there is on a mount")
+	}
+}
