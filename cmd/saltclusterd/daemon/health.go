@@ -20,7 +20,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("version", health.ScopeReady, d.checkVersion)
 	d.checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
 	d.checks.Register("roots", health.ScopeReady, d.checkRoots)
-	d.checks.Register("share", health.ScopeReady|health.ScopeReq, d.checkShare)
+	d.checks.Register("share", health.ScopeReady, d.checkShare)
 	d.checks.Register("clock", health.ScopeReady, d.checkClock)
 	if err := d.checks.Open(ctx); err != nil {
 		return err

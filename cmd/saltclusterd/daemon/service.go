@@ -73,7 +73,8 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
-	behind atomic.Int64 // since when the roots are behind the cluster, Unix time in ns; 0: they are not
+	behind    atomic.Int64           // since when the roots are behind the cluster, Unix time in ns; 0: they are not
+	misplaced atomic.Pointer[string] // what is on the share and must not be
 
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
@@ -271,6 +272,8 @@ func (s *service) Open(ctx context.Context) error {
 			return err
 		}
 		s.open = append(s.open, s.share)
+		s.wg.Go(s.lookForMisplaced)
+		s.wg.Go(s.lookForMisplaced)
 	}
 	for _, part := range []struct {
 		name string

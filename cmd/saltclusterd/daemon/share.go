@@ -121,6 +121,23 @@ func (s *service) end(p closer) error {
 	}
 }
 
+// lookForMisplaced sees whether anything is on the share that is one node's alone.
+func (s *service) lookForMisplaced() {
+	d := s.m.d
+	for _, dir := range []struct{ option, path, reason string }{
+		{"state_dir", d.cfg.Paths.StateDir, "two nodes must not write there"},
+		{"sock_dir", d.master.SockDir, "two masters must not have their sockets there"},
+		{"cachedir", d.master.CacheDir, "the salt command works only on the master that was started last, for each makes .root_key anew"},
+	} {
+		if d.onShare(dir.path) {
+			reason := dir.option + " is on the share: " + dir.reason
+			s.misplaced.Store(&reason)
+			s.m.log.Warn("shared file system", "path", dir.path, "reason", reason)
+			return
+		}
+	}
+}
+
 // sharePeers implements share.Peers.
 type sharePeers struct{ m *member }
 
@@ -150,6 +167,9 @@ func (d *Daemon) checkShare(context.Context) health.Result {
 	hint := "see to the mount that " + d.master.PkiDir + " is on (mount, df, dmesg)"
 	switch st.Condition {
 	case share.Good:
+		if reason := m.svc.misplaced.Load(); reason != nil {
+			return health.Result{Level: health.Warn, Reason: *reason, Hint: "give it a place on this host's own disk"}
+		}
 		return fine
 	case share.Elsewhere:
 		hint = "compare on both nodes: findmnt -T " + d.master.PkiDir + "; and the option cluster_isolated_filesystem"
