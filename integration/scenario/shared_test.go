@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/adminapi"
 )
 
 // Masters of all versions with keys, roots and jobs on one share.
@@ -102,16 +103,14 @@ func testHungShare(t *testing.T, c *lab.Cluster) {
 	start := time.Now()
 	for _, n := range c.Nodes {
 		labtest.Must(t, lab.Eventually(ctx, time.Minute, n.Name+" to notice", func(ctx context.Context) error {
-			all, err := n.Daemon.Members(ctx)
-			if err != nil {
+			var st adminapi.Status
+			if err := n.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
 				return err
 			}
-			for _, m := range all.Members {
-				if m.ID == n.Name && m.Ready != nil && !*m.Ready && strings.Contains(fmt.Sprint(m.Reasons), "share") {
-					return nil
-				}
+			if st.Node.Ready || !slices.ContainsFunc(st.Node.Reasons, func(r adminapi.Reason) bool { return r.Check == "share" }) {
+				return fmt.Errorf("ready: %t, %v", st.Node.Ready, st.Node.Reasons)
 			}
-			return fmt.Errorf("%+v", all.Members)
+			return nil
 		}))
 		t.Logf("%s has noticed after %s", n.Name, time.Since(start).Round(100*time.Millisecond))
 	}
