@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,9 @@ import (
 
 // Masters of all versions with keys, roots and jobs on one share.
 func TestShared(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("takes two minutes; run: make test-shared")
+	}
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
 	spec.Minions, spec.Shared = lab.Versions, true
