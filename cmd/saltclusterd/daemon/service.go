@@ -273,7 +273,6 @@ func (s *service) Open(ctx context.Context) error {
 		}
 		s.open = append(s.open, s.share)
 		s.wg.Go(s.lookForMisplaced)
-		s.wg.Go(s.lookForMisplaced)
 	}
 	for _, part := range []struct {
 		name string
