@@ -15,7 +15,6 @@ import (
 const (
 	floodConns   = 16
 	floodBytes   = 16 << 10
-	deafConns    = 24 // that ask and never read
 	deafAsks     = 30 // each, at once
 	slowSubs     = 20
 	nuisanceWait = 2 * time.Second // before a connection that was cut is made again
@@ -24,13 +23,15 @@ const (
 // nuisance is one accepted minion on each node that does everything a minion must not do: it sends as fast as told, asks for files
 // it does not read, and subscribes without reading.
 type nuisance struct {
-	w    *world
-	rate int
+	w           *world
+	rate, quiet int
 
 	sent, answered, cut, deaf, deafCut, slow, slowCut atomic.Int64
 }
 
-func newNuisance(w *world, rate int) *nuisance { return &nuisance{w: w, rate: rate} }
+func newNuisance(w *world, c SoakConfig) *nuisance {
+	return &nuisance{w: w, rate: c.Rate, quiet: c.Deaf}
+}
 
 func (n *nuisance) String() string {
 	return fmt.Sprintf("the flooding minion sent %d requests of %d KiB, %d were answered, %d connections cut; %d times answers were "+
@@ -56,7 +57,7 @@ func (n *nuisance) run(ctx context.Context) {
 	for range floodConns {
 		again(n.flood)
 	}
-	for range deafConns {
+	for range n.quiet {
 		again(n.ask)
 	}
 	for range slowSubs {

@@ -16,12 +16,13 @@ import (
 type SoakConfig struct {
 	For     time.Duration
 	Ceiling int // MiB of resident memory that no saltclusterd may exceed
-	Rate    int // requests a second of the flooding minion
+	Rate    int // requests a second of the flooding minions
+	Deaf    int // connections to each node that ask for files and read nothing
 }
 
 // DefaultSoak is what "make soak" runs without arguments. The limits of its daemons are far below the usual ones, so that each is
 // reached; the ceiling is what docs/architecture.md says they add up to.
-func DefaultSoak() SoakConfig { return SoakConfig{For: time.Hour, Ceiling: 512, Rate: 300} }
+func DefaultSoak() SoakConfig { return SoakConfig{For: time.Hour, Ceiling: 512, Rate: 300, Deaf: 24} }
 
 // soakLimits of each saltclusterd.
 var soakLimits = lab.Settings{
@@ -49,7 +50,7 @@ func Soak(ctx context.Context, l *lab.Lab, c SoakConfig) (*SoakReport, error) {
 	for _, f := range []func(context.Context){w.publish, w.events, m.run, w.slowMaster, w.slowPeer} {
 		loading.Go(func() { f(load) })
 	}
-	n := newNuisance(w, c.Rate)
+	n := newNuisance(w, c)
 	loading.Go(func() { n.run(load) })
 	loading.Wait()
 	stopLoad()

@@ -62,10 +62,14 @@ func (c ReqConfig) withDefaults() ReqConfig {
 	return c
 }
 
+// firstGrab lets most replies arrive in the memory they stay in: a chunk of a file is 1 MiB, and growing towards it would
+// leave as much behind again.
+const firstGrab = 2 << 20
+
 func (c ReqConfig) clientOptions() zmtp.ClientOptions {
 	return zmtp.ClientOptions{
 		SocketType: "REQ", HandshakeTimeout: c.DialTimeout,
 		Limits:    zmtp.Limits{MaxFrame: c.MaxReply, MaxMessage: c.MaxReply, MaxParts: 4},
-		Heartbeat: c.Heartbeat, HeartbeatTimeout: c.HeartbeatTimeout,
+		Heartbeat: c.Heartbeat, HeartbeatTimeout: c.HeartbeatTimeout, FirstGrab: firstGrab,
 	}
 }

@@ -32,6 +32,9 @@ type ClientOptions struct {
 	// ReadBuffer is the bytes read at a time, 32 KiB if zero. It bounds no
 	// message.
 	ReadBuffer int
+	// FirstGrab is the memory in bytes that a frame gets at once when only its
+	// header has come, 4 KiB if zero: for peers that are trusted.
+	FirstGrab int
 }
 
 // ErrSilent says that a peer answered no PING in time.
@@ -72,6 +75,9 @@ func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error
 	o = o.withDefaults()
 	cl := &Client{conn: c, opts: o, room: make([]byte, o.ReadBuffer)}
 	cl.dec = NewDecoder(&cl.opts.Limits)
+	if o.FirstGrab > 0 {
+		cl.dec.SetFirstGrab(o.FirstGrab)
+	}
 	if err := cl.handshake(ctx); err != nil {
 		_ = c.Close()
 		if cause := context.Cause(ctx); cause != nil {

@@ -51,13 +51,18 @@ type Decoder struct {
 	hdr    [MaxFrameHeader]byte // a header, as far as it has come
 	parts  int32                // frames of the current message so far
 	size   int                  // body size of the current frame
+	grab   int                  // memory taken at once for a body
 	total  int64                // body bytes of the current message so far
 	buf    []byte               // a greeting or a body, as far as it has come
 }
 
 // NewDecoder returns a decoder for a connection on which nothing was read
 // yet. The limits are shared, not copied, and must have no zero field.
-func NewDecoder(limits *Limits) Decoder { return Decoder{limits: limits} }
+func NewDecoder(limits *Limits) Decoder { return Decoder{limits: limits, grab: firstGrab} }
+
+// SetFirstGrab sets the memory in bytes that a body gets at once, before it
+// has come; it saves copying where the peer is not hostile.
+func (d *Decoder) SetFirstGrab(n int) { d.grab = n }
 
 // SetReady tells the decoder that the peer's READY was accepted. Before, every
 // data frame is an error.
@@ -189,7 +194,7 @@ func (d *Decoder) grow(n int) {
 	if need <= cap(d.buf) && d.buf != nil {
 		return
 	}
-	bigger := make([]byte, len(d.buf), min(d.size, max(2*need, firstGrab)))
+	bigger := make([]byte, len(d.buf), min(d.size, max(2*need, d.grab)))
 	copy(bigger, d.buf)
 	d.buf = bigger
 }
