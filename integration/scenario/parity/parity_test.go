@@ -33,8 +33,10 @@ func TestClusterEqualsBare(t *testing.T) {
 	labtest.Must(t, c.Up(t.Context()))
 	for _, n := range c.Nodes {
 		t.Run(n.Master.Version, func(t *testing.T) {
-			cluster := observe(t, NodeSubject(c, n))
-			compare(t, observeBare(t, n.Master.Version), cluster)
+			bare, cluster := both(t,
+				func(t *testing.T) []Observation { return observeBare(t, n.Master.Version) },
+				func(t *testing.T) []Observation { return observe(t, NodeSubject(c, n)) })
+			compare(t, bare, cluster)
 		})
 	}
 }
@@ -45,8 +47,30 @@ func TestBareEqualsBare(t *testing.T) {
 		t.Skip("set SALTCLUSTER_PARITY")
 	}
 	for _, v := range lab.Versions {
-		t.Run(v, func(t *testing.T) { compare(t, observeBare(t, v), observeBare(t, v)) })
+		t.Run(v, func(t *testing.T) {
+			bare := func(t *testing.T) []Observation { return observeBare(t, v) }
+			one, other := both(t, bare, bare)
+			compare(t, one, other)
+		})
 	}
+}
+
+// both observes the bare master and the other one at the same time.
+func both(t *testing.T, bare, other func(*testing.T) []Observation) (a, b []Observation) {
+	t.Run("observe", func(t *testing.T) { // returns when its parallel parts have ended
+		t.Run("bare", func(t *testing.T) {
+			t.Parallel()
+			a = bare(t)
+		})
+		t.Run("other", func(t *testing.T) {
+			t.Parallel()
+			b = other(t)
+		})
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return a, b
 }
 
 // observeBare runs the script against a bare master of the version with one minion of each.
