@@ -117,12 +117,6 @@ func (w *world) setDown(id node.ID, down bool) {
 	w.down[id] = down
 }
 
-func (w *world) calls(kind byte) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sent[kind]
-}
-
 type testPeers struct{ n *testNode }
 
 func (p testPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -123,20 +122,6 @@ func (w *world) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.revs)
-}
-
-// diskDiff tells how two disks differ, for messages.
-func diskDiff(a, b map[string]string) []string {
-	var out []string
-	for _, m := range []map[string]string{a, b} {
-		for k := range m {
-			if a[k] != b[k] {
-				out = append(out, fmt.Sprintf("%q: %q, %q", k, a[k], b[k]))
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // Stable says whether live is the head and has so many files.

@@ -100,14 +100,13 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 		t.Fatalf("again: %+v, %v", res, err)
 	}
 	b.write("h", "1")
-	changes, err := a.store.Diff(t.Context(), "b")
-	if err != nil {
+	if _, err := a.store.Diff(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.store.Sync(t.Context(), SyncOptions{DryRun: true}); err != nil { // b looks at its disk
 		t.Fatal(err)
 	}
-	if changes, err = a.store.Diff(t.Context(), "b"); err != nil || len(changes) != 1 || changes[0].Path != "h" || changes[0].What != "added" {
+	if changes, err := a.store.Diff(t.Context(), "b"); err != nil || len(changes) != 1 || changes[0].Path != "h" || changes[0].What != "added" {
 		t.Errorf("%+v, %v", changes, err)
 	}
 }

@@ -2,7 +2,6 @@ package saltwire
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -87,7 +86,7 @@ func FuzzPickEvents(f *testing.F) {
 			return
 		}
 		if len(got) > len(plain)+4 {
-			t.Fatal(fmt.Sprintf("%d bytes of %d", len(got), len(plain)))
+			t.Fatalf("%d bytes of %d", len(got), len(plain))
 		}
 		if err := WalkMap(got, func(_, _ []byte) error { return nil }); err != nil {
 			t.Fatal(err)

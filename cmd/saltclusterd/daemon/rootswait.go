@@ -84,7 +84,8 @@ func (s *service) makeSlots() {
 		if exists(slot.Dir) {
 			continue
 		}
-		if err := os.MkdirAll(slot.Dir, 0o755); err == nil {
+		err := os.MkdirAll(slot.Dir, 0o755)
+		if err == nil {
 			err = os.Chown(slot.Dir, owner.UID, owner.GID)
 		}
 		if err != nil {
