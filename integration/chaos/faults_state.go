@@ -29,7 +29,7 @@ func damageLog(ctx context.Context, w *world, s Step) error {
 			return err
 		}
 		err := lab.Eventually(ctx, damageNoticed, n.Name+" to notice its damaged log", func(context.Context) error {
-			if !n.Daemon.Logged("this node is no member any more") {
+			if !n.Daemon.Logged("log is damaged") {
 				return errors.New("nothing of it in its log")
 			}
 			return nil
