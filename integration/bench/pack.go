@@ -120,7 +120,7 @@ func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
 	var job herd.Job
 	var cached time.Duration
 	u, err := p.spend(func() error {
-		jid, err := p.publish(ctx)
+		jid, err := p.publishPatiently(ctx)
 		if err == nil {
 			job, cached, err = p.await(ctx, jid)
 		}
@@ -164,6 +164,18 @@ func (p *pack) await(ctx context.Context, jid string) (job herd.Job, cached time
 				job.Heard, n, jid, job.Acked, job.ReturnsLost, missing, context.Cause(ctx))
 		}
 	}
+}
+
+// publishPatiently is publish; a bare master that still works through what was sent to it again is asked until it has time for a job.
+func (p *pack) publishPatiently(ctx context.Context) (jid string, err error) {
+	if p.daemon != nil {
+		return p.publish(ctx)
+	}
+	err = lab.Eventually(ctx, jobWithin, "the master to take a job", func(ctx context.Context) (err error) {
+		jid, err = p.publish(ctx)
+		return err
+	})
+	return jid, err
 }
 
 // publish publishes test.ping to all and returns the jid.
