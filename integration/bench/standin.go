@@ -195,7 +195,7 @@ func (b *bench) standInNode(ctx context.Context, l *lab.Lab) (*standInNode, erro
 	if n.standIn, err = newStandIn(ctx, m); err != nil {
 		return nil, err
 	}
-	if n.daemon, err = m.NewDaemon(quiet); err != nil {
+	if n.daemon, err = m.NewDaemon(lab.Settings{"log_level": "info"}); err != nil { // which says when it handed over
 		return nil, err
 	}
 	if err := found(ctx, n.daemon); err != nil {

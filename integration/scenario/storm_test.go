@@ -140,12 +140,14 @@ func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	res, err := c.Nodes[2].Daemon.Ctl(t.Context(), "rotate")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
-	busiest := 0
+	busiest, halfway := 0, 0
 	for i := range 3 {
 		everyoneHears(t, h, c.Nodes[i])
 		busiest = max(busiest, h.Stats().SigningIn)
+		if i == 0 { // three jobs of thousands of minions may take longer than the window
+			halfway = h.Stats().SignIns - before.SignIns
+		}
 	}
-	halfway := h.Stats().SignIns - before.SignIns
 	labtest.Must(t, lab.Eventually(t.Context(), 2*rotateWindow, "everyone to have the new key", func(context.Context) error {
 		s := h.Stats()
 		busiest = max(busiest, s.SigningIn)
@@ -155,7 +157,7 @@ func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 		return nil
 	}))
 	s := h.Stats()
-	t.Logf("%d of %d had signed in when three jobs were done, all at the end; never more than %d at a time; a sign-in took %s at worst",
+	t.Logf("%d of %d had signed in when the first of three jobs was done, all at the end; never more than %d at a time; a sign-in took %s at worst",
 		halfway, s.Minions, busiest, herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
 	if extra := s.SignIns - before.SignIns - s.Minions; extra > s.Minions/20 || halfway >= s.Minions {
 		t.Errorf("%d sign-ins too many; %d halfway", extra, halfway)

@@ -59,7 +59,7 @@ func (h *shard) checkBeats(now int64) {
 func (h *shard) checkOutput(s *sub, now int64, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen {
+	if s.frozen || s.held {
 		return
 	}
 	if s.blocked && now-s.progress > int64(h.edge.cfg.HeartbeatTimeout) {

@@ -25,9 +25,10 @@ func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
 	e.door.shut()
 	all := e.retire()
 	e.door.turning.Unlock()
-	spread(ctx, len(all), over, e.ctx.Done(), func(i int) {
+	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
 		s := all[i]
 		s.mu.Lock()
+		s.held = false
 		s.flush()
 		s.mu.Unlock()
 		s.cut(ReasonDrained)
@@ -80,7 +81,7 @@ func (e *ReqEdge) Drain(ctx context.Context, over time.Duration) {
 	all := e.retire()
 	e.door.turning.Unlock()
 	var busy []*reqConn
-	spread(ctx, len(all), over, e.ctx.Done(), func(i int) {
+	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
 		if !all[i].letGo(clock()) {
 			busy = append(busy, all[i])
 		}

@@ -327,7 +327,7 @@ func TestPubAfterClose(t *testing.T) {
 		t.Fatal("still open")
 	}
 	e.Publish(pub("nobody"))
-	e.Rotate(time.Second, nil)
+	e.Rotate(Rotation{Window: time.Second})
 }
 
 // A daemon publishes while its port is still taken, and may be stopped then.
@@ -346,7 +346,7 @@ func TestPubBeforeOpen(t *testing.T) {
 		}
 		e.Publish(pub("nobody")) // nobody's worker will make room
 	}
-	e.Rotate(0, nil)
+	e.Rotate(Rotation{})
 	e.Drain(context.Background(), time.Second)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,20 @@ import (
 	"time"
 )
 
+// Rotation says how subscribers move to a new generation.
+type Rotation struct {
+	// Window is over what time they move, one after the other. 0: all at once.
+	Window time.Duration
+	// Nudge is a publication that each gets when it moves; nil: nothing.
+	Nudge []byte
+	// Hold keeps what is published from those which have not moved until they do: they could not read it, and would all
+	// sign in at once. Without it they get Publication.Prev.
+	Hold bool
+	// Busy, if given, says that those who moved are more than sign in; then the others stay for longer, up to
+	// standMost windows.
+	Busy func() bool
+}
+
 // rotation moves the subscribers of one generation to the next.
 type rotation struct {
 	hurry chan struct{} // closed: move the rest at once
@@ -16,13 +30,13 @@ type rotation struct {
 // rotateStep is the shortest time between two steps of a rotation or drain.
 const rotateStep = 5 * time.Millisecond
 
+// standMost is how much longer than its window a rotation takes at most because of Rotation.Busy, in windows.
+const standMost = 3
+
 // Rotate begins a new generation. Connections made from now on start on it;
-// those there are move one after the other, spread evenly over window, and at
-// its move each gets nudge as a publication of its own (nil: nothing). Until
-// all have moved, Publication.Prev goes to those which have not. A rotation
-// still under way is finished at once. Without a window all have moved when
-// Rotate returns.
-func (e *PubEdge) Rotate(window time.Duration, nudge []byte) {
+// those there are move one after the other. A rotation still under way is
+// finished at once. Without a window all have moved when Rotate returns.
+func (e *PubEdge) Rotate(how Rotation) {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()
 	e.finishLocked()
@@ -32,11 +46,16 @@ func (e *PubEdge) Rotate(window time.Duration, nudge []byte) {
 	}
 	old := e.members()
 	r.left.Store(int64(len(old)))
-	if window <= 0 {
-		e.rotate(r, old, 0, nudge)
+	if how.Window <= 0 {
+		e.rotate(r, old, how)
 		return
 	}
-	go e.rotate(r, old, window, nudge)
+	if how.Hold {
+		for _, s := range old {
+			s.hold()
+		}
+	}
+	go e.rotate(r, old, how)
 }
 
 // beginGeneration makes a new feed the current one; false after Close.
@@ -80,15 +99,15 @@ func (e *PubEdge) finishLocked() {
 	e.mu.Unlock()
 }
 
-func (e *PubEdge) rotate(r *rotation, old []*sub, window time.Duration, nudge []byte) {
+func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	defer e.wg.Done()
 	defer close(r.done)
 	to, _ := e.current()
-	spread(context.Background(), len(old), window, r.hurry, func(i int) {
+	spread(context.Background(), len(old), how.Window, r.hurry, how.Busy, func(i int) {
 		s := old[i]
 		s.shard.mu.Lock()
 		s.shard.match() // what was published before the move comes before it
-		s.move(to, nudge)
+		s.move(to, how.Nudge)
 		s.shard.mu.Unlock()
 		r.left.Add(-1)
 	})
@@ -98,9 +117,10 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, window time.Duration, nudge []
 }
 
 // spread calls do for 0…n-1 evenly over window, the rest at once when hurry
-// closes. It stops when ctx ends.
-func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, do func(int)) {
-	start := time.Now()
+// closes; while busy says so time stands still. It stops when ctx ends.
+func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, busy func() bool, do func(int)) {
+	now := time.Now()
+	start, end := now, now.Add((1+standMost)*window)
 	step := time.NewTimer(0)
 	defer step.Stop()
 	pause := rotateStep
@@ -108,9 +128,13 @@ func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struc
 		pause = max(pause, window/time.Duration(n))
 	}
 	for i, rush := 0, window <= 0; i < n; {
+		last := now
+		if now = time.Now(); busy != nil && now.Before(end) && busy() {
+			start = start.Add(now.Sub(last))
+		}
 		due := n
 		if !rush {
-			due = min(n, int(float64(n)*float64(time.Since(start))/float64(window))+1)
+			due = min(n, int(float64(n)*float64(now.Sub(start))/float64(window))+1)
 		}
 		for ; i < due && ctx.Err() == nil; i++ {
 			do(i)

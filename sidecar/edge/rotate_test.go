@@ -26,7 +26,7 @@ func TestRotate(t *testing.T) {
 				defer rotated.Done()
 				for i := range n {
 					if i == before {
-						e.Rotate(100*time.Millisecond, []byte("nudge"))
+						e.Rotate(Rotation{Window: 100 * time.Millisecond, Nudge: []byte("nudge")})
 					}
 					if i > before && i%20 == 0 {
 						time.Sleep(5 * time.Millisecond) // spread over the window
@@ -102,9 +102,9 @@ func TestRotateTwice(t *testing.T) {
 		subs = append(subs, subscribe(t, e, ""))
 	}
 	e.Publish(pub("0"))
-	e.Rotate(time.Hour, []byte("to 1"))
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("to 1")})
 	fresh := subscribe(t, e, "") // on generation 1 from the start
-	e.Rotate(0, []byte("to 2"))
+	e.Rotate(Rotation{Nudge: []byte("to 2")})
 	eventually(t, "all have moved", func() bool { s := e.Stats(); return s.Generation == 2 && s.OnPrevious == 0 })
 	e.Publish(pub("2"))
 	for _, c := range subs {
@@ -115,14 +115,14 @@ func TestRotateTwice(t *testing.T) {
 	}
 	next(t, fresh, "to 2")
 	next(t, fresh, "2")
-	e.Rotate(time.Hour, nil) // Close must not wait for it
+	e.Rotate(Rotation{Window: time.Hour}) // Close must not wait for it
 }
 
 // TestRotateNewConnections start on the new generation during the window.
 func TestRotateNewConnections(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	olds := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
-	e.Rotate(time.Hour, []byte("nudge"))
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
 	fresh, filtered := subscribe(t, e, ""), subscribe(t, e, broadcast)
 	eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
 	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
@@ -142,5 +142,98 @@ func TestRotateNewConnections(t *testing.T) {
 	}
 	if stayed != 1 {
 		t.Fatalf("%d of 2 are still on the previous generation", stayed)
+	}
+}
+
+// TestRotateHolds wants nothing of what is published to reach a subscriber before it moves, and all of it, in order, when it does.
+func TestRotateHolds(t *testing.T) {
+	for name, topic := range map[string]string{"unfiltered": "", "filtered": broadcast} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{})
+			message := func(c *zmtp.Client, body string) {
+				t.Helper()
+				if topic == "" {
+					next(t, c, body)
+				} else {
+					next(t, c, topic, body)
+				}
+			}
+			first, second := subscribe(t, e, topic), subscribe(t, e, topic)
+			e.Publish(pub("0"))
+			message(first, "0")
+			message(second, "0")
+			e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge"), Hold: true})
+			eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+			fresh := subscribe(t, e, topic)
+			e.Publish(pub("1"))
+			e.Publish(pub("2"))
+			message(fresh, "1")
+			message(fresh, "2")
+			// One of the two has moved; the other hears nothing.
+			moved, stays := make(chan string, 8), make(chan string, 8)
+			var wg sync.WaitGroup
+			for _, c := range []*zmtp.Client{first, second} {
+				wg.Go(func() {
+					p, err := c.ReadMessage()
+					if err != nil {
+						return
+					}
+					out := moved
+					if string(p[len(p)-1]) == "1" {
+						out = stays
+					}
+					for out <- string(p[len(p)-1]); len(out) < 3; out <- string(p[len(p)-1]) {
+						if p, err = c.ReadMessage(); err != nil {
+							return
+						}
+					}
+				})
+			}
+			eventually(t, "who has moved hears all", func() bool { return len(moved) == 3 })
+			if n := len(stays); n > 0 {
+				t.Fatalf("who has not moved got %d", n)
+			}
+			e.finishRotation()
+			wg.Wait()
+			for _, want := range []struct {
+				from chan string
+				text string
+			}{{moved, "nudge"}, {moved, "1"}, {moved, "2"}, {stays, "1"}, {stays, "2"}, {stays, "nudge"}} {
+				if got := <-want.from; got != want.text {
+					t.Errorf("got %s, want %s", got, want.text)
+				}
+			}
+		})
+	}
+}
+
+// TestRotateHoldsNoMoreThanItMay wants a held subscriber to get what is published when that becomes too much to wait.
+func TestRotateHoldsNoMoreThanItMay(t *testing.T) {
+	e := openPub(t, PubConfig{QueueMessages: 10})
+	c := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
+	e.Rotate(Rotation{Window: time.Hour, Hold: true})
+	eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+	for i := range 50 {
+		e.Publish(pub(fmt.Sprint(i)))
+	}
+	for i := range 50 {
+		next(t, c[0], fmt.Sprint(i))
+		if i < 30 { // the newest may still wait
+			next(t, c[1], fmt.Sprint(i))
+		}
+	}
+}
+
+// TestSpreadStandsStill while sign-ins are behind, but not for ever.
+func TestSpreadStandsStill(t *testing.T) {
+	done, asked := 0, 0
+	const n, window = 10, 40 * time.Millisecond
+	began := time.Now()
+	spread(t.Context(), n, window, nil, func() bool { asked++; return true }, func(int) { done++ })
+	if took := time.Since(began); done != n || took < (1+standMost)*window || asked == 0 {
+		t.Errorf("%d done after %s", done, took)
+	}
+	if spread(t.Context(), n, window, nil, func() bool { return false }, func(int) { done++ }); done != 2*n {
+		t.Errorf("%d done", done)
 	}
 }

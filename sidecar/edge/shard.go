@@ -62,10 +62,14 @@ func (h *shard) round() {
 	h.mu.Unlock()
 	for _, s := range h.walk {
 		s.mu.Lock()
-		if !s.blocked {
-			s.flush()
-		} else if s.behind() {
+		switch {
+		case s.blocked && s.behind():
 			s.cut(ReasonSlow)
+		case s.held && s.behind(): // more than may wait: now, before it is too much
+			s.held = false
+			s.flush()
+		default:
+			s.flush()
 		}
 		s.mu.Unlock()
 	}

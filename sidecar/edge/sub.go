@@ -22,6 +22,7 @@ type sub struct {
 	blocked   bool  // the socket is full; waitForRoom writes
 	progress  int64 // clock when a blocked one last took something
 	ponging   bool  // a PONG is in q
+	held      bool  // nothing is written before it is moved
 
 	topics   topics // the reader's to change, with shard.mu
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
@@ -113,6 +114,7 @@ func (s *sub) pong(context []byte) {
 		return
 	}
 	s.ponging = s.blocked
+	s.held = false // who asks whether we live must not wait
 	s.insert(answer)
 	s.flush()
 }
@@ -126,7 +128,7 @@ func (s *sub) insert(c *chunk) {
 
 // flush writes what there is, without waiting. Wants mu.
 func (s *sub) flush() {
-	if s.closed || s.frozen || s.blocked {
+	if s.closed || s.frozen || s.blocked || s.held {
 		return
 	}
 	if done, err := s.write(); err != nil {
@@ -218,11 +220,19 @@ func (s *sub) behind() bool {
 	return s.queued > s.edge.cfg.QueueMessages || s.queued > 1 && s.queuedLen > s.edge.cfg.QueueBytes
 }
 
+// hold keeps output back until the subscriber is moved. One in the middle of something finishes that.
+func (s *sub) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = !s.blocked
+}
+
 // move takes the subscriber to another generation: it gets everything of the
 // old one up to now, then the nudge, then the new one.
 func (s *sub) move(to *feed, nudge []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.held = false
 	if s.closed || s.feed == to {
 		return
 	}

@@ -169,6 +169,14 @@ func (s *Service) Rate() float64 {
 	return 0
 }
 
+// Backlog is about how long the last of those that wait now will have waited.
+func (s *Service) Backlog() time.Duration {
+	if rate := s.Rate(); rate > 0 {
+		return time.Duration(float64(s.queue.len()) / rate * float64(time.Second))
+	}
+	return 0
+}
+
 // Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try again.
 func (s *Service) Serve(r *Request) {
 	st := s.cfg.Keys.Standing(r.Auth.ID)

@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -116,9 +117,18 @@ func (s *service) move(window time.Duration) error {
 		s.unmoved.Store(true)
 		return fmt.Errorf("move subscribers to the new key: %w", err)
 	}
-	s.pub.Rotate(window, nudge)
+	how := edge.Rotation{Window: window, Nudge: nudge}
+	if _, prev := s.epochs.Sealing(); prev == nil { // what is published now, those who have not moved cannot read
+		how.Hold = true
+		how.Busy = func() bool { return s.signin.Backlog() > rotateBacklog }
+	}
+	s.pub.Rotate(how)
 	return nil
 }
+
+// rotateBacklog is how long sign-ins may wait before a rotation lets its next subscribers stay a little longer. A stock minion
+// asks again after five seconds.
+const rotateBacklog = time.Second
 
 const (
 	// rotationPatience is how long a publication waits for a rotation that is due. Without a quorum none comes, and the
