@@ -11,7 +11,8 @@ type consumer struct {
 	s      *Spool
 	cursor *cursor
 	reader reader
-	left   []Record // of a batch it took a part of
+	left   []Record      // of a batch it took a part of
+	saving chan struct{} // closed at the end of the last checkpoint; nil: there was none
 
 	// guarded by s.mu
 	done    uint64 // the record it is done with
@@ -20,8 +21,8 @@ type consumer struct {
 	failing time.Time // since when err stands
 }
 
-// closeTime bounds the last checkpoint.
-const closeTime = 5 * time.Second
+// closeTime bounds the last checkpoint: a disk may take minutes to sync what others have written.
+const closeTime = 2 * time.Second
 
 func (k *consumer) run() {
 	defer k.reader.close()
@@ -33,8 +34,8 @@ func (k *consumer) run() {
 			err = k.give(batch)
 		}
 		k.note(err)
-		if due := time.Since(checked) >= s.c.Checkpoint; due && k.behind() {
-			k.checkpoint(s.ctx)
+		if time.Since(checked) >= s.c.Checkpoint && k.saved(0) && k.behind() {
+			k.save()
 			checked = time.Now()
 		}
 		switch {
@@ -48,11 +49,7 @@ func (k *consumer) run() {
 			pause = s.c.RetryMin
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), closeTime)
-	defer cancel()
-	if k.behind() {
-		k.checkpoint(ctx)
-	}
+	k.saveLast()
 }
 
 // next returns records that come after what is done, or what to wait for when there are none.
@@ -84,7 +81,7 @@ func (k *consumer) give(batch []Record) error {
 	if k.left = batch[n:]; n == 0 {
 		return err
 	}
-	if werr := k.cursor.write(batch[n-1].Seq, k.cursor.durable, false); err == nil {
+	if werr := k.cursor.advance(batch[n-1].Seq); err == nil {
 		err = werr
 	}
 	k.advance(batch[n-1].Seq)
@@ -124,6 +121,50 @@ func (k *consumer) behind() bool {
 	return k.done > k.durable
 }
 
+// save starts a checkpoint, which holds nobody up: the consumer goes on meanwhile.
+func (k *consumer) save() {
+	done := make(chan struct{})
+	k.saving = done
+	go func() { // ends when the disk has answered, which Close does not wait for without end
+		defer close(done)
+		k.checkpoint(context.WithoutCancel(k.s.ctx))
+	}()
+}
+
+// saved says whether no checkpoint is under way, for which it waits so long.
+func (k *consumer) saved(within time.Duration) bool {
+	if k.saving == nil {
+		return true
+	}
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-k.saving:
+		return true
+	default:
+	}
+	select {
+	case <-k.saving:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// saveLast is the checkpoint of a spool that closes.
+func (k *consumer) saveLast() {
+	end := time.Now().Add(closeTime)
+	ok := k.saved(closeTime)
+	if ok && k.behind() {
+		k.save()
+		ok = k.saved(time.Until(end))
+	}
+	if !ok {
+		k.s.c.Logger.Warn("journal closed before its progress was saved: after a power loss some of it is repeated",
+			"consumer", k.Name)
+	}
+}
+
 // checkpoint makes progress survive a power loss and frees segments.
 func (k *consumer) checkpoint(ctx context.Context) {
 	k.s.mu.Lock()
@@ -134,7 +175,7 @@ func (k *consumer) checkpoint(ctx context.Context) {
 		err = k.Sync(ctx)
 	}
 	if err == nil {
-		err = k.cursor.write(done, done, true)
+		err = k.cursor.save(done)
 	}
 	if err != nil {
 		k.s.c.Logger.Warn("journal's progress not saved", "consumer", k.Name, "err", err)

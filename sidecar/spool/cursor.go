@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic with
@@ -21,10 +22,12 @@ const (
 
 // cursor is how far a consumer came.
 type cursor struct {
-	f             *os.File
+	f    *os.File
+	boot string
+
+	mu            sync.Mutex
 	generation    uint64
 	done, durable uint64
-	boot          string
 }
 
 // openCursor reads or creates a consumer's cursor. After a power loss or reboot only durable holds: what was done later
@@ -65,8 +68,29 @@ func parseCursor(b []byte) (generation, done, durable uint64, boot string, ok bo
 	return u(b[8:]), u(b[16:]), u(b[24:]), strings.TrimRight(string(b[32:68]), "\x00"), true
 }
 
-// write stores the position; it survives a kill of the process, with sync a power loss too.
-func (c *cursor) write(done, durable uint64, sync bool) error {
+// advance stores what the consumer is done with; it survives a kill of the process.
+func (c *cursor) advance(done uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.write(done, c.durable)
+}
+
+// save stores what it is done with for good; it survives a power loss. The position may advance meanwhile.
+func (c *cursor) save(durable uint64) error {
+	c.mu.Lock()
+	err := c.write(max(c.done, durable), durable)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := c.f.Sync(); err != nil {
+		return fmt.Errorf("write cursor: %w", err)
+	}
+	return nil
+}
+
+// write wants mu.
+func (c *cursor) write(done, durable uint64) error {
 	b := append(make([]byte, 0, cursorLength), cursorMagic...)
 	for _, v := range [...]uint64{c.generation + 1, done, durable} {
 		b = binary.BigEndian.AppendUint64(b, v)
@@ -79,11 +103,6 @@ func (c *cursor) write(done, durable uint64, sync bool) error {
 		return fmt.Errorf("write cursor: %w", err)
 	}
 	c.generation++
-	if sync {
-		if err := c.f.Sync(); err != nil {
-			return fmt.Errorf("write cursor: %w", err)
-		}
-	}
 	c.done, c.durable = done, durable
 	return nil
 }

@@ -15,6 +15,9 @@ func (s *Spool) reclaim() {
 	defer s.disk.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone { // a checkpoint that Close did not wait for: the files are another process's
+		return
+	}
 	least := s.next - 1
 	for _, k := range s.consumers {
 		least = min(least, k.durable)

@@ -26,6 +26,7 @@ type Spool struct {
 
 	mu        sync.Mutex // guards what follows
 	state     int        // fresh, open or closed
+	gone      bool       // the directory is not this spool's any more
 	waiting   []*waiter
 	waitBytes int64
 	segments  []*segment
@@ -68,7 +69,7 @@ func (s *Spool) Open(ctx context.Context) error {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
-	s.state = opened
+	s.state, s.gone = opened, false
 	s.mu.Unlock()
 	s.wg.Go(s.write)
 	for _, k := range s.consumers {
@@ -106,6 +107,9 @@ func (s *Spool) takeLock() error {
 }
 
 func (s *Spool) unlock() {
+	s.mu.Lock()
+	s.gone = true
+	s.mu.Unlock()
 	for _, k := range s.consumers {
 		_ = k.cursor.f.Close()
 	}
@@ -118,7 +122,7 @@ func (s *Spool) unlock() {
 }
 
 // Close writes what waits, ends the consumers (their contexts end; what they have not returned from stays) and makes
-// their progress survive.
+// their progress survive, unless the disk takes too long for that.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	was := s.state

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -102,6 +103,36 @@ func TestCheckpointSyncsFirst(t *testing.T) {
 	add(t, s, 5, 6)
 	eventually(t, "the new one", func() bool { return len(third.records()) == 1 })
 	check(t, third.records(), 5, 6)
+}
+
+// TestSlowCheckpoint: a disk that takes long to sync holds up neither the consumer nor Close, and whoever has the journal next is
+// left alone by a checkpoint that ends later.
+func TestSlowCheckpoint(t *testing.T) {
+	dir, k := t.TempDir(), &sink{}
+	syncing, answer := make(chan struct{}, 100), make(chan struct{})
+	c := Config{Dir: dir, Checkpoint: time.Millisecond, SegmentBytes: 500, Consumers: []Consumer{{Name: "a", Consume: k.consume,
+		Sync: func(context.Context) error {
+			syncing <- struct{}{}
+			<-answer
+			return nil
+		}}}}
+	s := open(t, c)
+	add(t, s, 0, 5)
+	<-syncing
+	add(t, s, 5, 100)
+	eventually(t, "the rest while the disk syncs", func() bool { return s.Stats().Consumers[0].Done == 100 })
+	s.Close()
+	again := &sink{}
+	second := open(t, Config{Dir: dir, Checkpoint: time.Hour, Consumers: []Consumer{{Name: "a", Consume: again.consume}}})
+	files := journals(t, dir)
+	close(answer)
+	<-s.consumers[0].saving
+	if now := journals(t, dir); !slices.Equal(now, files) {
+		t.Errorf("files of the next one changed: %d, %d", len(files), len(now))
+	}
+	add(t, second, 100, 101)
+	eventually(t, "the new one", func() bool { return len(again.records()) == 1 })
+	check(t, again.records(), 100, 101)
 }
 
 // TestGroupCommit measures fsyncs per 1,000 concurrent appends.
