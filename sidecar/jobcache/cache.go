@@ -96,6 +96,25 @@ func (c *Cache) Has(jid, minion string) bool {
 	return err == nil && st == whole
 }
 
+// Writable tries whether the job cache as a whole can be written.
+func (c *Cache) Writable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.makeDirs("jobs"); err != nil {
+		return err
+	}
+	dir, err := openDir(filepath.Join(c.cfg.CacheDir, "jobs"))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	const probe = tempPrefix + "probe"
+	if err := c.put(dir, probe, make([]byte, 4096)); err != nil {
+		return err
+	}
+	return unix.Unlinkat(dir, probe, 0)
+}
+
 // Close releases the directories held open.
 func (c *Cache) Close() error {
 	c.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,16 +112,68 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+func TestHandlerTakesFewAtATime(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("b")
+	member := func(context.Context) (node.ID, bool) { return "a", true }
+	good, _, _ := appendBatch(nil, []spool.Record{record(t, "web1")})
+	post := func(length int64) int {
+		r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(good))
+		r.ContentLength = length
+		rec := httptest.NewRecorder()
+		s.Handler(member).ServeHTTP(rec, r)
+		return rec.Code
+	}
+	s.served.Add(maxServed - 10) // somebody's, being taken
+	for length, want := range map[int64]int{
+		-1: http.StatusLengthRequired, MaxBatch + 1: http.StatusLengthRequired, int64(len(good)): http.StatusServiceUnavailable,
+	} {
+		if got := post(length); got != want {
+			t.Errorf("%d bytes: %d, want %d", length, got, want)
+		}
+	}
+	s.served.Add(10 - maxServed)
+	if got := post(int64(len(good))); got != http.StatusOK || s.served.Load() != 0 {
+		t.Errorf("%d; %d bytes are held", got, s.served.Load())
+	}
+}
+
 func TestWindowForgets(t *testing.T) {
 	w := newWindow(2)
-	for k := range uint64(3) {
-		w.add(k)
-		w.add(k)
+	taken := func(k uint64) bool {
+		known := false
+		if w.claim(k, func(error) { known = true }) {
+			w.settle(k, errors.New("only asked"))
+		}
+		return known
 	}
-	if w.has(0) || !w.has(1) || !w.has(2) {
+	for k := range uint64(3) {
+		if taken(k) || !w.claim(k, nil) {
+			t.Errorf("%d is known", k)
+		}
+		w.settle(k, nil)
+	}
+	if taken(0) || !taken(1) || !taken(2) {
 		t.Errorf("keeps %v", w.keys)
 	}
 	if w.key("a", []byte("b")) == w.key("ab", nil) {
 		t.Error("two loads look like one")
+	}
+}
+
+// TestSameAtTheSameTime: the second of two equal loads ends as the first does.
+func TestSameAtTheSameTime(t *testing.T) {
+	w := newWindow(2)
+	bad := errors.New("disk")
+	var ends []error
+	note := func(err error) { ends = append(ends, err) }
+	for _, err := range []error{bad, nil} {
+		if !w.claim(1, note) || w.claim(1, note) || w.claim(1, note) {
+			t.Fatal("taken twice, or not at all")
+		}
+		w.settle(1, err)
+	}
+	if w.claim(1, note) || !slices.Equal(ends, []error{bad, bad, nil, nil, nil}) || len(w.pending) != 0 {
+		t.Errorf("ends %v, %d pending", ends, len(w.pending))
 	}
 }

@@ -9,6 +9,7 @@
 //
 //   - own: returns of this node's jobs. Consumer "files" writes the job cache, "events" fires, and waits while the bus is
 //     down. An event whose return is in the job cache is given up when it alone would fill the journal.
+//   - stuck: what own's "files" could not write for some seconds although it can write other jobs.
 //   - python: what only the local master can take, kept while it does not answer. The oldest goes first.
 //   - to.<node>: returns for a publisher that cannot be reached. When it is back it gets them over the peer port (Handler);
 //     when it is a member no more, the ring's owner of each job does, which may be this node.

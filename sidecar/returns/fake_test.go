@@ -22,6 +22,7 @@ type world struct {
 
 	mu       sync.Mutex
 	busDown  bool
+	busHangs bool
 	fired    []string // tags the master has taken
 	queued   []string
 	pyDown   bool
@@ -55,9 +56,15 @@ func (w *world) FireTrimmed(_ context.Context, tag string, _ []byte) error {
 	w.set(func() { w.queued = append(w.queued, tag) })
 	return nil
 }
-func (w *world) Flush(context.Context) error {
+func (w *world) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.busHangs {
+		w.mu.Unlock()
+		<-ctx.Done()
+		w.mu.Lock()
+		return ctx.Err()
+	}
 	if w.busDown {
 		return localmaster.ErrBusDown
 	}

@@ -17,6 +17,9 @@ import (
 // Path is where a node takes batches on its peer port.
 const Path = "/v1/returns"
 
+// maxServed bounds the batches that are taken at a time, in bytes: two of the largest.
+const maxServed = 2 * MaxBatch
+
 // Handler takes batches of returns that another node has kept. It answers 200 when all of them are on disk; anything else
 // means that the batch is to come again. from tells which node asks.
 func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handler {
@@ -24,6 +27,16 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 		peer, ok := from(r.Context())
 		if !ok || r.Method != http.MethodPost {
 			http.Error(w, "not a member", http.StatusForbidden)
+			return
+		}
+		size := r.ContentLength
+		if size < 0 || size > MaxBatch {
+			http.Error(w, "the length is missing or too large", http.StatusLengthRequired)
+			return
+		}
+		defer s.served.Add(-size)
+		if s.served.Add(size) > maxServed {
+			http.Error(w, "too many batches at a time", http.StatusServiceUnavailable)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBatch))

@@ -11,6 +11,9 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
+// fireWithin is how long the bus may take for one batch before it is looked whether events that wait are in the way of returns.
+const fireWithin = 10 * time.Second
+
 // flushGrace is how long events under way may still reach the master when the service closes, so that they are not fired
 // again by the next process.
 const flushGrace = time.Second
@@ -27,30 +30,34 @@ func (s *Service) syncFiles(ctx context.Context) error {
 	return nil // everything went to the journal for Python, which is on disk
 }
 
-// files writes the job cache. What turns out to need Python after all (the master's options, or the minion's key, are
-// others than when it was taken) goes to the journal for it.
+// files writes the job cache. A job whose directory cannot be written while others' can is put aside (stuck.go).
 func (s *Service) files(ctx context.Context, batch []spool.Record) (done int, err error) {
 	for i := range batch {
-		plan, err := s.again(&batch[i])
-		cache := s.cache()
-		if err == nil && cache == nil {
-			err = ErrPython
-		}
-		switch {
-		case err == nil:
-			err = cache.Apply(ctx, plan)
-		case needsPython(err):
-			err = s.toPython(ctx, batch[i])
-		default:
-			s.metrics.failed(ErrMalformed)
-			s.c.Logger.Error("return in the journal is not usable", "minion", batch[i].Minion, "jid", batch[i].JID, "err", err)
-			err = nil
+		err := s.file(ctx, &batch[i])
+		if err != nil {
+			err = s.stuck.aside(ctx, batch[i], err)
 		}
 		if err != nil {
 			return i, err
 		}
 	}
 	return len(batch), nil
+}
+
+// file writes one return. What turns out to need Python after all (the master's options, or the minion's key, are others
+// than when it was taken) goes to the journal for it.
+func (s *Service) file(ctx context.Context, rec *spool.Record) error {
+	plan, err := s.again(rec)
+	cache := s.cache()
+	switch {
+	case err == nil && cache != nil:
+		return cache.Apply(ctx, plan)
+	case err == nil, needsPython(err):
+		return s.toPython(ctx, *rec)
+	}
+	s.metrics.failed(ErrMalformed)
+	s.c.Logger.Error("return in the journal is not usable", "minion", rec.Minion, "jid", rec.JID, "err", err)
+	return nil
 }
 
 func needsPython(err error) bool {
@@ -82,11 +89,15 @@ func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, e
 	if err := waitUntil(ctx, from.Add(s.c.HoldBack)); err != nil {
 		return 0, err
 	}
-	firing, end := context.WithCancel(context.WithoutCancel(ctx))
+	firing, end := context.WithTimeout(context.WithoutCancel(ctx), s.fireWithin)
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushGrace, end) })()
 	done, err = s.firer.Fire(firing, plans)
-	if busDown(err) && s.crowded() {
+	stands := errors.Is(err, context.DeadlineExceeded) // the bus is there, and takes nothing
+	if stands {
+		err = fmt.Errorf("the master's bus has taken nothing for %s: %w", s.fireWithin, err)
+	}
+	if (stands || busDown(err)) && s.crowded() {
 		s.metrics.skipped(len(batch))
 		s.c.Logger.Warn("events given up: the master's bus is down and the journal fills up", "count", len(batch))
 		s.firer.Forget()

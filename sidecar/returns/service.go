@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
@@ -18,6 +19,7 @@ import (
 const (
 	ownName    = "own"
 	pythonName = "python"
+	stuckName  = "stuck"
 	toPrefix   = "to."
 )
 
@@ -29,7 +31,11 @@ type Service struct {
 	window  *window
 
 	own, python *journal
+	stuck       *stuck
 	mode        atomic.Pointer[Mode]
+	served      atomic.Int64  // bytes of batches that Handler is taking
+	stuckAfter  time.Duration // see stuck.go
+	fireWithin  time.Duration // see own.go
 
 	mu     sync.Mutex // guards what follows
 	kept   map[node.ID]*journal
@@ -45,14 +51,19 @@ func New(c Config) (*Service, error) {
 	}
 	s := &Service{
 		c: c, metrics: newMetrics(c.Registerer), window: newWindow(windowSize), kept: map[node.ID]*journal{},
-		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Logger: c.Logger}),
+		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Logger: c.Logger}), stuckAfter: stuckAfter,
+		fireWithin: fireWithin,
 	}
 	s.mode.Store(&c.Mode)
+	s.stuck = &stuck{s: s}
 	var err error
 	if s.own, err = s.newOwn(); err != nil {
 		return nil, err
 	}
-	s.python, err = s.newPython()
+	if s.python, err = s.newPython(); err != nil {
+		return nil, err
+	}
+	s.stuck.journal, err = s.newStuck()
 	return s, err
 }
 
@@ -64,7 +75,7 @@ func (s *Service) Open(ctx context.Context) (err error) {
 			err = errors.Join(err, s.closeAll())
 		}
 	}()
-	for _, j := range []*journal{s.python, s.own} {
+	for _, j := range []*journal{s.python, s.stuck.journal, s.own} { // own hands to the others
 		if err := j.spool.Open(ctx); err != nil {
 			return fmt.Errorf("journal %s: %w", j.name, err)
 		}
@@ -95,7 +106,7 @@ func (s *Service) Close() error { return s.closeAll() }
 func (s *Service) closeAll() error {
 	s.mu.Lock()
 	s.opened = false
-	all := []*journal{s.own, s.python}
+	all := []*journal{s.own, s.stuck.journal, s.python}
 	for _, j := range s.kept {
 		all = append(all, j)
 	}

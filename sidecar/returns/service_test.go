@@ -63,22 +63,33 @@ func TestFilesDoNotWaitForTheBus(t *testing.T) {
 	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
 }
 
-// Events of a bus that stays down must not take the room of returns.
+// Events of a bus that stays down, or takes nothing, must not take the room of returns.
 func TestEventsAreGivenUpWhenTheJournalFillsUp(t *testing.T) {
-	w := newWorld(t)
-	w.busDown = true
-	s := w.open("a", func(c *Config) { c.MaxBytes = 1 << 20 })
-	for i := range 60 { // 30 KiB each
-		r := request(t, fmt.Sprint("web", i), "return", string(make([]byte, 30<<10)))
-		eventually(t, "room", func() bool {
-			_, err := take(t, func(f func([]byte, error)) { s.Take(r, f) })
-			if err != nil && !errors.Is(err, spool.ErrFull) {
+	for name, ill := range map[string]func(*world){
+		"down": func(w *world) { w.busDown = true }, "hangs": func(w *world) { w.busHangs = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ill(w)
+			s := w.service("a", func(c *Config) { c.MaxBytes = 1 << 20 })
+			s.fireWithin = time.Millisecond
+			if err := s.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			return err == nil
+			defer s.Close()
+			for i := range 60 { // 30 KiB each
+				r := request(t, fmt.Sprint("web", i), "return", string(make([]byte, 30<<10)))
+				eventually(t, "room", func() bool {
+					_, err := take(t, func(f func([]byte, error)) { s.Take(r, f) })
+					if err != nil && !errors.Is(err, spool.ErrFull) {
+						t.Fatal(err)
+					}
+					return err == nil
+				})
+			}
+			eventually(t, "the files", func() bool { return s.cache().Has(jid, "web59") })
 		})
 	}
-	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web59") })
 }
 
 func TestWhatNeedsPython(t *testing.T) {
@@ -282,8 +293,8 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		if f.GetName() == "saltcluster_spool_records_total" && len(f.GetMetric()) != 3 {
-			t.Errorf("metrics of %d journals, not of 3", len(f.GetMetric()))
+		if f.GetName() == "saltcluster_spool_records_total" && len(f.GetMetric()) != 4 {
+			t.Errorf("metrics of %d journals, not of 4", len(f.GetMetric()))
 		}
 	}
 }

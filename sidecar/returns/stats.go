@@ -18,7 +18,7 @@ type JournalStats struct {
 // Stats describes all journals, this node's own first.
 func (s *Service) Stats() []JournalStats {
 	s.mu.Lock()
-	all := []*journal{s.own, s.python}
+	all := []*journal{s.own, s.stuck.journal, s.python}
 	for _, id := range slices.Sorted(maps.Keys(s.kept)) {
 		all = append(all, s.kept[id])
 	}

@@ -18,27 +18,37 @@ var answered = []byte{0xc0}
 // block.
 func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 	key := s.window.key(r.Minion, r.Load)
-	if s.window.has(key) {
-		s.metrics.count("duplicate")
-		done(answered, nil)
+	if !s.window.claim(key, func(err error) { s.same(err, done) }) {
 		return
 	}
 	rec, plan, err := s.plan(r)
 	if err != nil {
+		s.window.settle(key, err)
 		s.metrics.failed(err)
 		done(nil, err)
 		return
 	}
 	s.own.spool.Go(rec, func(err error) {
+		s.window.settle(key, err)
 		if err != nil {
 			s.metrics.failed(err)
 			done(nil, err)
 			return
 		}
-		s.window.add(key)
 		s.metrics.count("taken")
 		done(plan.Reply, nil)
 	})
+}
+
+// same answers a load that has come twice.
+func (s *Service) same(err error, done func([]byte, error)) {
+	if err != nil {
+		s.metrics.failed(err)
+		done(nil, err)
+		return
+	}
+	s.metrics.count("duplicate")
+	done(answered, nil)
 }
 
 // plan decides what a return makes, and gives it a job id where it has none.
@@ -118,8 +128,25 @@ func (s *Service) append(j *journal, rec spool.Record, outcome string, done func
 // accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
 	key := s.window.key(rec.Minion, rec.Load)
-	cache := s.cache()
-	if s.window.has(key) || cache != nil && cmd == "_return" && cache.Has(rec.JID, rec.Minion) {
+	other := make(chan error, 1)
+	if !s.window.claim(key, func(err error) { other <- err }) {
+		select {
+		case err := <-other:
+			if err == nil {
+				s.metrics.count("duplicate")
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := s.acceptNew(ctx, rec, cmd)
+	s.window.settle(key, err)
+	return err
+}
+
+func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) error {
+	if cache := s.cache(); cache != nil && cmd == "_return" && cache.Has(rec.JID, rec.Minion) {
 		s.metrics.count("duplicate")
 		return nil
 	}
@@ -140,7 +167,6 @@ func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) erro
 	if err := j.spool.Append(ctx, own); err != nil {
 		return err
 	}
-	s.window.add(key)
 	s.metrics.count(outcome)
 	return nil
 }

@@ -13,14 +13,17 @@ const windowSize = 65536
 type window struct {
 	seed maphash.Seed
 
-	mu   sync.Mutex
-	keys map[uint64]struct{}
-	ring []uint64
-	next int
+	mu      sync.Mutex
+	keys    map[uint64]struct{}
+	ring    []uint64
+	next    int
+	pending map[uint64][]func(error) // loads on their way to the disk, and who waits for the same
 }
 
 func newWindow(size int) *window {
-	return &window{seed: maphash.MakeSeed(), keys: map[uint64]struct{}{}, ring: make([]uint64, 0, size)}
+	return &window{
+		seed: maphash.MakeSeed(), keys: map[uint64]struct{}{}, ring: make([]uint64, 0, size), pending: map[uint64][]func(error){},
+	}
 }
 
 func (w *window) key(minion string, load []byte) uint64 {
@@ -32,16 +35,40 @@ func (w *window) key(minion string, load []byte) uint64 {
 	return h.Sum64()
 }
 
-func (w *window) has(key uint64) bool {
+// claim says whether the caller is to take a load; then it has to settle it. Otherwise somebody has, or is about to, and same is
+// called with how that ended.
+func (w *window) claim(key uint64, same func(error)) bool {
 	w.mu.Lock()
+	if _, taken := w.keys[key]; taken {
+		w.mu.Unlock()
+		same(nil)
+		return false
+	}
 	defer w.mu.Unlock()
-	_, ok := w.keys[key]
-	return ok
+	if waiting, under := w.pending[key]; under {
+		w.pending[key] = append(waiting, same)
+		return false
+	}
+	w.pending[key] = nil
+	return true
 }
 
-func (w *window) add(key uint64) {
+// settle tells how taking a load ended.
+func (w *window) settle(key uint64, err error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	waiting := w.pending[key]
+	delete(w.pending, key)
+	if err == nil {
+		w.add(key)
+	}
+	w.mu.Unlock()
+	for _, same := range waiting {
+		same(err)
+	}
+}
+
+// add wants mu.
+func (w *window) add(key uint64) {
 	if _, ok := w.keys[key]; ok {
 		return
 	}

@@ -1,0 +1,74 @@
+package returns
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"saltclusterd/sidecar/spool"
+)
+
+const otherJID = "20261121040506000002"
+
+// jobDir is where the job cache of a node has a job.
+func (w *world) jobDir(id, jid string) string {
+	sum := sha256.Sum256([]byte(jid))
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join(w.dir, id, "cache", "jobs", name[:2], name[2:])
+}
+
+// TestStuckJob: one job that cannot be written holds up no other, also after a restart, and is written when it can be.
+func TestStuckJob(t *testing.T) {
+	w := newWorld(t)
+	dir := w.jobDir("a", jid)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o644); err != nil { // no directory
+		t.Fatal(err)
+	}
+	s := w.service("a")
+	s.stuckAfter = 0
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(t, func(done func([]byte, error)) { s.Take(request(t, "web1"), done) })
+	must(t, func(done func([]byte, error)) { s.Take(request(t, "web2", "jid", otherJID), done) })
+	eventually(t, "the other job", func() bool { return s.cache().Has(otherJID, "web2") })
+	if n := pending(s, stuckName); n != 1 {
+		t.Errorf("%d put aside", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("a")
+	eventually(t, "the job", func() bool { return s.cache().Has(jid, "web1") && pending(s, stuckName) == 0 })
+}
+
+// TestNotStuck: what concerns all jobs puts none aside.
+func TestNotStuck(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	s.stuck.s.stuckAfter = 0
+	for _, err := range []error{syscall.ENOSPC, &os.PathError{Op: "mkdir", Path: "jobs", Err: syscall.EROFS}} {
+		if got := s.stuck.aside(t.Context(), spool.Record{Seq: 1}, err); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	jobs := filepath.Join(w.dir, "a", "cache", "jobs")
+	if err := os.WriteFile(jobs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.stuck.aside(t.Context(), spool.Record{Seq: 1}, syscall.ENOTDIR); got != syscall.ENOTDIR {
+		t.Errorf("the job cache is no directory: %v", got)
+	}
+	if n := pending(s, stuckName); n != 0 {
+		t.Errorf("%d put aside", n)
+	}
+}
