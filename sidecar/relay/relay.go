@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"saltclusterd/gossip/node"
 )
@@ -20,6 +21,8 @@ const (
 	Path = "/v1/relay"
 	// MaxBody bounds a relayed request and its reply.
 	MaxBody = 64 << 20
+	// endsWithin is longer than any request is worked on.
+	endsWithin = 2 * time.Minute
 	// headerRemote tells the address the minion's connection came from, for logs.
 	headerRemote = "Scd-Remote"
 )
@@ -151,7 +154,11 @@ func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int
 		replies := make(chan []byte, 1)
 		rcv.ServeRelayed(r.Context(), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
 		select {
-		case <-r.Context().Done():
+		case <-r.Context().Done(): // who asked has given up; the request takes its room until it has come to an end here
+			select {
+			case <-replies:
+			case <-time.After(endsWithin):
+			}
 		case reply, ok := <-replies:
 			if !ok {
 				w.WriteHeader(http.StatusNoContent)

@@ -19,7 +19,7 @@ import (
 type receiver struct {
 	mu     sync.Mutex
 	remote netip.AddrPort
-	hangs  chan struct{} // told when a request hangs
+	hangs  chan func() // gets what ends a request that hangs
 }
 
 func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
@@ -31,7 +31,7 @@ func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrP
 		drop()
 	case bytes.Equal(body, []byte("hang")):
 		if r.hangs != nil {
-			close(r.hangs)
+			r.hangs <- drop
 		}
 	default:
 		go reply(append([]byte("re:"), body...))
@@ -83,7 +83,7 @@ func TestRelay(t *testing.T) {
 }
 
 func TestABudgetForOtherNodes(t *testing.T) {
-	rcv := &receiver{hangs: make(chan struct{})}
+	rcv := &receiver{hangs: make(chan func(), 1)}
 	c := start(t, rcv, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	hung := make(chan error, 1)
@@ -91,7 +91,7 @@ func TestABudgetForOtherNodes(t *testing.T) {
 		_, err := c.Do(ctx, "b", []byte("hang"), netip.AddrPort{})
 		hung <- err
 	}()
-	<-rcv.hangs
+	end := <-rcv.hangs
 	if _, err := c.Do(t.Context(), "b", make([]byte, 4<<20), netip.AddrPort{}); !Unsent(err) {
 		t.Errorf("one that does not fit: %v", err)
 	}
@@ -100,12 +100,18 @@ func TestABudgetForOtherNodes(t *testing.T) {
 	}
 	cancel()
 	<-hung
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for range 3 {
+		if _, err := c.Do(t.Context(), "b", make([]byte, 5<<20), netip.AddrPort{}); !Unsent(err) {
+			t.Fatalf("a large one beside one that only its sender has given up: %v", err)
+		}
+	}
+	end()
+	for late := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		_, err := c.Do(t.Context(), "b", make([]byte, 5<<20), netip.AddrPort{})
 		if err == nil {
 			return
 		}
-		if !Unsent(err) || time.Now().After(end) {
+		if !Unsent(err) || time.Now().After(late) {
 			t.Fatalf("a large one alone: %v", err)
 		}
 	}
