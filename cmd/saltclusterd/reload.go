@@ -60,5 +60,6 @@ func process(args []string, config string) (daemon.Process, error) {
 				log.Warn("systemd was not waited for", "err", err)
 			}
 		},
+		End: func() { os.Exit(exitFailure) },
 	}, nil
 }

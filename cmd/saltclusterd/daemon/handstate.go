@@ -63,6 +63,7 @@ type rest struct {
 	Clock    hlc.Timestamp
 	Jobs     jobList // the latest
 	Nodes    []router.Node
+	Leader   node.ID
 	Hub      []byte
 	Intake   []byte
 	Sub      []byte // of the subscription to the master, whose descriptor comes with it; empty: there is none
@@ -104,14 +105,9 @@ func (r rest) encode() []byte {
 	r.Jobs.encode(e)
 	e.Int(len(r.Nodes))
 	for _, n := range r.Nodes {
-		e.String(string(n.ID))
-		e.Int(n.Weight)
-		e.Bool(n.Draining)
-		e.Bool(n.Alive)
-		e.Bool(n.MasterUp)
-		e.Int(n.Major)
-		e.String(n.MasterID)
+		encodeNode(e, n)
 	}
+	e.String(string(r.Leader))
 	e.Bytes(r.Hub)
 	e.Bytes(r.Intake)
 	e.Bytes(r.Sub)
@@ -124,13 +120,31 @@ func parseRest(record []byte) (r rest, err error) {
 	r.Clock = hlc.Timestamp(d.Int(math.MaxInt64))
 	r.Jobs = parseJobs(d)
 	for range d.Count() {
-		r.Nodes = append(r.Nodes, router.Node{
-			ID: node.ID(d.String()), Weight: d.Int(math.MaxInt32), Draining: d.Bool(), Alive: d.Bool(), MasterUp: d.Bool(),
-			Major: d.Int(math.MaxInt32), MasterID: d.String(),
-		})
+		r.Nodes = append(r.Nodes, decodeNode(d))
 	}
+	r.Leader = node.ID(d.String())
 	r.Hub, r.Intake, r.Sub = d.Bytes(), d.Bytes(), d.Bytes()
 	return r, d.End()
+}
+
+func encodeNode(e *handover.Encoder, n router.Node) {
+	e.String(string(n.ID))
+	e.Int(n.Weight)
+	for _, is := range []bool{n.Draining, n.Alive, n.MasterUp, n.TakesReturns, n.TakesMines} {
+		e.Bool(is)
+	}
+	e.Int(n.Major)
+	e.Int(n.Load)
+	e.String(n.MasterID)
+}
+
+func decodeNode(d *handover.Decoder) (n router.Node) {
+	n.ID, n.Weight = node.ID(d.String()), d.Int(math.MaxInt32)
+	for _, is := range []*bool{&n.Draining, &n.Alive, &n.MasterUp, &n.TakesReturns, &n.TakesMines} {
+		*is = d.Bool()
+	}
+	n.Major, n.Load, n.MasterID = d.Int(math.MaxInt32), d.Int(math.MaxInt32), d.String()
+	return n
 }
 
 func (l jobList) encode(e *handover.Encoder) {

@@ -17,7 +17,7 @@ func TestHandoverRecords(t *testing.T) {
 	}
 	r := rest{
 		Clock: 1 << 60, Jobs: jobs, Hub: []byte("hub"), Intake: []byte("intake"), Sub: []byte("sub"),
-		Nodes: []router.Node{{ID: "m1", Weight: 100, Alive: true, MasterUp: true, Major: 3008, MasterID: "x"}, {ID: "m2", Draining: true}},
+		Nodes: []router.Node{everyField(t, router.Node{}), {ID: "m2", Draining: true}}, Leader: "m2",
 	}
 	rest, err := parseRest(r.encode())
 	if err != nil || !reflect.DeepEqual(rest, r) {
@@ -32,6 +32,24 @@ func TestHandoverRecords(t *testing.T) {
 	if l := latestJobs(table, 10); !reflect.DeepEqual(l, jobs) {
 		t.Errorf("%+v", l)
 	}
+}
+
+// everyField sets all fields of a struct, so that one which is added later and not handed over is noticed.
+func everyField[T any](t *testing.T, v T) T {
+	t.Helper()
+	for i, s := 0, reflect.ValueOf(&v).Elem(); i < s.NumField(); i++ {
+		switch f := s.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("text")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int:
+			f.SetInt(int64(i + 1))
+		default:
+			t.Fatalf("field of kind %s", f.Kind())
+		}
+	}
+	return v
 }
 
 func FuzzHandoverRecords(f *testing.F) {

@@ -254,7 +254,9 @@ func (m *member) know(r rest, fds []int) error {
 	s.clock.GoOn(r.Clock)
 	r.Jobs.record(s.jobs)
 	s.published.inherit(r.Jobs.of(s.m.d.id))
-	m.view.Store(&router.View{Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Events: s.eventRules})
+	m.view.Store(&router.View{
+		Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Leader: r.Leader, Events: s.eventRules, Relaying: s.relay.InFlight,
+	})
 	if err := errors.Join(s.hub.Import(r.Hub), s.intake.Import(r.Intake)); err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ const (
 	barrierWithin = 5 * time.Second
 	answerWithin  = 5 * time.Second // for the new process to take one
 	tailPoll      = 5 * time.Millisecond
+	// tailEnd is when this process ends whatever it waits for, a disk that hangs for instance: the other one can open what is on
+	// disk then, and gives up after freeWithin.
+	tailEnd = tailLimit + 15*time.Second
 )
 
 // tail is the rest of the life of a process that has handed over.
@@ -86,6 +89,7 @@ func (t *tail) run(ctx context.Context) error {
 	defer t.conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, tailLimit)
 	defer cancel()
+	time.AfterFunc(tailEnd, t.giveUp)
 	began := time.Now()
 	var g errgroup.Group
 	g.Go(func() error { return t.introduce(ctx) })
@@ -113,6 +117,12 @@ func (t *tail) run(ctx context.Context) error {
 		return fmt.Errorf("end of the handover: %w", err)
 	}
 	return nil
+}
+
+// giveUp ends a process that has not ended by itself.
+func (t *tail) giveUp() {
+	t.d.log.Error("this process cannot let go of everything and is ended; another one serves", "pid", t.pid, "dur", tailEnd)
+	t.d.process.End()
 }
 
 // introduce makes the service manager know the new process as the service.

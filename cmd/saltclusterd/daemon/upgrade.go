@@ -32,6 +32,7 @@ type Process struct {
 	Takeover uintptr            // descriptor of the process to take over from; 0: none
 	Notify   func(state string) // tells the service manager (sd_notify)
 	Barrier  func(context.Context)
+	End      func() // ends the process at once
 }
 
 // SetProcess is to be called before Run.
@@ -41,6 +42,9 @@ func (d *Daemon) SetProcess(p Process) {
 	}
 	if p.Barrier == nil {
 		p.Barrier = func(context.Context) {}
+	}
+	if p.End == nil {
+		p.End = func() {}
 	}
 	d.process = p
 }
@@ -350,7 +354,7 @@ func (u *upgrade) rest() (r rest, fd int, err error) {
 	}
 	r.Clock = s.clock.Last()
 	r.Jobs = latestJobs(s.jobs, latestOnly)
-	r.Nodes = u.m.routes().Nodes
+	r.Nodes, r.Leader = u.m.routes().Nodes, u.m.routes().Leader
 	r.Hub, r.Intake = s.hub.Export(), s.intake.Export()
 	r.Sub, fd, err = s.sub.Export()
 	return r, fd, err
