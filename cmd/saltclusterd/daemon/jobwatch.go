@@ -27,6 +27,10 @@ type jobWatch struct {
 	returned func(jid string) (got, want int) // as the job cache says; want zero: unknown
 	now      func() time.Time
 
+	looking sync.Mutex // held while the disk is looked at
+	looked  time.Time
+	took    time.Duration
+
 	mu    sync.Mutex
 	byJID map[string]*list.Element
 	order list.List // of *watchedJob, the newest first
@@ -89,6 +93,23 @@ func (w *jobWatch) forget(e *list.Element) {
 // running counts the jobs that have not all their returns and that somebody waits for. It looks at the disk, without
 // holding up publications.
 func (w *jobWatch) running() int {
+	w.lookAtAll()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.order.Len()
+}
+
+// quickLook is what a look at all jobs may take to be had whenever somebody asks.
+const quickLook = 50 * time.Millisecond
+
+// lookAtAll looks at the disk. Where that takes long it is done a quarter of the time at most, whoever asks.
+func (w *jobWatch) lookAtAll() {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	if w.took > quickLook && time.Since(w.looked) < 3*w.took {
+		return
+	}
+	began := time.Now()
 	w.mu.Lock()
 	jids := make([]string, 0, w.order.Len())
 	for e := w.order.Front(); e != nil; e = e.Next() {
@@ -99,9 +120,8 @@ func (w *jobWatch) running() int {
 		got, want := w.returned(jid)
 		w.look(jid, got, want)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.order.Len()
+	w.looked = time.Now()
+	w.took = w.looked.Sub(began)
 }
 
 // look takes in what the job cache says of a job.
