@@ -69,7 +69,12 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 
 // Bootstrap implements admin.Backend.
 func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.bootstrap(p) })
+	return d.operate(ctx, r.Wait, r.Timeout, p, func() error {
+		if err := d.noNeighbours(ctx); err != nil {
+			return err
+		}
+		return d.bootstrap(p)
+	})
 }
 
 // Join implements admin.Backend.
