@@ -29,28 +29,32 @@ var eventSettings = func() lab.Settings {
 // countReactions gives each master a reactor that writes down every run, with a runner of its own.
 func countReactions(c *lab.Cluster, settings lab.Settings) error {
 	for _, n := range c.Nodes {
-		dir := filepath.Join(n.Dir(), "srv", "reactor")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		sls := filepath.Join(dir, "count.sls")
-		for path, text := range map[string]string{
-			sls:                               "count:\n  runner.labcount.add:\n    - args:\n      - line: {{ tag }}\n",
-			filepath.Join(dir, "labcount.py"): fmt.Sprintf(countRunner, countFile(n)),
-		} {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				return err
-			}
-		}
-		reactor := lab.Settings{"runner_dirs": []string{dir}, "reactor": []any{
-			map[string]any{"lab/count/*": []string{sls}}, map[string]any{"cluster/event/*/lab/mirror/*": []string{sls}},
-			map[string]any{"lab/mirror/*": []string{sls}},
-		}}
-		if err := n.Master.Configure(settings, reactor); err != nil {
+		if err := countReactionsOn(n, settings); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func countReactionsOn(n *lab.Node, settings lab.Settings) error {
+	dir := filepath.Join(n.Dir(), "srv", "reactor")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	sls := filepath.Join(dir, "count.sls")
+	for path, text := range map[string]string{
+		sls:                               "count:\n  runner.labcount.add:\n    - args:\n      - line: {{ tag }}\n",
+		filepath.Join(dir, "labcount.py"): fmt.Sprintf(countRunner, countFile(n)),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	var reactions []any
+	for _, tag := range []string{"lab/count/*", "cluster/event/*/lab/mirror/*", "lab/mirror/*", "syndic/*/lab/count/*"} {
+		reactions = append(reactions, map[string]any{tag: []string{sls}})
+	}
+	return n.Master.Configure(settings, lab.Settings{"runner_dirs": []string{dir}, "reactor": reactions})
 }
 
 const countRunner = `import os
