@@ -81,8 +81,10 @@ func (k *consumer) give(batch []Record) error {
 	if k.left = batch[n:]; n == 0 {
 		return err
 	}
-	if werr := k.cursor.advance(batch[n-1].Seq); err == nil {
-		err = werr
+	if k.Sync == nil { // else the position must not be on disk before its effects are
+		if werr := k.cursor.advance(batch[n-1].Seq); err == nil {
+			err = werr
+		}
 	}
 	k.advance(batch[n-1].Seq)
 	return err

@@ -75,7 +75,7 @@ func (c *cursor) advance(done uint64) error {
 	return c.write(done, c.durable)
 }
 
-// save stores what it is done with for good; it survives a power loss. The position may advance meanwhile.
+// save stores what it is done with for good; it survives a power loss.
 func (c *cursor) save(durable uint64) error {
 	c.mu.Lock()
 	err := c.write(max(c.done, durable), durable)
