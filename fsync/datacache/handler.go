@@ -48,10 +48,8 @@ var errNotYet = errors.New("starting")
 // take acts on a message of a peer. A record that cannot be written is asked for again later: the others go on.
 func (s *Store) take(from node.ID, m message) error {
 	if m.digest != nil {
-		s.mu.Lock()
-		p := s.peers[from]
-		s.mu.Unlock()
-		if p == nil {
+		p, ok := s.feed.Peer(from)
+		if !ok {
 			return errNotYet
 		}
 		s.answer(p, *m.digest)
@@ -67,7 +65,9 @@ func (s *Store) take(from node.ID, m message) error {
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
 			s.fail("accept", r.id, err)
+			continue
 		}
+		s.feed.Got(r.id) // or it would not be taken
 	}
 	return nil
 }

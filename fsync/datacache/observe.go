@@ -83,9 +83,7 @@ func (s *Store) vanished(root *os.Root, id, key string, broken bool) {
 func (s *Store) tell(id string, e entry) {
 	s.set(id, e)
 	s.metrics.news.Inc()
-	for _, p := range s.peers {
-		p.send(id)
-	}
+	s.feed.Add(id)
 }
 
 // stampBits is the share of a stamp that counts within a millisecond.

@@ -2,188 +2,88 @@ package datacache
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"time"
 
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/feed"
 )
 
-// peer is the queue towards one other member. It holds ids: the data are read when their turn comes.
+// peer sends to one other member. Ids wait for it: the data are read when their turn comes.
 type peer struct {
-	id     node.ID
-	queue  *idSet // whose data it should get
-	wants  *idSet // whose data we would like from it
-	wake   chan struct{}
-	cancel context.CancelFunc
+	*feed.Line[string]
+	s     *Store
+	wants *feed.Names[string] // whose data we would like from it
 
 	mu      sync.Mutex
-	digests bool // it should get our digest
-	answer  bool // and send its own
-	err     error
 	waits   map[string][]chan struct{} // closed when it has what is on disk of an id, or cannot be reached
 	sending map[string][]chan struct{} // the same for those being pushed to it
 }
 
-func newPeer(id node.ID) *peer {
-	p := &peer{
-		id: id, queue: newIDSet(maxPending), wants: newIDSet(maxMissed), wake: make(chan struct{}, 1),
+func (s *Store) newPeer(l *feed.Line[string]) *peer {
+	return &peer{
+		Line: l, s: s, wants: feed.NewNames[string](maxMissed, l.Wake),
 		waits: map[string][]chan struct{}{}, sending: map[string][]chan struct{}{},
 	}
-	p.queue.wake, p.wants.wake = p.wake, p.wake
-	return p
 }
 
-func (p *peer) send(ids ...string) { p.queue.add(ids...) }
+// maxPending bounds the ids that wait for one peer, or for a look.
+const maxPending = 50_000
 
-// tell makes the peer get our digest; with answer it is asked for its own.
-func (p *peer) tell(answer bool) {
-	p.mu.Lock()
-	p.digests, p.answer = true, p.answer || answer
-	p.mu.Unlock()
-	signal(p.wake)
-}
-
-func (p *peer) takeTell() (due, answer bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	due, answer = p.digests, p.answer
-	p.digests, p.answer = false, false
-	return due, answer
-}
-
-func (p *peer) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-}
-
-func (p *peer) status() PeerStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	st := PeerStatus{ID: p.id, Pending: p.queue.size()}
-	if p.err != nil {
-		st.Err = p.err.Error()
-	}
-	return st
-}
-
-// setPeers starts a sender per member, and ends those of members that left.
-func (s *Store) setPeers(ctx context.Context) {
-	members := s.cfg.Members()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, p := range s.peers {
-		if !slices.Contains(members, id) {
-			p.cancel()
-			delete(s.peers, id)
-		}
-	}
-	for _, id := range members {
-		if s.peers[id] != nil {
-			continue
-		}
-		p := newPeer(id)
-		s.peers[id] = p
-		run, cancel := context.WithCancel(ctx)
-		p.cancel = cancel
-		p.tell(true)
-		s.wg.Go(func() { s.serve(run, p) })
-	}
-}
-
-// serve sends what waits for a peer until the peer or the store goes.
-func (s *Store) serve(ctx context.Context, p *peer) {
+// newFeed makes what sends to the other members.
+func (s *Store) newFeed() *feed.Feed[string, *peer] {
 	t := s.cfg.Timing
-	digests := time.NewTicker(t.Digest)
-	defer digests.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-s.ready:
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-digests.C:
-			p.tell(false)
-		case <-p.wake:
-		}
-		for retry := t.Retry; ctx.Err() == nil; {
-			more, err := s.pushNext(ctx, p)
-			p.failed(err)
-			if err == nil && !more {
-				break
-			}
-			if err == nil {
-				retry = t.Retry
-				continue
-			}
-			s.metrics.failures.WithLabelValues("push").Inc()
-			s.log.Debug("minion data not sent", "node", p.id, "err", err)
-			pause(ctx, retry)
-			retry = min(2*retry, t.RetryMax)
-		}
-	}
+	return feed.New(feed.Config[string, *peer]{
+		Members: s.cfg.Members, Ready: s.ready, New: s.newPeer,
+		After: func(bool) { // changes of keys come this way, too
+			s.purgeUnknown()
+			s.wantMissed()
+		},
+		Limit: maxPending, Batch: maxRecords,
+		Timing: feed.Timing{Settle: t.Settle, Digest: t.Digest, Retry: t.Retry, RetryMax: t.RetryMax},
+	})
 }
 
-// pushNext sends the next that waits. What did not arrive waits on.
-func (s *Store) pushNext(ctx context.Context, p *peer) (more bool, err error) {
-	if due, answer := p.takeTell(); due {
-		if err := s.pushDigest(ctx, p, answer); err != nil {
-			p.tell(answer)
-			return true, err
-		}
-		return true, nil
-	}
-	if ids, _ := p.wants.take(maxMissed); len(ids) > 0 {
-		if err := s.push(ctx, p, encodeDigest(wantDigest(ids))); err != nil {
-			p.wants.add(ids...)
-			return true, err
-		}
-		return true, nil
-	}
-	ids, whole := p.queue.take(maxRecords)
-	if !whole {
-		p.tell(true) // its digest tells what else it lacks
-	}
+// First implements feed.Sender: it asks for data that could not be taken when they came.
+func (p *peer) First(ctx context.Context) (did bool, err error) {
+	ids, _ := p.wants.Take(maxMissed)
 	if len(ids) == 0 {
 		return false, nil
 	}
-	return true, s.pushRecords(ctx, p, ids)
+	if err := p.push(ctx, encodeDigest(wantDigest(ids))); err != nil {
+		p.wants.Add(ids...)
+		return true, err
+	}
+	return true, nil
+}
+
+// Failed implements feed.Sender.
+func (p *peer) Failed(err error) {
+	p.s.metrics.failures.WithLabelValues("push").Inc()
+	p.s.log.Debug("minion data not sent", "node", p.ID(), "err", err)
 }
 
 // batchBytes is about how much goes into one body; a single record may be larger.
 const batchBytes = 1 << 20
 
-func (s *Store) pushRecords(ctx context.Context, p *peer, ids []string) error {
+// Send implements feed.Sender.
+func (p *peer) Send(ctx context.Context, ids []string) (rest []string, err error) {
 	defer p.sent()
-	batch, rest, err := s.batch(p, ids)
-	if err != nil {
-		p.send(ids...)
-		return err
+	batch, rest, err := p.s.batch(p, ids)
+	if err != nil || len(batch) == 0 {
+		return rest, err
 	}
-	if len(rest) > 0 {
-		p.send(rest...)
+	body := encodeRecords(p.s.cfg.Kind, batch)
+	if err := p.push(ctx, body); err != nil {
+		return nil, err
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	body := encodeRecords(s.cfg.Kind, batch)
-	if err := s.push(ctx, p, body); err != nil {
-		p.send(ids...)
-		return err
-	}
-	s.metrics.sent.Add(float64(len(batch)))
-	s.metrics.bytes.Add(float64(len(body)))
-	return nil
+	p.s.metrics.sent.Add(float64(len(batch)))
+	p.s.metrics.bytes.Add(float64(len(body)))
+	return rest, nil
 }
 
-func (s *Store) push(ctx context.Context, p *peer, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timing.Push)
+func (p *peer) push(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Push)
 	defer cancel()
-	return s.cfg.Peers.Push(ctx, p.id, body)
+	return p.s.cfg.Peers.Push(ctx, p.ID(), body)
 }
 
 // batch reads the records of ids for a peer as they are now, up to a size; rest are those that did not fit.

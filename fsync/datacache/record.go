@@ -35,8 +35,9 @@ func (s *Store) record(root *os.Root, p *peer, id string) (record, bool, error) 
 	return r, true, nil
 }
 
-// pushDigest tells a peer all our stamps, in as many bodies as it takes.
-func (s *Store) pushDigest(ctx context.Context, p *peer, answer bool) error {
+// Digest implements feed.Sender: it tells a peer all our stamps, in as many bodies as it takes.
+func (p *peer) Digest(ctx context.Context, ask bool) error {
+	s := p.s
 	s.mu.Lock()
 	all := make([]stamped, 0, len(s.table))
 	for id, e := range s.table {
@@ -44,8 +45,8 @@ func (s *Store) pushDigest(ctx context.Context, p *peer, answer bool) error {
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b stamped) int { return strings.Compare(a.id, b.id) })
-	for _, d := range splitDigest(all, maxDigest, answer) {
-		if err := s.push(ctx, p, encodeDigest(d)); err != nil {
+	for _, d := range splitDigest(all, maxDigest, ask) {
+		if err := p.push(ctx, encodeDigest(d)); err != nil {
 			return err
 		}
 	}
@@ -98,10 +99,39 @@ func newer(table map[string]entry, d digest) []string {
 // answer queues for a peer what its digest lacks.
 func (s *Store) answer(p *peer, d digest) {
 	s.mu.Lock()
-	p.send(newer(s.table, d)...)
+	p.Add(newer(s.table, d)...)
+	lacking := s.older(d)
 	s.mu.Unlock()
+	p.hears(d, lacking)
 	if d.answer {
-		p.tell(false)
+		p.Tell(false)
+	}
+}
+
+// older lists the ids of which a peer's digest has later stamps than the table. s.mu is held.
+func (s *Store) older(d digest) (out []string) {
+	if !d.ranged {
+		return nil
+	}
+	for _, st := range d.stamps {
+		if e, ok := s.table[st.id]; ok && e.Stamp >= st.stamp {
+			continue
+		}
+		if _, ok := s.cfg.Keys.Accepted(st.id); ok {
+			out = append(out, st.id)
+		}
+	}
+	return out
+}
+
+// hears notes what a peer's digest tells of that is not here. Digests of all a peer has come in order.
+func (p *peer) hears(d digest, lacking []string) {
+	if !d.ranged {
+		return
+	}
+	p.Lacks(len(d.stamps), lacking...)
+	if d.to == "" {
+		p.Heard()
 	}
 }
 
@@ -119,7 +149,7 @@ func (s *Store) wantMissed() {
 	if len(ids) == 0 {
 		return
 	}
-	for _, p := range s.peers {
-		p.wants.add(ids...)
+	for _, p := range s.feed.Peers() {
+		p.wants.Add(ids...)
 	}
 }

@@ -38,7 +38,7 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 		return nil
 	}
 	news := s.table[id].Stamp != before
-	for _, p := range s.peers {
+	for _, p := range s.feed.Peers() {
 		if done := p.await(id, news); done != nil {
 			waits = append(waits, done)
 		}
@@ -49,7 +49,8 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 // await returns what is closed when the peer has what is on disk now of a minion, nil when there is nothing to wait for:
 // it has it, or did not take the last news. Store.mu is held.
 func (p *peer) await(id string, news bool) <-chan struct{} {
-	queued := news || p.queue.has(id)
+	queued := news || p.Has(id)
+	failed := p.Err() != nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits := p.waits
@@ -59,7 +60,7 @@ func (p *peer) await(id string, news bool) <-chan struct{} {
 		}
 		waits = p.sending
 	}
-	if p.err != nil || len(waits[id]) >= maxWaits {
+	if failed || len(waits[id]) >= maxWaits {
 		return nil
 	}
 	done := make(chan struct{})

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
+	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
 
@@ -28,11 +28,12 @@ type Store struct {
 	table   map[string]entry
 	seen    map[string]sight    // of files that are as the table says
 	missed  map[string]struct{} // ids refused because their key is not accepted here yet
-	peers   map[node.ID]*peer
-	changes int  // of the table, not yet saved
-	scanned bool // the first scan is done
+	changes int                 // of the table, not yet saved
+	scanned bool                // the first scan is done
 
-	touched *idSet
+	feed    *feed.Feed[string, *peer]
+	touched *feed.Names[string]
+	look    chan struct{} // gets a value when something is touched
 	ready   chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
 	bodies  chan struct{} // bounds requests in memory
 
@@ -56,12 +57,16 @@ func New(cfg Config) (*Store, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Store{
+	look := make(chan struct{}, 1)
+	s := &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
 		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
-		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{}, peers: map[node.ID]*peer{},
-		touched: newIDSet(maxPending), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
-	}, nil
+		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
+		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
+		ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+	}
+	s.feed = s.newFeed()
+	return s, nil
 }
 
 // Open reads the table and starts. It does not wait for the first scan.
@@ -84,9 +89,8 @@ func (s *Store) Open(ctx context.Context) error {
 	s.table = table
 	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Unlock()
-	changed := s.cfg.Changed(s.run)
+	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
-	s.wg.Go(func() { s.follow(s.run, changed) })
 	s.wg.Go(func() { s.keepSaving(s.run) })
 	return nil
 }
@@ -97,6 +101,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.cancel()
+	s.feed.Close()
 	s.wg.Wait()
 	return s.save()
 }
@@ -104,7 +109,7 @@ func (s *Store) Close() error {
 // Touched says that the local master has just written data of a minion. It never blocks.
 func (s *Store) Touched(id string) {
 	if s.off == "" && validID(id) {
-		s.touched.add(id)
+		s.touched.Add(id)
 	}
 }
 
@@ -132,11 +137,18 @@ func (s *Store) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.Minions = len(s.table)
-	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
-		st.Peers = append(st.Peers, s.peers[id].status())
+	for _, l := range s.feed.Status() {
+		p := PeerStatus{ID: l.ID, Pending: l.Pending}
+		if l.Err != nil {
+			p.Err = l.Err.Error()
+		}
+		st.Peers = append(st.Peers, p)
 	}
 	return st
 }
+
+// Progress tells of each member how much of what it has is here; nil while nothing is replicated.
+func (s *Store) Progress() []feed.Progress { return s.feed.Progress() }
 
 // keepScanning looks at what Touched says, and from time to time at everything.
 func (s *Store) keepScanning(ctx context.Context) {
@@ -151,8 +163,8 @@ func (s *Store) keepScanning(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.touched.wake:
-			ids, whole := s.touched.take(maxPending)
+		case <-s.look:
+			ids, whole := s.touched.Take(maxPending)
 			if !whole {
 				s.scan()
 				continue
@@ -219,37 +231,15 @@ func (s *Store) examine(root *os.Root, id string, quick bool) {
 
 func (s *Store) tablePath() string { return filepath.Join(s.cfg.StateDir, s.cfg.Kind.table()) }
 
-// follow acts on changes of keys and members.
-func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
-	for {
-		s.setPeers(ctx)
-		s.purgeUnknown()
-		s.wantMissed()
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-changed:
-			if !ok || !pause(ctx, s.cfg.Timing.Settle) {
-				return
-			}
-		}
-	}
-}
-
-// pause waits for d and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
+func signal(c chan struct{}) {
 	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+	case c <- struct{}{}:
+	default:
 	}
 }
 
 func (s *Store) keepSaving(ctx context.Context) {
-	for pause(ctx, s.cfg.Timing.Save) {
+	for feed.Pause(ctx, s.cfg.Timing.Save) {
 		if err := s.save(); err != nil {
 			s.fail("save", "", err)
 		}

@@ -383,18 +383,3 @@ func TestReplaceLosesNothing(t *testing.T) {
 		t.Errorf("left over: %v, %v", names, err)
 	}
 }
-
-func TestQueueThatOverflows(t *testing.T) {
-	s := newIDSet(2)
-	s.add("a", "a", "b")
-	if ids, whole := s.take(9); len(ids) != 2 || !whole {
-		t.Errorf("%v, %t", ids, whole)
-	}
-	s.add("a", "b", "c")
-	if ids, whole := s.take(1); len(ids) != 1 || whole {
-		t.Errorf("%v, %t", ids, whole)
-	}
-	if ids, whole := s.take(9); len(ids) != 1 || !whole {
-		t.Errorf("%v, %t", ids, whole)
-	}
-}

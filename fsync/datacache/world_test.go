@@ -34,6 +34,7 @@ type world struct {
 	wakes []chan struct{}
 	nodes map[node.ID]*testNode
 	down  map[node.ID]bool
+	old   map[node.ID]func(body []byte) error // members that are played by a test
 }
 
 type testNode struct {
@@ -90,6 +91,10 @@ type contextKey struct{}
 
 func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
 	n.w.mu.Lock()
+	if old := n.w.old[to]; old != nil {
+		n.w.mu.Unlock()
+		return old(body)
+	}
 	target := n.w.nodes[to]
 	var store *Store
 	if target != nil && !n.w.down[to] && !n.w.down[n.id] {
@@ -117,6 +122,9 @@ func (n *testNode) members() []node.ID {
 		if id != n.id {
 			out = append(out, id)
 		}
+	}
+	for id := range n.w.old {
+		out = append(out, id)
 	}
 	return out
 }

@@ -57,6 +57,9 @@ func (s *Store) accept(rs []*record) error {
 				return err
 			}
 		}
+		if err == nil {
+			s.feed.Got(rs[0].jid)
+		}
 		wrote = wrote || did
 		rs = rs[n:]
 	}

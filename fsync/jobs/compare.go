@@ -11,15 +11,15 @@ import (
 // maxAnswer bounds what a peer answers to a comparison.
 const maxAnswer = 8 << 20
 
-func (s *Store) call(ctx context.Context, p *peer, body []byte, limit int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timing.Call)
+func (p *peer) call(ctx context.Context, body []byte, limit int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Call)
 	defer cancel()
-	return s.cfg.Peers.Call(ctx, p.id, body, limit)
+	return p.s.cfg.Peers.Call(ctx, p.ID(), body, limit)
 }
 
-func (s *Store) sendRecords(ctx context.Context, p *peer, rs []*record) error {
+func (p *peer) sendRecords(ctx context.Context, rs []*record) error {
 	body := encodeRecords(rs)
-	answer, err := s.call(ctx, p, body, maxAnswer)
+	answer, err := p.call(ctx, body, maxAnswer)
 	if err != nil {
 		return err
 	}
@@ -27,16 +27,17 @@ func (s *Store) sendRecords(ctx context.Context, p *peer, rs []*record) error {
 	if err != nil {
 		return err
 	}
-	p.setOff(w.flags&answerOff != 0)
-	s.metrics.sent.Add(float64(len(rs)))
-	s.metrics.bytes.Add(float64(len(body)))
+	p.SetOff(w.flags&answerOff != 0)
+	p.s.metrics.sent.Add(float64(len(rs)))
+	p.s.metrics.bytes.Add(float64(len(body)))
 	return nil
 }
 
 // compareAll compares every job that a peer shall have, the newest first. What others are writing now is left out: they
 // tell of it themselves.
-func (s *Store) compareAll(ctx context.Context, p *peer, answer bool) error {
+func (p *peer) compareAll(ctx context.Context, answer bool) error {
 	var jids []string
+	s := p.s
 	settled := s.cfg.Now().Add(-2 * s.cfg.Timing.Quiet).UnixNano()
 	s.index.mu.Lock()
 	for jid, j := range s.index.jobs {
@@ -46,61 +47,61 @@ func (s *Store) compareAll(ctx context.Context, p *peer, answer bool) error {
 	}
 	s.index.mu.Unlock()
 	slices.SortFunc(jids, func(a, b string) int { return strings.Compare(b, a) })
-	jids = slices.DeleteFunc(jids, func(jid string) bool { return !slices.Contains(s.cfg.Replicas(jid), p.id) })
-	if len(jids) == 0 {
-		return s.compare(ctx, p, nil, answer)
-	}
+	jids = slices.DeleteFunc(jids, func(jid string) bool { return !slices.Contains(s.cfg.Replicas(jid), p.ID()) })
 	for page := range slices.Chunk(jids, maxDigest) {
-		if err := s.compare(ctx, p, page, answer); err != nil {
+		told, err := p.compare(ctx, page, answer)
+		if err != nil {
 			return err
 		}
-		answer = false
-		if s.isOff(p) {
+		answer = answer && !told
+		if p.Off() {
 			return nil
 		}
 	}
-	return nil
+	_, err := p.tell(ctx, digest{answer: answer}) // that was all
+	return err
 }
 
-func (s *Store) isOff(p *peer) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.off
+// tell sends a digest and returns what the peer wants of it.
+func (p *peer) tell(ctx context.Context, d digest) (w wish, err error) {
+	raw, err := p.call(ctx, encodeDigest(d), maxAnswer)
+	if err != nil {
+		return w, err
+	}
+	if w, err = decodeWish(raw, len(d.jobs), true); err == nil {
+		p.SetOff(w.flags&answerOff != 0)
+	}
+	return w, err
 }
 
-// compare tells a peer the sums of jobs and sends what it lacks of them.
-func (s *Store) compare(ctx context.Context, p *peer, jids []string, answer bool) error {
-	d := digest{answer: answer}
+// compare tells a peer the sums of jobs, if there are any, and sends what it lacks of them.
+func (p *peer) compare(ctx context.Context, jids []string, answer bool) (told bool, err error) {
+	d, s := digest{answer: answer}, p.s
 	for _, jid := range jids {
 		if j, ok := s.index.fresh(jid); ok && !s.over(j.at) {
 			d.jobs = append(d.jobs, digested{jid, j.at, j.sum})
 		}
 	}
-	if len(d.jobs) == 0 && !answer {
-		return nil
+	if len(d.jobs) == 0 {
+		return false, nil
 	}
-	raw, err := s.call(ctx, p, encodeDigest(d), maxAnswer)
+	w, err := p.tell(ctx, d)
 	if err != nil {
-		return err
+		return false, err
 	}
-	w, err := decodeWish(raw, len(d.jobs), true)
-	if err != nil {
-		return err
-	}
-	p.setOff(w.flags&answerOff != 0)
-	b := batch{s: s, ctx: ctx, p: p}
+	b := batch{ctx: ctx, p: p}
 	for i, n := range w.which {
 		if err := s.sendJob(&b, d.jobs[n].jid, w.how[i] == wantAll); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if err := b.flush(); err != nil {
-		return err
+		return true, err
 	}
 	if w.flags&answerAgain != 0 { // what somebody else claims to send is compared once more, for he may fail
-		time.AfterFunc(s.cfg.Timing.Claim, func() { p.soil(jidsOf(d.jobs)...) })
+		time.AfterFunc(s.cfg.Timing.Claim, func() { p.Add(jidsOf(d.jobs)...) })
 	}
-	return nil
+	return true, nil
 }
 
 func jidsOf(jobs []digested) []string {
@@ -120,7 +121,6 @@ func (s *Store) over(at int64) bool {
 
 // batch collects records for a peer, and sends them when they are enough.
 type batch struct {
-	s     *Store
 	ctx   context.Context
 	p     *peer
 	rs    []*record
@@ -139,7 +139,7 @@ func (b *batch) flush() error {
 	if len(b.rs) == 0 {
 		return nil
 	}
-	err := b.s.sendRecords(b.ctx, b.p, b.rs)
+	err := b.p.sendRecords(b.ctx, b.rs)
 	b.rs, b.bytes = nil, 0
 	return err
 }
@@ -172,7 +172,7 @@ func (s *Store) lacking(b *batch, jid string, look sight) ([]item, error) {
 	if len(look.items) > maxItems {
 		return nil, errors.New("too many items in a job")
 	}
-	raw, err := s.call(b.ctx, b.p, encodeItems(listed{jid, look.at, look.items}), maxAnswer)
+	raw, err := b.p.call(b.ctx, encodeItems(listed{jid, look.at, look.items}), maxAnswer)
 	if err != nil {
 		return nil, err
 	}

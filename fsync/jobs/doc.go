@@ -20,12 +20,12 @@
 //   - record: an item on its way.
 //   - own: a job that this node made or changed by itself, so that it tells the replicas at once. What came from others is
 //     compared from time to time only.
-//   - dirty: a job that a peer may lack something of.
+//   - dirty: a job that a peer may lack something of. Its id waits in the peer's line (fsync/feed).
 //
 // The stream of records is the fast way; it may lose what does not fit its queue or cannot be sent, which makes the job
-// dirty. The sure way is a comparison: (jid, sum) of dirty jobs, or of all after a start and from time to time; then the
-// items of jobs that differ; then records of what is lacking. The sender's disk is what both start from, so no position
-// has to be remembered.
+// dirty. The sure way is a comparison: (jid, sum) of dirty jobs, or of all after a start and from time to time, and then an
+// empty digest ends it; the items of jobs that differ; records of what is lacking. The sender's disk is what both start
+// from, so no position has to be remembered.
 //
 // Promises: a record is on the receiver's disk when it is acknowledged; a return and a file appear whole or not at all; a
 // return is never changed or removed; a job that is nearly as old as the receiver's keep_jobs is not written there, nor one

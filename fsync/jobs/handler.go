@@ -56,15 +56,32 @@ func (s *Store) take(from node.ID, m message) ([]byte, error) {
 	case kindRecords:
 		return wish{}.encode(), s.accept(m.records)
 	case kindItems:
-		return s.wanted(m.items).encode(), nil
+		w := s.wanted(m.items)
+		if len(w.which) == 0 {
+			s.feed.Got(m.items.jid)
+		}
+		return w.encode(), nil
 	}
-	s.mu.Lock()
-	p := s.peers[from]
-	s.mu.Unlock()
-	if m.digest.answer && p != nil {
-		p.compareAll(false)
+	w := s.differing(from, m.digest)
+	if p, ok := s.feed.Peer(from); ok {
+		p.heard(m.digest, w)
 	}
-	return s.differing(from, m.digest).encode(), nil
+	return w.encode(), nil
+}
+
+// heard takes in what a digest told.
+func (p *peer) heard(d digest, w wish) {
+	lacking := make([]string, 0, len(w.which))
+	for _, i := range w.which {
+		lacking = append(lacking, d.jobs[i].jid)
+	}
+	p.Lacks(len(d.jobs), lacking...)
+	if len(d.jobs) == 0 { // that was all, or there are none
+		p.Heard()
+	}
+	if d.answer {
+		p.Tell(false)
+	}
 }
 
 // differing says which jobs of a digest are not the same here.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/fsync/feed"
 )
 
 // idleShare is how much longer a scan rests than it works, so that it takes a small part of one CPU.
@@ -29,7 +31,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		if whole {
 			s.forgetUnseen(turn)
 		}
-		if !pause(ctx, s.cfg.Timing.Scan) {
+		if !feed.Pause(ctx, s.cfg.Timing.Scan) {
 			return
 		}
 	}
@@ -57,7 +59,7 @@ func (s *Store) scan(ctx context.Context, turn uint32) (whole bool) {
 		for _, name := range names {
 			s.scanJob(top, name, turn)
 		}
-		if !pause(ctx, idleShare*time.Since(began)) {
+		if !feed.Pause(ctx, idleShare*time.Since(began)) {
 			return false
 		}
 	}
@@ -140,19 +142,4 @@ func (s *Store) forgetUnseen(turn uint32) {
 		}
 	}
 	s.metrics.jobs.Set(float64(len(s.index.jobs)))
-}
-
-// pause waits for d and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -1,9 +1,7 @@
 package jobs
 
 import (
-	"maps"
-	"slices"
-
+	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
 
@@ -31,20 +29,20 @@ func (s *Store) Status() Status {
 	s.index.mu.Lock()
 	st.Jobs, st.More = len(s.index.jobs), s.index.overflow
 	s.index.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
-		st.Peers = append(st.Peers, s.peers[id].status())
+	for _, p := range s.feed.Peers() {
+		st.Peers = append(st.Peers, p.status())
 	}
 	return st
 }
 
 func (p *peer) status() PeerStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	st := PeerStatus{ID: p.id, Off: p.off, Waiting: len(p.queue), Dirty: len(p.dirty), All: p.all}
-	if p.err != nil {
-		st.Err = p.err.Error()
+	l := p.Status()
+	st := PeerStatus{ID: l.ID, Off: l.Off, Waiting: p.stream.len(), Dirty: l.Pending, All: l.Digest}
+	if l.Err != nil {
+		st.Err = l.Err.Error()
 	}
 	return st
 }
+
+// Progress tells of each member how much of what it has is here, in jobs; nil while nothing is replicated.
+func (s *Store) Progress() []feed.Progress { return s.feed.Progress() }

@@ -3,9 +3,11 @@ package jobs
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
 
@@ -20,9 +22,10 @@ type Store struct {
 	takes   bool       // between Open and Close; writing guards it
 	claims  *claims
 
-	mu    sync.Mutex // guards what follows
-	peers map[node.ID]*peer
-	last  struct { // whom a job's records went to last
+	feed *feed.Feed[string, *peer]
+
+	mu   sync.Mutex // guards what follows
+	last struct {   // whom a job's records went to last
 		jid   string
 		peers []*peer
 	}
@@ -50,11 +53,13 @@ func New(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	d := newDisk(cfg.Master)
-	return &Store{
+	s := &Store{
 		cfg: cfg, disk: d, index: newIndex(d, cfg.Master.Keep, cfg.Now), metrics: newMetrics(cfg.Registerer),
-		claims: newClaims(cfg.Timing.Claim), peers: map[node.ID]*peer{}, watched: map[string]*watch{},
+		claims: newClaims(cfg.Timing.Claim), watched: map[string]*watch{},
 		news: make(chan string, maxNews), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
-	}, nil
+	}
+	s.feed = s.newFeed()
+	return s, nil
 }
 
 // Open starts. It does not wait for the first scan, nor for a master that has yet to make its cachedir.
@@ -67,10 +72,9 @@ func (s *Store) Open(ctx context.Context) error {
 	s.writing.Lock()
 	s.takes = true
 	s.writing.Unlock()
-	changed := s.cfg.Changed(s.run)
+	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.keepPolling(s.run) })
-	s.wg.Go(func() { s.follow(s.run, changed) })
 	return nil
 }
 
@@ -78,6 +82,7 @@ func (s *Store) Open(ctx context.Context) error {
 func (s *Store) Close() error {
 	if s.cancel != nil {
 		s.cancel()
+		s.feed.Close()
 		s.wg.Wait()
 	}
 	s.writing.Lock()
@@ -134,7 +139,7 @@ func (s *Store) targets(jid string) []*peer {
 	}
 	var out []*peer
 	for _, id := range s.cfg.Replicas(jid) {
-		if p := s.peers[id]; p != nil {
+		if p, ok := s.feed.Peer(id); ok {
 			out = append(out, p)
 		}
 	}
@@ -142,18 +147,18 @@ func (s *Store) targets(jid string) []*peer {
 	return out
 }
 
-// follow keeps a sender per member.
-func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
-	for {
-		s.setPeers(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-changed:
-			if !ok {
-				return
-			}
-		}
+// otherMembers are those to send to.
+func (s *Store) otherMembers() []node.ID {
+	return slices.DeleteFunc(slices.Clone(s.cfg.Members()), func(id node.ID) bool { return id == s.cfg.Self })
+}
+
+// membersChanged is called when members may be others. When they are, so are the replicas.
+func (s *Store) membersChanged(changed bool) {
+	s.mu.Lock()
+	s.last.jid, s.last.peers = "", nil
+	s.mu.Unlock()
+	if changed {
+		s.feed.Tell(false)
 	}
 }
 

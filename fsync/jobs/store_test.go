@@ -193,9 +193,7 @@ func TestRetention(t *testing.T) {
 	}
 	a.ret(removed, "m2", "late")
 	for range 3 {
-		for _, p := range a.store.peers {
-			p.compareAll(false)
-		}
+		a.store.feed.Tell(false)
 		w.quiet()
 	}
 	for _, jid := range []string{old, near, removed} {
@@ -217,13 +215,9 @@ func TestLostJobComesBack(t *testing.T) {
 	if err := os.RemoveAll(b.store.disk.jobs()); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range a.store.peers {
-		p.compareAll(false)
-	}
+	a.store.feed.Tell(false)
 	eventually(t, func() error { // b's own scans may be in between
-		for _, p := range a.store.peers {
-			p.compareAll(false)
-		}
+		a.store.feed.Tell(false)
 		if len(b.content(jid)) != 4 {
 			return errors.New("not back")
 		}

@@ -151,7 +151,7 @@ func (s *Store) unwatch(jid string) {
 // tell makes a job dirty for its replicas, and keeps an eye on it.
 func (s *Store) tell(jid string) {
 	for _, p := range s.targets(jid) {
-		p.soil(jid)
+		p.Add(jid)
 	}
 	s.mu.Lock()
 	if w := s.watched[jid]; w != nil {

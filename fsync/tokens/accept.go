@@ -49,8 +49,11 @@ func (s *Store) take(from node.ID, m message) error {
 	defer root.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.peers[from]
-	if !s.scanned || p == nil || s.run.Err() != nil {
+	if !s.scanned || s.run.Err() != nil {
+		return errNotYet
+	}
+	p, ok := s.feed.Peer(from)
+	if !ok {
 		return errNotYet
 	}
 	told := make(map[print]struct{}, len(m.items))
@@ -60,6 +63,8 @@ func (s *Store) take(from node.ID, m message) error {
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
 			s.fail("accept", err)
+		} else if !m.digest {
+			s.feed.Got(i.print)
 		}
 	}
 	if !m.digest {
@@ -67,11 +72,12 @@ func (s *Store) take(from node.ID, m message) error {
 	}
 	for print := range s.table.entries {
 		if _, ok := told[print]; !ok {
-			p.send(print)
+			p.Add(print)
 		}
 	}
+	p.Heard()
 	if m.answer {
-		p.tell(false)
+		p.Tell(false)
 	}
 	return nil
 }
@@ -92,6 +98,9 @@ const (
 func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome, error) {
 	e, known := s.table.entries[i.print]
 	now := s.cfg.Now()
+	if digest && !i.revoked {
+		from.Lacks(1)
+	}
 	switch {
 	case entry{expire: i.expire, revoked: i.revoked}.over(now):
 		return expired, nil
@@ -100,12 +109,15 @@ func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome,
 	case i.revoked:
 		return s.revoke(root, i, e, known)
 	case known && e.revoked:
-		from.send(i.print) // it has not heard
+		from.Add(i.print) // it has not heard
 		return refused, nil
-	case digest && known && e.held, digest && !known:
-		return same, nil // or it will send the data, once it has our digest
+	case digest && known && e.held:
+		return same, nil
 	case digest:
-		from.tell(false)
+		from.Lacks(0, i.print)
+		if known { // else it will send the data, once it has our digest
+			from.Tell(false)
+		}
 		return same, nil
 	case known && e.held:
 		return same, nil

@@ -2,181 +2,52 @@ package tokens
 
 import (
 	"context"
-	"slices"
-	"sync"
-	"time"
 
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/feed"
 )
 
-// peer is the queue towards one other member. It holds prints: the data are read when their turn comes.
+// peer sends to one other member. Prints wait for it: the data are read when their turn comes.
 type peer struct {
-	id     node.ID
-	wake   chan struct{} // gets a value when there is something to do
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	queue   map[print]struct{} // bounded by the table
-	digests bool               // it should get our digest
-	answer  bool               // and send its own
-	err     error              // of the last push
+	*feed.Line[print]
+	s *Store
 }
 
-func newPeer(id node.ID) *peer {
-	return &peer{id: id, wake: make(chan struct{}, 1), queue: map[print]struct{}{}}
-}
-
-func (p *peer) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// send has the peer hear of tokens. It never blocks.
-func (p *peer) send(prints ...print) {
-	p.mu.Lock()
-	for _, print := range prints {
-		p.queue[print] = struct{}{}
-	}
-	p.mu.Unlock()
-	p.signal()
-}
-
-// tell makes the peer get our digest; with answer it is asked for its own.
-func (p *peer) tell(answer bool) {
-	p.mu.Lock()
-	p.digests, p.answer = true, p.answer || answer
-	p.mu.Unlock()
-	p.signal()
-}
-
-func (p *peer) takeTell() (due, answer bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	due, answer = p.digests, p.answer
-	p.digests, p.answer = false, false
-	return due, answer
-}
-
-func (p *peer) take(n int) (out []print) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for print := range p.queue {
-		if len(out) == n {
-			break
-		}
-		out = append(out, print)
-		delete(p.queue, print)
-	}
-	return out
-}
-
-func (p *peer) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-}
-
-func (p *peer) status() PeerStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	st := PeerStatus{ID: p.id, Pending: len(p.queue)}
-	if p.err != nil {
-		st.Err = p.err.Error()
-	}
-	return st
-}
-
-// setPeers starts a sender per member, and ends those of members that left.
-func (s *Store) setPeers(ctx context.Context) {
-	members := s.cfg.Members()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, p := range s.peers {
-		if !slices.Contains(members, id) {
-			p.cancel()
-			delete(s.peers, id)
-		}
-	}
-	for _, id := range members {
-		if s.peers[id] != nil {
-			continue
-		}
-		p := newPeer(id)
-		s.peers[id] = p
-		run, cancel := context.WithCancel(ctx)
-		p.cancel = cancel
-		p.tell(true)
-		s.wg.Go(func() { s.serve(run, p) })
-	}
-}
-
-// serve sends what waits for a peer until the peer or the store goes.
-func (s *Store) serve(ctx context.Context, p *peer) {
+// newFeed makes what sends to the other members.
+func (s *Store) newFeed() *feed.Feed[print, *peer] {
 	t := s.cfg.Timing
-	digests := time.NewTicker(t.Digest)
-	defer digests.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-s.ready:
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-digests.C:
-			p.tell(false)
-		case <-p.wake:
-		}
-		for retry := t.Retry; ctx.Err() == nil; {
-			more, err := s.pushNext(ctx, p)
-			p.failed(err)
-			if err == nil && !more {
-				break
-			}
-			if err == nil {
-				retry = t.Retry
-				continue
-			}
-			s.metrics.failures.WithLabelValues("push").Inc()
-			s.log.Debug("tokens not sent", "node", p.id, "err", err)
-			pause(ctx, retry)
-			retry = min(2*retry, t.RetryMax)
-		}
-	}
+	return feed.New(feed.Config[print, *peer]{
+		Members: s.cfg.Members, Ready: s.ready,
+		New:   func(l *feed.Line[print]) *peer { return &peer{l, s} },
+		Limit: maxTokens, Batch: maxNews,
+		Timing: feed.Timing{Settle: t.Debounce, Digest: t.Digest, Retry: t.Retry, RetryMax: t.RetryMax},
+	})
 }
 
-// pushNext sends the next that waits. What did not arrive waits on.
-func (s *Store) pushNext(ctx context.Context, p *peer) (more bool, err error) {
-	if due, answer := p.takeTell(); due {
-		if err := s.push(ctx, p, s.digest(answer)); err != nil {
-			p.tell(answer)
-			return true, err
-		}
-		return true, nil
-	}
-	prints := p.take(maxNews)
-	if len(prints) == 0 {
-		return false, nil
-	}
-	m, rest, err := s.news(prints)
+// First implements feed.Sender.
+func (p *peer) First(context.Context) (bool, error) { return false, nil }
+
+// Digest implements feed.Sender.
+func (p *peer) Digest(ctx context.Context, ask bool) error { return p.push(ctx, p.s.digest(ask)) }
+
+// Send implements feed.Sender.
+func (p *peer) Send(ctx context.Context, prints []print) (rest []print, err error) {
+	m, rest, err := p.s.news(prints)
 	if err == nil && len(m.items) > 0 {
-		err = s.push(ctx, p, m)
+		err = p.push(ctx, m)
 	}
-	if err != nil {
-		p.send(prints...)
-		return true, err
-	}
-	p.send(rest...)
-	return true, nil
+	return rest, err
 }
 
-func (s *Store) push(ctx context.Context, p *peer, m message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timing.Push)
+// Failed implements feed.Sender.
+func (p *peer) Failed(err error) {
+	p.s.metrics.failures.WithLabelValues("push").Inc()
+	p.s.log.Debug("tokens not sent", "node", p.ID(), "err", err)
+}
+
+func (p *peer) push(ctx context.Context, m message) error {
+	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Push)
 	defer cancel()
-	return s.cfg.Peers.Push(ctx, p.id, m.encode())
+	return p.s.cfg.Peers.Push(ctx, p.ID(), m.encode())
 }
 
 // digest is the table as a peer hears of it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/dirid"
+	"saltclusterd/fsync/feed"
 )
 
 // keepScanning looks at the directory when something changes in it, and from time to time.
@@ -33,7 +34,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		case <-soon:
 		case <-w.errors():
 		case <-w.hints():
-			if !pause(ctx, s.cfg.Timing.Debounce) {
+			if !feed.Pause(ctx, s.cfg.Timing.Debounce) {
 				return
 			}
 			w.drain()
@@ -106,9 +107,7 @@ func (s *Store) settleDir(id dirid.ID) {
 	if lost > 0 {
 		s.log.Warn("the directory of tokens was removed or replaced: they come back from the other nodes", "count", lost)
 	}
-	for _, p := range s.peers {
-		p.tell(true)
-	}
+	s.feed.Tell(true)
 }
 
 // see acts on a file that is there. s.mu is held.
@@ -134,7 +133,7 @@ func (s *Store) see(root *os.Root, p print, token string) {
 			return
 		}
 		s.set(p, e)
-		s.tell(p)
+		s.feed.Add(p)
 	}
 }
 
@@ -150,7 +149,7 @@ func (s *Store) missing(p print, e entry, now time.Time) (again bool) {
 	}
 	delete(s.gone, p)
 	s.set(p, entry{expire: e.expire, revoked: true})
-	s.tell(p)
+	s.feed.Add(p)
 	s.log.Info("eauth token revoked here", "print", p.short())
 	return false
 }
@@ -170,11 +169,4 @@ func (s *Store) room(p print) bool {
 		s.log.Warn("too many eauth tokens: further ones work on the node that made them only", "count", maxTokens)
 	}
 	return false
-}
-
-// tell has the peers hear of a token. s.mu is held.
-func (s *Store) tell(p print) {
-	for _, peer := range s.peers {
-		peer.send(p)
-	}
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
+	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
 
@@ -25,11 +24,11 @@ type Store struct {
 	mu      sync.Mutex // guards what follows, and the files while they are looked at or written
 	table   table
 	gone    map[print]time.Time // live tokens whose files are missing, since when
-	peers   map[node.ID]*peer
-	dirty   bool // the table is not saved
-	scanned bool // the first scan is done
-	full    bool // tokens were turned away, and it was said
+	dirty   bool                // the table is not saved
+	scanned bool                // the first scan is done
+	full    bool                // tokens were turned away, and it was said
 
+	feed  *feed.Feed[print, *peer]
 	ready chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
 
 	run    context.Context // ends with Close
@@ -49,12 +48,14 @@ func New(cfg Config) (*Store, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Store{
+	s := &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID, newLayout(cfg.Master.Major)},
 		log: cfg.Logger, metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(),
-		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{}, peers: map[node.ID]*peer{},
+		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{},
 		ready: make(chan struct{}),
-	}, nil
+	}
+	s.feed = s.newFeed()
+	return s, nil
 }
 
 // Open reads the table and starts. It does not wait for the first scan.
@@ -77,9 +78,8 @@ func (s *Store) Open(ctx context.Context) error {
 	s.table = t
 	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Unlock()
-	changed := s.cfg.Changed(s.run)
+	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
-	s.wg.Go(func() { s.follow(s.run, changed) })
 	s.wg.Go(func() { s.keepSaving(s.run) })
 	return nil
 }
@@ -90,6 +90,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.cancel()
+	s.feed.Close()
 	s.wg.Wait()
 	return s.save()
 }
@@ -114,11 +115,18 @@ func (s *Store) Status() Status {
 	defer s.mu.Unlock()
 	st := Status{Off: s.off}
 	st.Live, st.Revoked = s.table.count()
-	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
-		st.Peers = append(st.Peers, s.peers[id].status())
+	for _, l := range s.feed.Status() {
+		p := PeerStatus{ID: l.ID, Pending: l.Pending}
+		if l.Err != nil {
+			p.Err = l.Err.Error()
+		}
+		st.Peers = append(st.Peers, p)
 	}
 	return st
 }
+
+// Progress tells of each member how much of what it has is here; nil while nothing is replicated.
+func (s *Store) Progress() []feed.Progress { return s.feed.Progress() }
 
 func (t table) count() (live, revoked int) {
 	for _, e := range t.entries {
@@ -131,35 +139,8 @@ func (t table) count() (live, revoked int) {
 	return live, revoked
 }
 
-// follow acts on changes of members.
-func (s *Store) follow(ctx context.Context, changed <-chan struct{}) {
-	for {
-		s.setPeers(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-changed:
-			if !ok || !pause(ctx, s.cfg.Timing.Debounce) {
-				return
-			}
-		}
-	}
-}
-
-// pause waits for d and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 func (s *Store) keepSaving(ctx context.Context) {
-	for pause(ctx, s.cfg.Timing.Save) {
+	for feed.Pause(ctx, s.cfg.Timing.Save) {
 		if err := s.save(); err != nil {
 			s.fail("save", err)
 		}

@@ -27,6 +27,7 @@ type world struct {
 	wakes []chan struct{}
 	nodes map[node.ID]*testNode
 	down  map[node.ID]bool
+	old   map[node.ID]func(body []byte) error // members that are played by a test
 }
 
 type testNode struct {
@@ -97,6 +98,10 @@ type contextKey struct{}
 
 func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
 	n.w.mu.Lock()
+	if old := n.w.old[to]; old != nil {
+		n.w.mu.Unlock()
+		return old(body)
+	}
 	var store *Store
 	if target := n.w.nodes[to]; target != nil && !n.w.down[to] && !n.w.down[n.id] {
 		store = target.store
@@ -121,6 +126,9 @@ func (n *testNode) members() (out []node.ID) {
 		if id != n.id {
 			out = append(out, id)
 		}
+	}
+	for id := range n.w.old {
+		out = append(out, id)
 	}
 	return out
 }

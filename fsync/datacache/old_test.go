@@ -1,0 +1,84 @@
+package datacache
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"saltclusterd/gossip/node"
+)
+
+// fixture is a body as every released version writes it, with the print of a key in place of the one in it.
+func fixture(t *testing.T, name, key, pub string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
+	return bytes.Replace(raw, blob(key), blob(fingerprint(pub)), 1)
+}
+
+// A member of an older version tells and is told in the bytes it knows.
+func TestOldMember(t *testing.T) {
+	w := newWorld(t)
+	t.Cleanup(w.close)
+	var mu sync.Mutex
+	var heard []string
+	refuse := true
+	w.old = map[node.ID]func([]byte) error{"old": func(body []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if heard = append(heard, hex.EncodeToString(body)); refuse {
+			refuse = false
+			return errors.New("starting")
+		}
+		return nil
+	}}
+	a := w.add("a", 3006, t.TempDir())
+	hears := func(what, body string) {
+		t.Helper()
+		w.poll("the old member hears "+what, func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(heard, body) })
+	}
+	hears("an empty digest that asks for its own", "73636d64010203000000")
+	old := &testNode{w: w, id: "old"}
+	push := func(body []byte) {
+		t.Helper()
+		if err := old.Push(t.Context(), "a", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(fixture(t, "data-v1", "k1", "pub")) // before its key
+	w.setKey("web1", "pub")
+	hears("that its data are wanted", "73636d6401020000000104"+hex.EncodeToString([]byte("web1"))+"0000000000000000")
+	push(fixture(t, "digest-v1", "", ""))
+	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Lacking != 1 {
+		t.Errorf("%+v", p)
+	}
+	hears("our digest", "73636d64010201000000")
+	push(fixture(t, "data-v1", "k1", "pub"))
+	w.poll("the data are there", func() bool { g, _ := a.has("web1"); return bytes.Equal(g, texts("os", "D")) })
+	if p := a.store.Progress(); !p[0].Done() {
+		t.Errorf("%+v", p)
+	}
+	a.stock("web1", texts("os", "E"), texts("a", "b"))
+	a.store.Touched("web1")
+	w.poll("the old member hears records of new data", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.ContainsFunc(heard, func(body string) bool {
+			return strings.HasPrefix(body, "73636d640101"+"01"+"04"+hex.EncodeToString([]byte("web1"))) &&
+				strings.Contains(body, hex.EncodeToString(texts("os", "E")))
+		})
+	})
+}

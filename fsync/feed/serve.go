@@ -1,0 +1,86 @@
+package feed
+
+import (
+	"context"
+	"time"
+)
+
+// serve takes turns until the member or the feed goes.
+func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
+	digests := time.NewTicker(f.cfg.Timing.Digest)
+	defer digests.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-f.cfg.Ready:
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-digests.C:
+			p.line.Tell(false)
+		case <-p.line.wake:
+			Pause(ctx, f.cfg.Timing.Linger)
+		}
+		f.turns(ctx, p)
+	}
+}
+
+// turns goes on until nothing waits.
+func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
+	for retry := f.cfg.Timing.Retry; ctx.Err() == nil; {
+		did, err := f.turn(ctx, p)
+		p.line.setErr(err)
+		switch {
+		case err != nil:
+			p.sender.Failed(err)
+			Pause(ctx, retry)
+			retry = min(2*retry, f.cfg.Timing.RetryMax)
+		case did:
+			retry = f.cfg.Timing.Retry
+		default:
+			return
+		}
+	}
+}
+
+// turn sends the next that waits. What did not arrive waits on.
+func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err error) {
+	if did, err = p.sender.First(ctx); did || err != nil {
+		return did, err
+	}
+	if due, ask := p.line.takeDigest(); due {
+		if err := p.sender.Digest(ctx, ask); err != nil {
+			p.line.Tell(ask)
+			return true, err
+		}
+		return true, nil
+	}
+	names, again := p.line.take(f.cfg.Batch)
+	if len(names) == 0 {
+		return again, nil
+	}
+	rest, err := p.sender.Send(ctx, names)
+	if err != nil {
+		p.line.Add(names...)
+		return true, err
+	}
+	p.line.Add(rest...)
+	return true, nil
+}
+
+// Pause waits for d and reports whether ctx goes on.
+func Pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

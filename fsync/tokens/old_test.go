@@ -1,0 +1,72 @@
+package tokens
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"saltclusterd/gossip/node"
+)
+
+// fixture is a body as every released version writes it.
+func fixture(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// A member of an older version tells and is told in the bytes it knows.
+func TestOldMember(t *testing.T) {
+	w := newWorld(t, 3006)
+	a := w.nodes["a"]
+	var mu sync.Mutex
+	var heard []string
+	w.mu.Lock()
+	w.old = map[node.ID]func([]byte) error{"old": func(body []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, hex.EncodeToString(body))
+		return nil
+	}}
+	w.mu.Unlock()
+	w.changed()
+	hears := func(what, body string) {
+		t.Helper()
+		w.poll("the old member hears "+what, func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(heard, body) })
+	}
+	hears("an empty digest that asks for its own", "7363746b01020100")
+	old := &testNode{w: w, id: "old"}
+	if err := old.Push(t.Context(), "a", fixture(t, "digest-v1")); err != nil {
+		t.Fatal(err)
+	}
+	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Told != 1 || p[0].Lacking != 1 {
+		t.Errorf("%+v", p)
+	}
+	revoked := "012f2cdac18a945846ee7085e8352425a15f2f3b514d52b407ca047cafdb83cb050000000077359400"
+	hears("what was revoked", "7363746b01020001"+revoked)
+	if err := old.Push(t.Context(), "a", fixture(t, "news-v1")); err != nil {
+		t.Fatal(err)
+	}
+	if a.has(secret(0)) == nil {
+		t.Error("the token is not there")
+	}
+	if p := a.store.Progress(); !p[0].Done() {
+		t.Errorf("%+v", p)
+	}
+	if err := os.Remove(a.path(secret(0))); err != nil {
+		t.Fatal(err)
+	}
+	print := printOf(secret(0))
+	hears("that it was revoked", "7363746b0101000101"+hex.EncodeToString(print[:])+"0000000077359400")
+}
