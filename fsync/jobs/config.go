@@ -69,7 +69,9 @@ type Peers interface {
 type Config struct {
 	Self   node.ID
 	Master Master
-	Off    string // why the cluster replicates no jobs; empty: it does
+	// StateDir is for the table.
+	StateDir string
+	Off      string // why the cluster replicates no jobs; empty: it does
 	// Members are the other members that have a master; Replicas those, this node among them, that shall have a job.
 	Members  func() []node.ID
 	Replicas func(jid string) []node.ID
@@ -92,6 +94,8 @@ type Timing struct {
 	Scan   time.Duration // between scans of all jobs; 1 min
 	Digest time.Duration // between comparisons of all jobs; 5 min
 	Claim  time.Duration // how long what one peer is about to send is not wanted of another; 10 s
+	Rest   time.Duration // without a change, before a job is compared by Ledger; 30 s
+	Save   time.Duration // between writes of the table; 1 min
 	Retry  time.Duration // first pause after a failure, doubled up to RetryMax; 250 ms
 	// RetryMax is the longest pause; 15 s.
 	RetryMax time.Duration
@@ -105,6 +109,8 @@ func (t Timing) withDefaults() Timing {
 	t.Scan = cmp.Or(t.Scan, time.Minute)
 	t.Digest = cmp.Or(t.Digest, 5*time.Minute)
 	t.Claim = cmp.Or(t.Claim, 10*time.Second)
+	t.Rest = cmp.Or(t.Rest, 30*time.Second)
+	t.Save = cmp.Or(t.Save, time.Minute)
 	t.Retry = cmp.Or(t.Retry, 250*time.Millisecond)
 	t.RetryMax = cmp.Or(t.RetryMax, 15*time.Second)
 	t.Call = cmp.Or(t.Call, time.Minute)
@@ -113,8 +119,8 @@ func (t Timing) withDefaults() Timing {
 
 func (c *Config) fill() error {
 	switch {
-	case c.Master.CacheDir == "":
-		return errors.New("jobs: cachedir must be set")
+	case c.Master.CacheDir == "" || c.StateDir == "":
+		return errors.New("jobs: cachedir and state directory must be set")
 	case c.Members == nil || c.Replicas == nil || c.Changed == nil || c.Peers == nil || c.From == nil:
 		return errors.New("jobs: members and peers must be set")
 	}

@@ -10,7 +10,7 @@ import (
 // maxJobs bounds the jobs that are known; a stock master with the default keep_jobs seldom has a tenth of it.
 const maxJobs = 500_000
 
-// maxGone bounds the jobs remembered for having been removed.
+// maxGone bounds the jobs remembered for having been removed; then the oldest is forgotten. Its age keeps it away, too.
 const maxGone = 65_536
 
 // job is what is known of a job on disk.
@@ -39,6 +39,8 @@ type index struct {
 	goneList []string // in order
 	goneNext int
 	overflow int
+	past     map[string]int64 // jobs before the start, until the first scan has seen what there is
+	changes  int              // of what the table tells, not yet saved
 }
 
 func newIndex(d disk, keep time.Duration, now func() time.Time) *index {
@@ -67,6 +69,7 @@ func (x *index) add(jid string) *job {
 	}
 	j := &job{jid: jid, stale: true}
 	x.jobs[jid] = j
+	delete(x.past, jid)
 	x.places[placeKey(x.disk.place(jid))] = j
 	return j
 }
@@ -75,19 +78,28 @@ func (x *index) add(jid string) *job {
 func (x *index) drop(j *job) {
 	delete(x.jobs, j.jid)
 	delete(x.places, placeKey(x.disk.place(j.jid)))
-	if !j.there || !x.nearlyOver(j.at) {
+	if !j.there {
 		return
 	}
-	if _, ok := x.gone[j.jid]; ok {
+	x.changes++
+	if x.nearlyOver(j.at) {
+		x.bury(j.jid)
+	}
+}
+
+// bury remembers a job that must not come back. x.mu is held.
+func (x *index) bury(jid string) {
+	if _, ok := x.gone[jid]; ok {
 		return
 	}
-	x.gone[j.jid] = struct{}{}
+	x.changes++
+	x.gone[jid] = struct{}{}
 	if len(x.goneList) < maxGone {
-		x.goneList = append(x.goneList, j.jid)
+		x.goneList = append(x.goneList, jid)
 		return
 	}
 	delete(x.gone, x.goneList[x.goneNext])
-	x.goneList[x.goneNext] = j.jid
+	x.goneList[x.goneNext] = jid
 	x.goneNext = (x.goneNext + 1) % maxGone
 }
 
@@ -99,6 +111,9 @@ func (x *index) nearlyOver(at int64) bool {
 // note takes in what a look found, and says whether that is news. x.mu is held.
 func (x *index) note(j *job, s sight) (news bool) {
 	sum := sumOf(s.items)
+	if !j.there {
+		x.changes++
+	}
 	news = !j.there || sum != j.sum
 	j.at, j.dir, j.sum, j.names, j.there = s.at, s.dir, sum, int32(s.returns()), true
 	j.stale = s.half // a return may come without the directory's time telling
@@ -147,6 +162,9 @@ func (x *index) refuses(jid string, at int64, missing bool) string {
 	defer x.mu.Unlock()
 	if j := x.jobs[jid]; missing && j != nil && j.there {
 		x.drop(j)
+	}
+	if missing {
+		x.removedSince(jid)
 	}
 	_, removed := x.gone[jid]
 	switch {

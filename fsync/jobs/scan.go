@@ -25,11 +25,12 @@ func (s *Store) keepScanning(ctx context.Context) {
 			return
 		}
 		s.metrics.scan.Observe(time.Since(began).Seconds())
-		if turn == 1 {
-			close(s.ready)
-		}
 		if whole {
 			s.forgetUnseen(turn)
+			s.index.settlePast()
+		}
+		if turn == 1 {
+			close(s.ready)
 		}
 		if !feed.Pause(ctx, s.cfg.Timing.Scan) {
 			return

@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -62,12 +64,20 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Open starts. It does not wait for the first scan, nor for a master that has yet to make its cachedir.
+// Open reads the table and starts. It does not wait for the first scan, nor for a master that has yet to make its cachedir.
 func (s *Store) Open(ctx context.Context) error {
 	if s.cfg.Off != "" {
 		s.cfg.Logger.Info("jobs are not replicated", "reason", s.cfg.Off)
 		return nil
 	}
+	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
+		return fmt.Errorf("open jobs: %w", err)
+	}
+	t, err := loadTable(s.cfg.StateDir)
+	if err != nil {
+		s.cfg.Logger.Warn("it is not known which jobs were removed while saltclusterd was away", "err", err)
+	}
+	s.index.restore(t)
 	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.writing.Lock()
 	s.takes = true
@@ -75,20 +85,30 @@ func (s *Store) Open(ctx context.Context) error {
 	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.keepPolling(s.run) })
+	s.wg.Go(func() { s.keepSaving(s.run) })
 	return nil
 }
 
-// Close stops and waits.
+// Close stops, waits and saves the table.
 func (s *Store) Close() error {
-	if s.cancel != nil {
-		s.cancel()
-		s.feed.Close()
-		s.wg.Wait()
+	if s.cancel == nil {
+		return nil
 	}
+	s.cancel()
+	s.feed.Close()
+	s.wg.Wait()
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.takes = false
-	return nil
+	return s.save()
+}
+
+func (s *Store) keepSaving(ctx context.Context) {
+	for feed.Pause(ctx, s.cfg.Timing.Save) {
+		if err := s.save(); err != nil {
+			s.fail("save", "", err)
+		}
+	}
 }
 
 // SetKeep says how long the master keeps jobs from now on; zero: for ever.

@@ -52,7 +52,13 @@ func TestPythonsJobIsFound(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(a.store.disk.path(jid), "slow"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond)
+	eventually(t, func() error {
+		info, err := os.Stat(a.store.disk.path(jid))
+		if j, ok := a.store.index.known(jid); err == nil && (!ok || j.dir != info.ModTime().UnixNano()) {
+			err = errors.New("the directory was not seen")
+		}
+		return err
+	})
 	a.python(jid, "slow/"+returnFile, ret("slow"))
 	same(t, jid, 7, a, b)
 }
@@ -73,7 +79,7 @@ func TestReturnerAndJoiner(t *testing.T) {
 	b.publish(third, "m9")
 	b.ret(third, "m9", "nine")
 	b.ret(first, "m3", "three") // its publisher seemed gone
-	time.Sleep(50 * time.Millisecond)
+	apart(t, a, b)
 	w.setDown("b", false)
 	same(t, first, 6, a, b)
 	same(t, second, 4, b, a)
@@ -105,7 +111,7 @@ func TestPublishedLoadWins(t *testing.T) {
 	b.python(jid, loadFile, load(jid, true))
 	b.ret(jid, "m2", "two")
 	a.ret(jid, "m1", "one")
-	time.Sleep(50 * time.Millisecond)
+	apart(t, a, b)
 	w.setDown("a", false)
 	same(t, jid, 5, a, b)
 	if got := b.content(jid)[loadFile]; got != string(load(jid, false)) {
@@ -125,8 +131,7 @@ func TestLaterLoadAndFirstReturnWin(t *testing.T) {
 	a.publish(jid, "m1")
 	a.ret(jid, "m1", "one")
 	same(t, jid, 4, a, b)
-	time.Sleep(5 * time.Millisecond)
-	a.publish(jid, "m1", "m2", "m3")
+	later(t, func() { a.publish(jid, "m1", "m2", "m3") }, filepath.Join(a.store.disk.path(jid), minionsFile))
 	a.store.Stored(jid, "m1", ret("another"), nil)
 	eventually(t, func() error {
 		if got := b.content(jid)[minionsFile]; got != string(list("m1", "m2", "m3")) {
@@ -169,7 +174,7 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(50 * time.Millisecond)
+	apart(t, a)
 	w.setDown("b", false)
 	same(t, young, 3, a, b)
 	info, err := os.Stat(filepath.Join(b.store.disk.path(young), jidFile))

@@ -51,7 +51,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) add(id node.ID, change func(*Config)) *testNode {
 	n := &testNode{w: w, id: id, dir: w.t.TempDir(), changed: make(chan struct{}, 1)}
 	n.cfg = Config{
-		Self:    id,
+		Self: id, StateDir: w.t.TempDir(),
 		Master:  Master{CacheDir: n.dir, UID: -1, GID: -1, HashType: "sha256", JobCache: localCache, Returns: true, Keep: 24 * time.Hour},
 		Members: func() []node.ID { return w.others(id) }, Replicas: func(string) []node.ID { return w.all() },
 		Changed: func(context.Context) <-chan struct{} { return n.changed }, Peers: testPeers{n},
@@ -59,6 +59,7 @@ func (w *world) add(id node.ID, change func(*Config)) *testNode {
 		Timing: Timing{
 			Poll: 20 * time.Millisecond, Linger: 5 * time.Millisecond, Quiet: 30 * time.Millisecond, Scan: 100 * time.Millisecond,
 			Digest: time.Hour, Claim: 50 * time.Millisecond, Retry: 10 * time.Millisecond, RetryMax: 20 * time.Millisecond,
+			Rest: 50 * time.Millisecond,
 		},
 	}
 	if change != nil {
@@ -268,6 +269,59 @@ func eventually(t testing.TB, ok func() error) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatal(err)
+}
+
+// apart waits until nodes that cannot be reached have found out, with nothing left to send in vain.
+func apart(t testing.TB, nodes ...*testNode) {
+	t.Helper()
+	eventually(t, func() error {
+		for _, n := range nodes {
+			for _, p := range n.store.Status().Peers {
+				if p.Err == "" || p.Waiting > 0 {
+					return fmt.Errorf("%s: %+v", n.id, p)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// later does something again until it shows in a file's time, as far as jobs tell times apart.
+func later(t testing.TB, do func(), path string) {
+	t.Helper()
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		do()
+		info, err := os.Stat(path)
+		if err == nil && milli(info.ModTime().UnixNano()) == milli(before.ModTime().UnixNano()) {
+			err = errors.New("the same millisecond")
+		}
+		return err
+	})
+}
+
+// known is what the index knows of a job.
+func (x *index) known(jid string) (job, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j := x.jobs[jid]; j != nil {
+		return *j, true
+	}
+	return job{}, false
+}
+
+// restart closes all nodes, lets something happen meanwhile, and opens them.
+func (w *world) restart(meanwhile func()) {
+	for _, id := range w.all() {
+		w.nodes[id].close()
+	}
+	meanwhile()
+	for _, id := range w.all() {
+		w.nodes[id].open()
+	}
 }
 
 // quiet waits until nothing waits in any queue and all have been compared.

@@ -21,7 +21,17 @@ const (
 type Ledger struct {
 	Off   string            `json:"off,omitempty"` // why the node does not take part; empty when it does
 	Items map[string]string `json:"items"`
+	// Made tells when items were made, Since that this node needs those made then or later only; seconds since 1970, 0:
+	// whatever their time.
+	Made  map[string]int64 `json:"made,omitempty"`
+	Since int64            `json:"since,omitempty"`
 }
+
+// Texts that stand for no content.
+const (
+	Moving  = "~" // the item is changing: whatever others have is no difference
+	Removed = "-" // the node had the item, and removed it in due course
+)
 
 var errTooLarge = errors.New("a ledger has too many items, or too long ones")
 
@@ -52,11 +62,16 @@ func Decode(raw []byte) (l Ledger, err error) {
 }
 
 func (l Ledger) check() error {
-	if len(l.Items) > MaxItems || len(l.Off) > maxName {
+	if len(l.Items) > MaxItems || len(l.Made) > MaxItems || len(l.Off) > maxName {
 		return errTooLarge
 	}
 	for name, text := range l.Items {
 		if len(name) > maxName || len(text) > maxText {
+			return errTooLarge
+		}
+	}
+	for name := range l.Made {
+		if len(name) > maxName {
 			return errTooLarge
 		}
 	}
@@ -65,28 +80,42 @@ func (l Ledger) check() error {
 
 // Difference is an item in which nodes differ.
 type Difference struct {
-	Item  string
-	Texts map[string]string // by node; nodes that lack the item are missing
+	Item    string
+	Texts   map[string]string // by node
+	Lacking []string          // nodes that need the item and have it not
+}
+
+// Rules say who shall have what. With the zero value all nodes that take part shall have everything.
+type Rules struct {
+	// Needs, if set, says whether a node shall have an item.
+	Needs func(node, item string) bool
+	// More, if set, says whether a copy that its node does not need tells of something that the others lack. Without it such
+	// copies may be anything.
+	More func(copy, text string) bool
 }
 
 // Compare returns the items, in order, in which the nodes that take part differ.
-func Compare(nodes map[string]Ledger) []Difference {
-	taking := map[string]map[string]string{}
+func (r Rules) Compare(nodes map[string]Ledger) []Difference {
+	taking, made := map[string]Ledger{}, map[string]int64{}
 	for node, l := range nodes {
-		if l.Off == "" {
-			taking[node] = l.Items
+		if l.Off != "" {
+			continue
+		}
+		taking[node] = l
+		for item, at := range l.Made {
+			made[item] = max(made[item], at)
 		}
 	}
 	var out []Difference
 	seen := map[string]bool{}
-	for _, items := range taking {
-		for item, text := range items {
+	for _, l := range taking {
+		for item := range l.Items {
 			if seen[item] {
 				continue
 			}
 			seen[item] = true
-			if !agree(taking, item, text) {
-				out = append(out, difference(taking, item))
+			if d, differs := r.look(taking, item, made[item]); differs {
+				out = append(out, d)
 			}
 		}
 	}
@@ -94,24 +123,49 @@ func Compare(nodes map[string]Ledger) []Difference {
 	return out
 }
 
-func agree(nodes map[string]map[string]string, item, text string) bool {
-	for _, items := range nodes {
-		if t, ok := items[item]; !ok || t != text {
-			return false
+// look compares one item.
+func (r Rules) look(nodes map[string]Ledger, item string, made int64) (d Difference, differs bool) {
+	d = Difference{Item: item, Texts: map[string]string{}}
+	var spare []string
+	agreed, needed := "", false
+	for node, l := range nodes {
+		text, has := l.Items[item]
+		if text == Moving {
+			return d, false
+		}
+		if text == Removed {
+			continue
+		}
+		if has {
+			d.Texts[node] = text
+		}
+		switch {
+		case r.Needs != nil && !r.Needs(node, item), made > 0 && made < l.Since:
+			if has {
+				spare = append(spare, text)
+			}
+			continue
+		case !has:
+			d.Lacking = append(d.Lacking, node)
+		case needed && text != agreed:
+			differs = true
+		}
+		if has {
+			agreed, needed = text, true
 		}
 	}
-	return true
+	slices.Sort(d.Lacking)
+	if len(d.Lacking) > 0 && len(d.Texts) > 0 {
+		differs = true
+	}
+	for _, text := range spare {
+		differs = differs || needed && r.More != nil && r.More(text, agreed)
+	}
+	return d, differs
 }
 
-func difference(nodes map[string]map[string]string, item string) Difference {
-	d := Difference{Item: item, Texts: map[string]string{}}
-	for node, items := range nodes {
-		if t, ok := items[item]; ok {
-			d.Texts[node] = t
-		}
-	}
-	return d
-}
+// Compare returns the items, in order, in which the nodes that take part differ, when all shall have everything.
+func Compare(nodes map[string]Ledger) []Difference { return Rules{}.Compare(nodes) }
 
 // Settled splits what a later look found different: what an earlier look found the same way, and what is moving.
 func Settled(earlier, later []Difference) (settled, moving []Difference) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"saltclusterd/consensus/state"
@@ -30,7 +31,8 @@ func (s *service) newJobs() (*jobs.Store, error) {
 			JobCache: d.master.Text("master_job_cache"), Returns: d.master.Bool("job_cache"),
 			External: d.master.Bool("ext_job_cache"), Keep: keepJobs(d.master),
 		},
-		Off: s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Changed: s.m.cons.Watch,
+		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
+		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
 }

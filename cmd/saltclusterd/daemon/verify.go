@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,17 +24,19 @@ type section struct {
 	name  string
 	holds func() (ledger.Ledger, error) // this node
 	truth func() ledger.Ledger          // what the cluster has decided, as this node knows it; nil: the nodes are compared with each other
+	rules ledger.Rules
 }
 
 // sections lists what verify compares, in the order in which it is shown. Whoever replicates something else adds it here.
 func (s *service) sections() []section {
 	return []section{
-		{"keys", s.dir.Ledger, s.dir.Decided},
-		{"grains", s.data.Ledger, nil},
-		{"pillar", s.data.PillarLedger, nil},
-		{"mine", s.mines.Ledger, nil},
-		{"tokens", s.tokens.Ledger, nil},
-		{"roots", s.rootsLedger, s.rootsDecided},
+		{name: "keys", holds: s.dir.Ledger, truth: s.dir.Decided},
+		{name: "grains", holds: s.data.Ledger},
+		{name: "pillar", holds: s.data.PillarLedger},
+		{name: "mine", holds: s.mines.Ledger},
+		{name: "tokens", holds: s.tokens.Ledger},
+		{name: "roots", holds: s.rootsLedger, truth: s.rootsDecided},
+		{name: "jobs", holds: s.cache.Ledger, rules: s.jobRules()},
 	}
 }
 
@@ -79,7 +82,7 @@ func (d *Daemon) Verify(ctx context.Context) (adminapi.Verification, error) {
 		open := false
 		for i, sec := range sections {
 			if look == 0 || found[i].unsettled() {
-				found[i].look(m.compare(ctx, sec))
+				found[i].look(m.compare(ctx, sec), sec.rules)
 				open = open || found[i].unsettled()
 			}
 		}
@@ -165,8 +168,8 @@ type comparison struct {
 	moving  int
 }
 
-func (c *comparison) look(a answers) {
-	differ := ledger.Compare(a.ledgers)
+func (c *comparison) look(a answers, rules ledger.Rules) {
+	differ := rules.Compare(a.ledgers)
 	settled, moving := ledger.Settled(c.differ, differ)
 	c.last, c.differ, c.settled, c.moving = a, differ, settled, len(moving)
 }
@@ -181,8 +184,10 @@ func (c *comparison) report(name string) adminapi.VerifiedSection {
 		if l.Off != "" {
 			out.Off[id] = l.Off
 		}
-		for item := range l.Items {
-			all[item] = struct{}{}
+		for item, text := range l.Items {
+			if text != ledger.Removed {
+				all[item] = struct{}{}
+			}
 		}
 	}
 	out.Items = len(all)
@@ -191,11 +196,9 @@ func (c *comparison) report(name string) adminapi.VerifiedSection {
 			out.More = len(c.settled) - i
 			break
 		}
-		v := adminapi.VerifyDifference{Item: d.Item, Nodes: map[string]string{}}
-		for id, l := range c.last.ledgers {
-			if l.Off == "" {
-				v.Nodes[id] = d.Texts[id]
-			}
+		v := adminapi.VerifyDifference{Item: d.Item, Nodes: maps.Clone(d.Texts)}
+		for _, id := range d.Lacking {
+			v.Nodes[id] = ""
 		}
 		out.Differences = append(out.Differences, v)
 	}
