@@ -1,8 +1,8 @@
 package jobcache
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"os"
 	"time"
 
@@ -20,9 +20,14 @@ const (
 	missing condition = iota
 	torn              // there, but not one value of msgpack
 	whole
+	unsure
 )
 
-// look reads a file below dir that holds one value. It follows no link.
+// look tells the condition of a file below dir that holds one value. It follows no link.
+//
+// A small file is read. Of a larger one, the beginning, the end and whether it has a hole are looked at: its length is
+// written with its last block, blocks that never reached the disk are holes (extents that are not written yet), and Salt
+// ends a return with retcode or success, which are not the end of a file that was cut off.
 func look(dir int, name string) (condition, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
@@ -33,16 +38,89 @@ func look(dir int, name string) (condition, error) {
 	case err != nil:
 		return missing, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	raw, err := io.ReadAll(f)
+	defer unix.Close(fd)
+	var block [smallFile]byte
+	n, err := readAt(fd, block[:], 0)
+	if err == nil && n == len(block) {
+		if is, err := lookAtLarge(fd, block[:]); is != unsure {
+			return is, err
+		}
+		return lookAtAll(fd, name)
+	}
 	if err != nil {
+		return missing, &os.PathError{Op: "read", Path: name, Err: err}
+	}
+	return oneValue(block[:n]), nil
+}
+
+// smallFile is how much of a file is read at once: most returns have less.
+const smallFile = 4 << 10
+
+// oneValue says whether that is all of one value.
+func oneValue(raw []byte) condition {
+	if rest, err := msgp.Skip(raw); err != nil || len(rest) > 0 {
+		return torn
+	}
+	return whole
+}
+
+// lookAtLarge tells the condition of a file by its ends; unsure: it is to be read.
+func lookAtLarge(fd int, head []byte) (condition, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
 		return missing, err
 	}
-	if rest, err := msgp.Skip(raw); err != nil || len(rest) > 0 {
-		return torn, nil
+	if !isMap(head) {
+		return unsure, nil
+	}
+	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err != nil || hole != st.Size {
+		return unsure, nil // or a file system that knows no holes
+	}
+	var tail [16]byte
+	n, err := readAt(fd, tail[:], st.Size-int64(len(tail)))
+	if err != nil || n != len(tail) || !endsReturn(tail[:]) {
+		return unsure, nil
 	}
 	return whole, nil
+}
+
+// endsReturn says whether a return.p may end like that: it is a map of return, retcode and success, in that order
+// (salt/returners/local_cache.py:returner).
+func endsReturn(tail []byte) bool {
+	for _, key := range []string{"success", "retcode"} {
+		if _, value, ok := bytes.Cut(tail, saltwire.AppendStr(nil, key)); ok && oneValue(value) == whole {
+			return true
+		}
+	}
+	return false
+}
+
+func lookAtAll(fd int, name string) (condition, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return missing, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	raw := make([]byte, st.Size)
+	n, err := readAt(fd, raw, 0)
+	if err != nil {
+		return missing, &os.PathError{Op: "read", Path: name, Err: err}
+	}
+	return oneValue(raw[:n]), nil
+}
+
+// readAt fills b as far as the file goes.
+func readAt(fd int, b []byte, at int64) (n int, err error) {
+	for n < len(b) {
+		k, err := unix.Pread(fd, b[n:], at+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || k == 0:
+			return n, err
+		default:
+			n += k
+		}
+	}
+	return n, nil
 }
 
 // settled is how old an empty file is that nobody is about to fill.

@@ -2,10 +2,15 @@ package jobcache_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A power loss leaves names without content. What is applied again then is written again.
@@ -73,5 +78,91 @@ func TestEmptyFilesOfAJobAreMended(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(job, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s is still empty: %v", name, err)
 		}
+	}
+}
+
+// Of a large file not every byte is read.
+func TestWhatAPowerLossLeavesOfALargeReturn(t *testing.T) {
+	for name, large := range map[string]any{
+		"a text":     strings.Repeat("line\n", 40_000),
+		"a state":    bigState(),
+		"no retcode": nil,
+	} {
+		load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", large, "retcode", 0, "success", true, "fun", "cmd.run"}
+		if large == nil {
+			load = dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", strings.Repeat("x", 40_000), "fun", "cmd.run"}
+		}
+		for kind, damage := range map[string]func(t *testing.T, path string, content []byte){
+			"cut off": func(t *testing.T, path string, content []byte) { must(t, os.Truncate(path, 8192)) },
+			"empty":   func(t *testing.T, path string, content []byte) { must(t, os.Truncate(path, 0)) },
+			"zeros": func(t *testing.T, path string, content []byte) {
+				must(t, os.WriteFile(path, make([]byte, len(content)), 0o644))
+			},
+			"a block that was never written": func(t *testing.T, path string, content []byte) {
+				f, err := os.Create(path)
+				must(t, err)
+				defer f.Close()
+				_, err = f.Write(content[:4096])
+				must(t, err)
+				_, err = f.WriteAt(content[16384:], 16384)
+				must(t, err)
+			},
+		} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				c, dir := newCache(t, stockOptions())
+				apply(t, c, load)
+				path := filepath.Join(jobDir(t, dir), "m1/return.p")
+				content, err := os.ReadFile(path)
+				must(t, err)
+				if !c.Has(testJID, "m1") {
+					t.Error("the return is not there")
+				}
+				damage(t, path, content)
+				if c.Has(testJID, "m1") && !(kind == "a block that was never written" && noHoles(t, path)) {
+					t.Error("the damaged return is taken for one")
+				}
+			})
+		}
+	}
+}
+
+func bigState() dict {
+	var d dict
+	for i := range 500 {
+		d = append(d, fmt.Sprint("file_|-", i), dict{"result", true, "comment", "File is in the correct state", "duration", 1.5})
+	}
+	return d
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noHoles says whether the file system keeps a file without a hole that has one.
+func noHoles(t *testing.T, path string) bool {
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	must(t, err)
+	hole, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_HOLE)
+	return err == nil && hole == size
+}
+
+func BenchmarkHas(b *testing.B) {
+	for name, ret := range map[string]any{"ping": true, "text of 1 MiB": strings.Repeat("x", 1<<20)} {
+		b.Run(name, func(b *testing.B) {
+			c, _ := newCache(b, stockOptions())
+			apply(b, c, dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", ret, "retcode", 0, "success", true, "fun", "cmd.run"})
+			b.ReportAllocs()
+			for b.Loop() {
+				if !c.Has(testJID, "m1") {
+					b.Fatal("not there")
+				}
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ type turns struct {
 	first, last *line            // whose turn is next, and last
 	count       int              // of lines
 	len         int              // of calls
+	ranks       ranks
 }
 
 // line is what one sender waits for, in the order of its calls.
@@ -15,6 +16,7 @@ type line struct {
 	first, last *call
 	len         int
 	prev, next  *line
+	peers       [2]*line // before and after it in its rank
 }
 
 // push puts a call at the end of its sender's line.
@@ -37,7 +39,7 @@ func (t *turns) push(ca *call) {
 		l.first = ca
 	}
 	l.last = ca
-	l.len++
+	t.ranks.move(l, l.len+1)
 	t.len++
 }
 
@@ -70,7 +72,7 @@ func (t *turns) remove(ca *call) {
 		l.last = ca.prev
 	}
 	ca.line, ca.prev, ca.next = nil, nil, nil
-	l.len--
+	t.ranks.move(l, l.len-1)
 	t.len--
 	if l.len == 0 {
 		t.detach(l)
@@ -81,20 +83,12 @@ func (t *turns) remove(ca *call) {
 // makeRoom takes the youngest call out of the longest line, when that is longer than the line of from would be with one
 // more; nil: from has to be refused itself.
 func (t *turns) makeRoom(from string) *call {
-	if t.len == t.count { // nobody has more than one: no need to look at them all
-		return nil
-	}
 	mine := 0
 	if l := t.lines[from]; l != nil {
 		mine = l.len
 	}
-	var longest *line
-	for l := t.first; l != nil; l = l.next {
-		if longest == nil || l.len > longest.len {
-			longest = l
-		}
-	}
-	if longest.len <= mine+1 {
+	longest := t.ranks.longest()
+	if longest == nil || longest.len <= mine+1 {
 		return nil
 	}
 	ca := longest.last

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -67,7 +68,7 @@ func TestTurnsLoseNothing(t *testing.T) {
 		all := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			from := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")
-			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0, 1:
 				ca := waiting(from, 0)
 				q.push(ca)
@@ -90,6 +91,24 @@ func TestTurnsLoseNothing(t *testing.T) {
 					left[from] = slices.Delete(left[from], i, i+1)
 					all--
 				}
+			case 4:
+				longest := 0
+				for _, line := range left {
+					longest = max(longest, len(line))
+				}
+				ca := q.makeRoom(from)
+				if (ca != nil) != (longest > len(left[from])+1) {
+					t.Fatalf("room %v, with %d calls of %s and %d of another", ca != nil, len(left[from]), from, longest)
+				}
+				if ca == nil {
+					continue
+				}
+				line := left[ca.from]
+				if len(line) != longest || line[longest-1] != ca {
+					t.Fatalf("not the youngest of a longest line: %+v", ca)
+				}
+				left[ca.from] = line[:longest-1]
+				all--
 			}
 			if q.len != all {
 				t.Fatalf("%d wait, not %d", q.len, all)
@@ -99,4 +118,17 @@ func TestTurnsLoseNothing(t *testing.T) {
 			t.Fatalf("%d taken, not %d; %d lines left", n, all, q.count)
 		}
 	})
+}
+
+// A queue that is full of others, each of whom has a few calls, costs whoever comes next no more than an empty one.
+func BenchmarkMakeRoom(b *testing.B) {
+	var q turns
+	for i := range 20_000 {
+		q.push(waiting(strconv.Itoa(i%5_000), 0))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ca := q.makeRoom("x")
+		q.push(ca)
+	}
 }
