@@ -55,6 +55,7 @@ func TestCluster(t *testing.T) {
 		{"jobs are known everywhere", testJobs},
 		{"jobs of a node that was away", testJobsOfTheAway},
 		{"a job that expired on one master", testJobsExpire},
+		{"verify of jobs", testVerifyJobs},
 		{"a master is killed in the middle of a job", testMasterKilledMidJob},
 		{"a publisher is killed in the middle of a job", testPublisherKilledMidJob},
 		{"events follow", testEventsFollow},

@@ -3,10 +3,13 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -37,7 +40,7 @@ func testVerify(t *testing.T, c *lab.Cluster) {
 	v, _, err := verify(ctx, first)
 	labtest.Must(t, err)
 	for _, s := range v.Sections {
-		if s.Name != "tokens" && s.Name != "mine" && s.Name != "roots" && s.Items < len(c.Minions) {
+		if s.Name != "tokens" && s.Name != "mine" && s.Name != "roots" && s.Name != "jobs" && s.Items < len(c.Minions) {
 			t.Errorf("%s: %d items", s.Name, s.Items)
 		}
 	}
@@ -62,6 +65,49 @@ func testVerify(t *testing.T, c *lab.Cluster) {
 	}))
 	labtest.Must(t, os.WriteFile(file, raw, 0o600))
 	same(last)
+}
+
+// verify finds a return that is not what the others have, and nothing before and after that, though one master has removed
+// jobs that the others keep.
+func testVerifyJobs(t *testing.T, c *lab.Cluster) {
+	ctx, damaged := t.Context(), c.Nodes[1]
+	same := func() {
+		t.Helper()
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "no difference", func(ctx context.Context) error {
+			v, code, err := verify(ctx, c.Nodes[0])
+			if err == nil && code != 0 {
+				err = fmt.Errorf("exit code %d: %+v", code, v.Sections)
+			}
+			return err
+		}))
+	}
+	same()
+	const rest = 40 * time.Second // what changed a moment ago is not compared
+	var file string
+	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "a job at rest", func(context.Context) error {
+		all, err := filepath.Glob(filepath.Join(damaged.Master.CacheDir(), "jobs", "*", "*", c.IDs()[0], "return.p"))
+		for _, path := range all {
+			if info, err := os.Stat(filepath.Dir(filepath.Dir(path))); err == nil && time.Since(info.ModTime()) > rest {
+				file = path
+				return nil
+			}
+		}
+		return errors.Join(err, errors.New("none"))
+	}))
+	raw, err := os.ReadFile(file)
+	labtest.Must(t, err)
+	jid, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(file)), "jid"))
+	labtest.Must(t, err)
+	labtest.Must(t, os.WriteFile(file, append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1), 0o644)) // in place: no time of a directory changes
+	v, code, err := verify(ctx, c.Nodes[0])
+	labtest.Must(t, err)
+	i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "jobs" })
+	d := v.Sections[i].Differences
+	if code != 10 || len(d) != 1 || d[0].Item != string(jid) || d[0].Nodes[damaged.Name] == d[0].Nodes[c.Nodes[0].Name] {
+		t.Errorf("exit code %d: %+v", code, v.Sections[i])
+	}
+	labtest.Must(t, os.WriteFile(file, raw, 0o644))
+	same()
 }
 
 func verify(ctx context.Context, n *lab.Node) (v adminapi.Verification, code int, err error) {
