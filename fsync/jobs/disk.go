@@ -25,10 +25,11 @@ type disk struct {
 	dir      string // cachedir
 	uid, gid int
 	hash     crypto.Hash
+	usual    bool // what is made here has the modes it shall have: of ten thousand returns, none needs a chmod
 }
 
 func newDisk(m Master) disk {
-	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType]}
+	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], usual: ownUmask() == usualUmask}
 	if d.uid == os.Geteuid() && d.gid == os.Getegid() {
 		d.uid, d.gid = -1, -1 // files are created so anyway
 	}

@@ -78,8 +78,10 @@ func touch(fd int, name string, at int64) error {
 
 // adopt gives what was just made the owner and mode it would have from the master.
 func (d disk) adopt(fd int, name string, mode uint32) error {
-	if err := unix.Fchmodat(fd, name, mode, 0); err != nil { // whatever this process's umask is
-		return err
+	if !d.usual {
+		if err := unix.Fchmodat(fd, name, mode, 0); err != nil {
+			return err
+		}
 	}
 	if d.uid < 0 && d.gid < 0 {
 		return nil
@@ -100,7 +102,7 @@ func (d disk) create(fd int, name string, data []byte) error {
 		}
 		data = data[max(n, 0):]
 	}
-	if err == nil {
+	if err == nil && !d.usual {
 		err = unix.Fchmod(h, fileMode)
 	}
 	if err == nil && (d.uid >= 0 || d.gid >= 0) {
