@@ -14,8 +14,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// fixture is a body as every released version writes it, with the print of a key in place of the one in it.
-func fixture(t *testing.T, name, key, pub string) []byte {
+// fixture is a body as every released version writes it.
+func fixture(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
 	if err != nil {
@@ -25,14 +25,20 @@ func fixture(t *testing.T, name, key, pub string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return raw
+}
+
+// under is the same with the print of a key in place of the one in it.
+func under(pub string, body []byte) []byte {
 	blob := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
-	return bytes.Replace(raw, blob(key), blob(fingerprint(pub)), 1)
+	return bytes.Replace(body, blob("k1"), blob(fingerprint(pub)), 1)
 }
 
 // A member of an older version tells and is told in the bytes it knows.
 func TestOldMember(t *testing.T) {
+	dir := t.TempDir()
 	w := newWorld(t)
-	t.Cleanup(w.close)
+	t.Cleanup(w.close) // before the directory goes
 	var mu sync.Mutex
 	var heard []string
 	refuse := true
@@ -45,7 +51,7 @@ func TestOldMember(t *testing.T) {
 		}
 		return nil
 	}}
-	a := w.add("a", 3006, t.TempDir())
+	a := w.add("a", 3006, dir)
 	hears := func(what, body string) {
 		t.Helper()
 		w.poll("the old member hears "+what, func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(heard, body) })
@@ -58,15 +64,15 @@ func TestOldMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	push(fixture(t, "data-v1", "k1", "pub")) // before its key
+	push(under("pub", fixture(t, "data-v1"))) // before its key
 	w.setKey("web1", "pub")
 	hears("that its data are wanted", "73636d6401020000000104"+hex.EncodeToString([]byte("web1"))+"0000000000000000")
-	push(fixture(t, "digest-v1", "", ""))
+	push(fixture(t, "digest-v1"))
 	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Lacking != 1 {
 		t.Errorf("%+v", p)
 	}
 	hears("our digest", "73636d64010201000000")
-	push(fixture(t, "data-v1", "k1", "pub"))
+	push(under("pub", fixture(t, "data-v1")))
 	w.poll("the data are there", func() bool { g, _ := a.has("web1"); return bytes.Equal(g, texts("os", "D")) })
 	if p := a.store.Progress(); !p[0].Done() {
 		t.Errorf("%+v", p)

@@ -73,8 +73,8 @@ func lookAtLarge(fd int, head []byte) (condition, error) {
 	if !isMap(head) {
 		return unsure, nil
 	}
-	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err != nil || hole != st.Size {
-		return unsure, nil // or a file system that knows no holes
+	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole != st.Size { // where holes are not known, there is none
+		return torn, nil
 	}
 	var tail [16]byte
 	n, err := readAt(fd, tail[:], st.Size-int64(len(tail)))
