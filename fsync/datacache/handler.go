@@ -47,9 +47,12 @@ var errNotYet = errors.New("starting")
 
 // take acts on a message of a peer. A record that cannot be written is asked for again later: the others go on.
 func (s *Store) take(from node.ID, m message) error {
+	p, known := s.feed.Peer(from)
+	if known {
+		p.Alive()
+	}
 	if m.digest != nil {
-		p, ok := s.feed.Peer(from)
-		if !ok {
+		if !known {
 			return errNotYet
 		}
 		s.answer(p, *m.digest)

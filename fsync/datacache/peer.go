@@ -57,6 +57,7 @@ func (p *peer) First(ctx context.Context) (did bool, err error) {
 
 // Failed implements feed.Sender.
 func (p *peer) Failed(err error) {
+	p.giveUp()
 	p.s.metrics.failures.WithLabelValues("push").Inc()
 	p.s.log.Debug("minion data not sent", "node", p.ID(), "err", err)
 }

@@ -91,10 +91,22 @@ func (p *peer) sendsLater(id string) {
 func (p *peer) sent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, waits := range p.sending {
+	release(p.sending)
+}
+
+// giveUp says that the peer cannot be reached, whatever was to be told it first.
+func (p *peer) giveUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	release(p.sending)
+	release(p.waits)
+}
+
+func release(all map[string][]chan struct{}) {
+	for _, waits := range all {
 		for _, done := range waits {
 			close(done)
 		}
 	}
-	clear(p.sending)
+	clear(all)
 }

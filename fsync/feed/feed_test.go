@@ -209,6 +209,31 @@ func TestFailedTurnsAreTriedAgain(t *testing.T) {
 	})
 }
 
+// Whoever was away and is heard of gets what it lacks without waiting for the pause to end.
+func TestSignOfLifeEndsThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		defer w.feed.Close()
+		a := w.peer("a")
+		a.line.Alive() // of no use to a line that has not failed
+		a.breaks(errors.New("away"))
+		close(w.ready)
+		time.Sleep(3500 * time.Millisecond)
+		a.line.Alive() // in the pause until 7 s: heard of, but still not to be reached
+		synctest.Wait()
+		a.line.Alive() // the least pause has yet to pass
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if want := []time.Duration{0, 1e9, 3e9, 4e9}; !slices.Equal(a.failed, want) {
+			t.Errorf("failed at %v, not %v", a.failed, want)
+		}
+		a.breaks(nil)
+		time.Sleep(pace.Retry)
+		a.line.Alive()
+		a.has(t, []bool{true})
+	})
+}
+
 func TestBatchesAndRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, "a")

@@ -1,7 +1,9 @@
 package feed
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"saltclusterd/gossip/node"
 )
@@ -11,6 +13,7 @@ type Line[K comparable] struct {
 	id     node.ID
 	covers bool // Config.Covers
 	wake   chan struct{}
+	alive  chan struct{}
 	names  *Names[K]
 	owed   lacking[K]
 
@@ -22,7 +25,7 @@ type Line[K comparable] struct {
 }
 
 func newLine[K comparable](id node.ID, limit int, covers bool) *Line[K] {
-	l := &Line[K]{id: id, covers: covers, wake: make(chan struct{}, 1)}
+	l := &Line[K]{id: id, covers: covers, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1)}
 	l.names = NewNames[K](limit, l.Wake)
 	return l
 }
@@ -35,6 +38,31 @@ func (l *Line[K]) Wake() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Alive says that the member was just heard of. If it could not be reached, it is tried again now.
+func (l *Line[K]) Alive() {
+	if l.Err() == nil {
+		return
+	}
+	select {
+	case l.alive <- struct{}{}:
+	default:
+	}
+}
+
+// rest is the pause after a failure, which a sign of life shortens to least.
+func (l *Line[K]) rest(ctx context.Context, least, most time.Duration) {
+	if !Pause(ctx, least) || most <= least {
+		return
+	}
+	t := time.NewTimer(most - least)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-l.alive:
 	}
 }
 

@@ -35,7 +35,7 @@ func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
 		switch {
 		case err != nil:
 			p.sender.Failed(err)
-			Pause(ctx, retry)
+			p.line.rest(ctx, f.cfg.Timing.Retry, retry)
 			retry = min(2*retry, f.cfg.Timing.RetryMax)
 		case did:
 			retry = f.cfg.Timing.Retry

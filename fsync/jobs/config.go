@@ -95,7 +95,7 @@ type Timing struct {
 	Digest time.Duration // between comparisons of all jobs; 5 min
 	Claim  time.Duration // how long what one peer is about to send is not wanted of another; 10 s
 	Rest   time.Duration // without a change, before a job is compared by Ledger; 30 s
-	Save   time.Duration // between writes of the table; 1 min
+	Save   time.Duration // between writes of the table; 5 s
 	Retry  time.Duration // first pause after a failure, doubled up to RetryMax; 250 ms
 	// RetryMax is the longest pause; 15 s.
 	RetryMax time.Duration
@@ -110,7 +110,7 @@ func (t Timing) withDefaults() Timing {
 	t.Digest = cmp.Or(t.Digest, 5*time.Minute)
 	t.Claim = cmp.Or(t.Claim, 10*time.Second)
 	t.Rest = cmp.Or(t.Rest, 30*time.Second)
-	t.Save = cmp.Or(t.Save, time.Minute)
+	t.Save = cmp.Or(t.Save, 5*time.Second)
 	t.Retry = cmp.Or(t.Retry, 250*time.Millisecond)
 	t.RetryMax = cmp.Or(t.RetryMax, 15*time.Second)
 	t.Call = cmp.Or(t.Call, time.Minute)

@@ -49,6 +49,10 @@ func (s *Store) take(from node.ID, m message) ([]byte, error) {
 	case kindList:
 		return s.localList(m.count)
 	}
+	p, known := s.feed.Peer(from)
+	if known {
+		p.Alive()
+	}
 	if s.cfg.Off != "" {
 		return wish{flags: answerOff}.encode(), nil
 	}
@@ -63,7 +67,7 @@ func (s *Store) take(from node.ID, m message) ([]byte, error) {
 		return w.encode(), nil
 	}
 	w := s.differing(from, m.digest)
-	if p, ok := s.feed.Peer(from); ok {
+	if known {
 		p.heard(m.digest, w)
 	}
 	return w.encode(), nil

@@ -40,6 +40,7 @@ type index struct {
 	goneNext int
 	overflow int
 	past     map[string]int64 // jobs before the start, until the first scan has seen what there is
+	pastKeep time.Duration    // how long the master kept jobs then
 	changes  int              // of what the table tells, not yet saved
 }
 
@@ -104,8 +105,10 @@ func (x *index) bury(jid string) {
 }
 
 // nearlyOver says whether a job of that time is as good as removed: it is not worth writing any more.
-func (x *index) nearlyOver(at int64) bool {
-	return x.keep > 0 && x.now().Sub(time.Unix(0, at)) > x.keep*9/10
+func (x *index) nearlyOver(at int64) bool { return x.overBy(x.keep, at) }
+
+func (x *index) overBy(keep time.Duration, at int64) bool {
+	return keep > 0 && x.now().Sub(time.Unix(0, at)) > keep*9/10
 }
 
 // note takes in what a look found, and says whether that is news. x.mu is held.

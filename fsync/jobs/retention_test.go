@@ -96,17 +96,52 @@ func TestRemovedJobsStayAwayAfterARestart(t *testing.T) {
 	}
 }
 
+// What a master removed that kept jobs for a short time does not come back when it keeps them for longer from then on,
+// whether saltclusterd was there or not.
+func TestRemovedJobsStayAwayWhenJobsAreKeptLonger(t *testing.T) {
+	w := newWorld(t)
+	change := func(c *Config) { c.Timing.Scan = time.Hour } // nobody misses them
+	a, b := w.add("a", change), w.add("b", func(c *Config) { change(c); c.Master.Keep = time.Hour })
+	first, second := w.jid(), w.jid()
+	for _, jid := range []string{first, second} {
+		a.publish(jid, "m1")
+		same(t, jid, 3, a, b)
+	}
+	w.quiet()
+	over := time.Now().Add(-time.Hour)
+	for _, jid := range []string{first, second} {
+		b.date(jid, over)
+		b.store.index.mu.Lock()
+		b.store.index.jobs[jid].at = over.UnixNano()
+		b.store.index.mu.Unlock()
+	}
+	b.remove(first)
+	b.store.SetKeep(24 * time.Hour)
+	b.store.SetKeep(time.Hour)
+	w.restart(func() {
+		b.remove(second)
+		b.cfg.Master.Keep = 0
+	})
+	a.store.feed.Tell(false)
+	w.quiet()
+	for _, jid := range []string{first, second} {
+		if got := b.content(jid); len(got) > 0 {
+			t.Errorf("%s came back", jid)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	if got, err := loadTable(dir); err != nil || len(got.there)+len(got.gone) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	want := table{map[string]int64{"one": 7, "two": -1}, []string{"b", "a"}}
+	want := table{time.Hour, map[string]int64{"one": 7, "two": -1}, []string{"b", "a"}}
 	if err := want.save(dir); err != nil {
 		t.Fatal(err)
 	}
 	got, err := loadTable(dir)
-	if err != nil || !maps.Equal(got.there, want.there) || !slices.Equal(got.gone, want.gone) {
+	if err != nil || got.keep != want.keep || !maps.Equal(got.there, want.there) || !slices.Equal(got.gone, want.gone) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
@@ -155,7 +190,7 @@ func TestTableIsSavedMeanwhile(t *testing.T) {
 }
 
 func FuzzTable(f *testing.F) {
-	f.Add(table{map[string]int64{"20260102000000000001": 7}, []string{"a", "b"}}.encode())
+	f.Add(table{time.Hour, map[string]int64{"20260102000000000001": 7}, []string{"a", "b"}}.encode())
 	f.Add(table{}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := decodeTable(b)

@@ -103,19 +103,9 @@ func (s *Store) Close() error {
 	return s.save()
 }
 
-func (s *Store) keepSaving(ctx context.Context) {
-	for feed.Pause(ctx, s.cfg.Timing.Save) {
-		if err := s.save(); err != nil {
-			s.fail("save", "", err)
-		}
-	}
-}
-
 // SetKeep says how long the master keeps jobs from now on; zero: for ever.
 func (s *Store) SetKeep(keep time.Duration) {
-	s.index.mu.Lock()
-	defer s.index.mu.Unlock()
-	s.index.keep = keep
+	s.index.setKeep(keep)
 }
 
 var errNotOpen = errors.New("jobs: not open")

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"saltclusterd/fsync/feed"
 )
 
 // The table of jobs in the state directory tells after a start which jobs there were, so that those missing then are known
-// to have been removed. It is the magic, a version, both lists with their lengths in front, and the xxhash of all that; a job
-// is its id and the time of its file jid, a removed one its id.
+// to have been removed. It is the magic, a version, how long the master kept jobs, both lists with their lengths in front,
+// and the xxhash of all that; a job is its id and the time of its file jid, a removed one its id.
 const (
 	tableMagic   = "scjt"
 	tableVersion = 1
@@ -25,6 +29,7 @@ const (
 
 // table is what was known of jobs.
 type table struct {
+	keep  time.Duration
 	there map[string]int64 // time of the file jid
 	gone  []string         // removed by the master's cleaning, the oldest first
 }
@@ -33,6 +38,7 @@ var errTable = errors.New("malformed table of jobs")
 
 func (t table) encode() []byte {
 	out := append([]byte(tableMagic), tableVersion)
+	out = binary.AppendVarint(out, int64(t.keep))
 	out = binary.AppendUvarint(out, uint64(len(t.there)))
 	for jid, at := range t.there {
 		out = binary.AppendVarint(appendText(out, jid), at)
@@ -57,6 +63,7 @@ func decodeTable(b []byte) (t table, err error) {
 		return t, fmt.Errorf("%w: damaged", errTable)
 	}
 	r := &reader{b: body[head:]}
+	t.keep = time.Duration(r.number())
 	t.there = map[string]int64{}
 	for n := r.count(maxJobs); n > 0 && !r.bad; n-- {
 		jid := r.jid()
@@ -120,7 +127,7 @@ func (x *index) restore(t table) {
 	for _, jid := range t.gone {
 		x.bury(jid)
 	}
-	x.past, x.changes = t.there, 0
+	x.past, x.pastKeep, x.changes = t.there, t.keep, 0
 }
 
 // settlePast notes what the master removed while nobody looked: it was there, is not now, and its time was over. All that
@@ -141,9 +148,28 @@ func (x *index) removedSince(jid string) {
 		return
 	}
 	delete(x.past, jid)
-	if x.nearlyOver(at) {
+	if x.nearlyOver(at) || x.overBy(x.pastKeep, at) { // the option may be another one now
 		x.bury(jid)
 	}
+}
+
+// setKeep changes how long the master keeps jobs. What it has removed before, and nobody has missed yet, is noted first.
+func (x *index) setKeep(keep time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if keep == x.keep {
+		return
+	}
+	for _, j := range x.jobs {
+		if !j.there || !x.nearlyOver(j.at) {
+			continue
+		}
+		if _, err := os.Lstat(x.disk.path(j.jid)); gone(err) {
+			x.drop(j)
+		}
+	}
+	x.keep = keep
+	x.changes++
 }
 
 // snapshot returns what is to be saved; changes tells saved what it covers. Nothing is to be saved when it is 0.
@@ -153,6 +179,7 @@ func (x *index) snapshot() (t table, changes int) {
 	if x.changes == 0 {
 		return t, 0
 	}
+	t.keep = x.keep
 	t.there = make(map[string]int64, len(x.jobs)+len(x.past))
 	for jid, at := range x.past { // not looked for yet
 		t.there[jid] = at
@@ -170,6 +197,18 @@ func (x *index) saved(changes int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.changes -= changes
+}
+
+// keepSaving saves the table soon after changes, and a large one less often.
+func (s *Store) keepSaving(ctx context.Context) {
+	const share = 100 // of the time goes into it
+	for rest := s.cfg.Timing.Save; feed.Pause(ctx, rest); {
+		began := time.Now()
+		if err := s.save(); err != nil {
+			s.fail("save", "", err)
+		}
+		rest = max(s.cfg.Timing.Save, share*time.Since(began))
+	}
 }
 
 // save stores the table if it has changed.

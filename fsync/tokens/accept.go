@@ -56,6 +56,7 @@ func (s *Store) take(from node.ID, m message) error {
 	if !ok {
 		return errNotYet
 	}
+	p.Alive()
 	told := make(map[print]struct{}, len(m.items))
 	for _, i := range m.items {
 		told[i.print] = struct{}{}

@@ -4,6 +4,8 @@ package scenario
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,7 +189,12 @@ func testJobsExpire(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, forgetful.Daemon.Start(ctx))
 	labtest.Must(t, forgetful.Daemon.Serving(ctx, 2*time.Minute))
 	young := async(t, c.Nodes[0], "test.arg", "keep", "me")
-	inCache(t, c, forgetful, young, time.Minute) // so it takes jobs
+	sum := sha256.Sum256([]byte(young))
+	name := hex.EncodeToString(sum[:])
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "a young job on "+forgetful.Name, func(context.Context) error {
+		_, err := os.Stat(filepath.Join(forgetful.Master.CacheDir(), "jobs", name[:2], name[2:], "jid")) // not for long
+		return err
+	}))
 	for _, n := range c.Nodes {
 		found, err := cached(ctx, n, jid)
 		labtest.Must(t, err)
