@@ -20,6 +20,7 @@ import (
 // a minion for a job is dropped, as a stock master does, but a directory that a killed master left without its return is
 // completed. Errors are the disk's: try again.
 func (c *Cache) Apply(ctx context.Context, p Plan) error {
+	c.watchDisk()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range p.Jobs {
@@ -267,17 +268,4 @@ func (c *Cache) syndic(id string) error {
 		return nil
 	}
 	return err
-}
-
-// Sync makes everything written so far survive a power loss (syncfs of the job cache's file system).
-func (c *Cache) Sync(context.Context) error {
-	fd, err := openDir(c.cfg.CacheDir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.Syncfs(fd); err != nil {
-		return fmt.Errorf("sync the job cache: %w", err)
-	}
-	return nil
 }

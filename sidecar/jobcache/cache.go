@@ -50,6 +50,9 @@ type Cache struct {
 	sigAlgo      string
 	umask        os.FileMode // of this process, taken off modes that are not set explicitly
 
+	syncing sync.Mutex // guards syncer
+	syncer  syncer
+
 	mu   sync.Mutex // guards what follows, and the order of writing
 	dirs jobDirs
 }
@@ -70,7 +73,7 @@ func New(c Config) (*Cache, error) {
 		cfg: c, metrics: newMetrics(c.Register), major: c.Major, hash: hashes[o.Text("hash_type")],
 		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
 		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
-		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(),
+		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(), syncer: syncer{fd: -1},
 	}
 	if o.Bool("unique_jid") {
 		k.jids.suffix = "_" + strconv.Itoa(os.Getpid())
@@ -120,5 +123,9 @@ func (c *Cache) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dirs.closeAll()
+	if c.syncing.TryLock() { // else a disk that takes long to sync has it, and the process ends
+		c.syncer.close()
+		c.syncing.Unlock()
+	}
 	return nil
 }

@@ -17,6 +17,8 @@ type consumer struct {
 	// guarded by s.mu
 	done    uint64 // the record it is done with
 	durable uint64 // and that for good
+	suspect bool   // what was done since then may be lost: Sync has failed
+	rewind  bool   // it is to be done again
 	err     error
 	failing time.Time // since when err stands
 }
@@ -29,6 +31,7 @@ func (k *consumer) run() {
 	s, pause := k.s, k.s.c.RetryMin
 	checked := time.Now()
 	for s.ctx.Err() == nil {
+		k.goBack()
 		batch, grown, err := k.next()
 		if err == nil && len(batch) > 0 {
 			err = k.give(batch)
@@ -176,6 +179,9 @@ func (k *consumer) checkpoint(ctx context.Context) {
 	if k.Sync != nil {
 		err = k.Sync(ctx)
 	}
+	if k.again(err) {
+		return
+	}
 	if err == nil {
 		err = k.cursor.save(done)
 	}
@@ -187,6 +193,27 @@ func (k *consumer) checkpoint(ctx context.Context) {
 	k.durable = done
 	k.s.mu.Unlock()
 	k.s.reclaim()
+}
+
+// again says whether, after Sync had failed and now has not, everything since the last good one is to be done once more: a disk
+// tells of an error once, and what it could not write then it does not write later.
+func (k *consumer) again(err error) bool {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	k.rewind = err == nil && k.suspect
+	k.suspect = err != nil
+	return k.rewind
+}
+
+// goBack begins again with what is not done for good, if it has to.
+func (k *consumer) goBack() {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	if !k.rewind {
+		return
+	}
+	k.rewind, k.done, k.left = false, k.durable, nil
+	k.s.c.Logger.Warn("journal's consumer begins again, for the disk has failed", "consumer", k.Name, "index", k.durable)
 }
 
 // wait ends with d, the spool, or grown.

@@ -124,6 +124,32 @@ func TestLostFileSystem(t *testing.T) {
 	check(t, again.records(), 5, 10)
 }
 
+// TestFailedSync: a disk that has failed once may have lost what was written before, also when it does not fail again.
+func TestFailedSync(t *testing.T) {
+	dir, k := t.TempDir(), &sink{}
+	var fail atomic.Bool
+	fail.Store(true)
+	c := Config{Dir: dir, Checkpoint: time.Millisecond, Consumers: []Consumer{{Name: "a", Consume: k.consume,
+		Sync: func(context.Context) error {
+			if fail.Swap(false) {
+				return errors.New("disk")
+			}
+			return nil
+		}}}}
+	s := open(t, c)
+	add(t, s, 0, 5)
+	durable := func() uint64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.consumers[0].durable
+	}
+	eventually(t, "all is durable", func() bool { return durable() == 5 })
+	got := k.records()
+	if len(got) < 6 || got[len(got)-1].Seq != 5 || fail.Load() {
+		t.Errorf("given %d times", len(got))
+	}
+}
+
 // TestSlowCheckpoint: a disk that takes long to sync holds up neither the consumer nor Close, and whoever has the journal next is
 // left alone by a checkpoint that ends later.
 func TestSlowCheckpoint(t *testing.T) {

@@ -1,0 +1,82 @@
+package jobcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// errOtherDisk: what was written may be gone with the file system it was written to.
+var errOtherDisk = errors.New("another file system is mounted at the cachedir")
+
+// syncer brings the job cache's file system onto its disk. The kernel tells of errors only to descriptors that were open when
+// they happened, so it keeps one.
+type syncer struct{ fd int }
+
+func (s *syncer) close() {
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// sync is syncfs of the file system that path is on. An error means that what was written since the last one may be lost.
+func (s *syncer) sync(path string) error {
+	now, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	was := s.fd
+	if s.fd < 0 {
+		s.fd, was = now, now
+	} else if !same(was, now) {
+		s.close()
+		s.fd = now
+		return errOtherDisk
+	} else {
+		_ = unix.Close(now)
+	}
+	if err := unix.Syncfs(was); err != nil {
+		return err
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(was, &st); err != nil {
+		return err
+	}
+	if st.Flags&unix.ST_RDONLY != 0 { // syncfs has nothing to say then, whatever was lost
+		return unix.EROFS
+	}
+	return nil
+}
+
+func same(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
+}
+
+// watchDisk makes Sync tell of errors from now on, if it is not at work.
+func (c *Cache) watchDisk() {
+	if !c.syncing.TryLock() {
+		return
+	}
+	defer c.syncing.Unlock()
+	if c.syncer.fd >= 0 {
+		return
+	}
+	if fd, err := openDir(c.cfg.CacheDir); err == nil {
+		c.syncer.fd = fd
+	}
+}
+
+// Sync makes everything written so far survive a power loss (syncfs of the job cache's file system). After an error it may
+// not, also when the next Sync finds nothing wrong: write again what was written since the last good one.
+func (c *Cache) Sync(context.Context) error {
+	c.syncing.Lock()
+	defer c.syncing.Unlock()
+	if err := c.syncer.sync(c.cfg.CacheDir); err != nil {
+		return fmt.Errorf("sync the job cache: %w", err)
+	}
+	return nil
+}
