@@ -37,6 +37,13 @@ func (c *contact) look(have uint64) {
 	}
 }
 
+// known says whether the leader has ever said how far it is.
+func (c *contact) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.asked.IsZero()
+}
+
 // age is how old the newest leader's state is that we hold, and whether we
 // ever held one.
 func (c *contact) age(now time.Time, have uint64) (time.Duration, bool) {
@@ -48,15 +55,19 @@ func (c *contact) age(now time.Time, have uint64) (time.Duration, bool) {
 
 // keepContact asks the leader again and again how far it is.
 func (n *Node) keepContact(ctx context.Context, r *raft.Raft) {
-	tick := time.NewTicker(n.cfg.Timing.Contact)
-	defer tick.Stop()
 	for {
 		n.askLeader(ctx, r)
 		n.m.observeRaft(n.LocalStats())
+		pause := n.cfg.Timing.Contact
+		if !n.contact.known() { // whoever starts waits for that
+			pause /= 10
+		}
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			t.Stop()
 			return
-		case <-tick.C:
+		case <-t.C:
 		}
 	}
 }

@@ -49,6 +49,7 @@ func TestProgress(t *testing.T) {
 		{PeerStats{LastIndex: 110, Applied: 95}, nil, 120, 99, true},
 		{PeerStats{LastIndex: 130, Applied: 99}, nil, 130, 99, true},
 		{PeerStats{}, errors.New("gone"), 130, 99, false},
+		{PeerStats{LastIndex: 130, Applied: 99, Syncing: true}, nil, 130, 99, false}, // what is not in the log is lacking
 		{PeerStats{LastIndex: 130, Applied: 99}, nil, 130, 99, true},
 	}
 	for i, s := range steps {
@@ -57,7 +58,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("look %d: since %v", i, p.since)
 		}
 	}
-	if want := t0.Add(6 * time.Second); !p.since.Equal(want) {
+	if want := t0.Add(7 * time.Second); !p.since.Equal(want) {
 		t.Errorf("since %v, want %v: a failure starts it anew", p.since, want)
 	}
 }

@@ -37,10 +37,10 @@ func newReconciler(n *Node, r *raft.Raft) *reconciler {
 }
 
 // update takes in what a learner said. A learner keeps up if it has, at each
-// look, what the leader had at the look before.
+// look, what the leader had at the look before, and has all that is not in the log.
 func (p *progress) update(now time.Time, s PeerStats, err error, last, applied uint64) {
 	switch {
-	case err != nil || (p.asked && (s.LastIndex < p.last || s.Applied < p.applied)):
+	case err != nil || s.Syncing || (p.asked && (s.LastIndex < p.last || s.Applied < p.applied)):
 		p.since = time.Time{}
 	case p.asked && p.since.IsZero():
 		p.since = now

@@ -33,6 +33,8 @@ type PeerStats struct {
 	Commit    uint64  `json:"commit"`     // newest entry known to be committed
 	Applied   uint64  `json:"applied"`    // newest command entry in the state
 	Rev       uint64  `json:"rev"`        // revision of the state
+	// Syncing: it lacks something else than the log that it needs before it serves; it gets no vote before.
+	Syncing bool `json:"syncing,omitempty"`
 }
 
 // Status is where this node stands. It is made from local knowledge and needs

@@ -84,6 +84,8 @@ func readyCell(m adminapi.Member) cell {
 		return txt("")
 	case *m.Ready:
 		return txt("yes").in(green)
+	case adminapi.SyncText(m.Sync) != "":
+		return txt("no: syncing " + adminapi.SyncText(m.Sync)).in(yellow)
 	case len(m.Reasons) > 0:
 		return txt("no: " + strings.Join(m.Reasons, ", ")).in(red)
 	default:

@@ -92,6 +92,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	rows = append(rows, returnRows(n.Returns, now)...)
 	rows = append(rows, rootsRow(n.Roots)...)
 	rows = append(rows, jobRows(n.Jobs)...)
+	rows = append(rows, syncRows(n.Sync, now)...)
 	if n.Ready && !n.Draining {
 		rows = append(rows, []cell{{text: "ready"}, txt("yes").in(green)})
 	} else {

@@ -48,6 +48,27 @@ func TestEveryVerbHasUsageAndOut(t *testing.T) {
 	}
 }
 
+func TestWhatIsLacking(t *testing.T) {
+	parts := []adminapi.SyncPart{
+		{Part: "keys", State: "syncing", Done: 4200, Total: 10000, Unit: "items", From: "m1"},
+		{Part: "roots", State: "syncing", Done: 61, Total: 100, Unit: "bytes"},
+		{Part: "grains", State: "done", Done: 7, Total: 7},
+		{Part: "tokens", State: "given_up", Error: "nobody is there"},
+		{Part: "jobs", State: "syncing", Error: "m1: connection refused"},
+	}
+	no := false
+	if got, want := readyCell(adminapi.Member{Ready: &no, Sync: parts}).text, "no: syncing keys 4200/10000, roots 61 %, jobs"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rows := syncRows(parts, time.Now())
+	if len(rows) != 3 || rows[0][1].text != "keys 4200/10000 from m1" || rows[2][1].text != "jobs (m1: connection refused)" {
+		t.Errorf("%+v", rows)
+	}
+	if rows := syncRows(parts[2:4], time.Now()); len(rows) != 0 || adminapi.SyncText(parts[2:4]) != "" {
+		t.Errorf("%+v", rows)
+	}
+}
+
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second:                   "0s",

@@ -88,10 +88,12 @@ type Config struct {
 	Keys     Keys
 	Members  func() []node.ID // the other members that have a master
 	// Changed returns a channel that gets a value after changes of keys or members, several at once perhaps.
-	Changed    func(ctx context.Context) <-chan struct{}
-	Peers      Peers
-	From       func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
-	Clock      Clock
+	Changed func(ctx context.Context) <-chan struct{}
+	Peers   Peers
+	From    func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
+	Clock   Clock
+	// Hold, when not nil, is closed when this node has caught up (Pull): before, the peers would send it what it fetches.
+	Hold       <-chan struct{}
 	Timing     Timing // zero fields: defaults
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer

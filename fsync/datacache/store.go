@@ -34,7 +34,8 @@ type Store struct {
 	feed    *feed.Feed[string, *peer]
 	touched *feed.Names[string]
 	look    chan struct{} // gets a value when something is touched
-	ready   chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+	looked  chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+	ready   chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
 	bodies  chan struct{} // bounds requests in memory
 
 	run    context.Context // ends with Close
@@ -63,7 +64,7 @@ func New(cfg Config) (*Store, error) {
 		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
 		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
-		ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+		looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
 	}
 	s.feed = s.newFeed()
 	return s, nil
@@ -92,7 +93,23 @@ func (s *Store) Open(ctx context.Context) error {
 	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.keepSaving(s.run) })
+	s.wg.Go(func() { s.begin(s.run) })
 	return nil
+}
+
+// begin lets the senders begin.
+func (s *Store) begin(ctx context.Context) {
+	for _, event := range []<-chan struct{}{s.looked, s.cfg.Hold} {
+		if event == nil {
+			continue
+		}
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(s.ready)
 }
 
 // Close stops, waits and saves the table.
@@ -156,7 +173,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 	s.mu.Lock()
 	s.scanned = true
 	s.mu.Unlock()
-	close(s.ready)
+	close(s.looked)
 	tick := time.NewTicker(s.cfg.Timing.Scan)
 	defer tick.Stop()
 	for {

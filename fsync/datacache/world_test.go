@@ -42,6 +42,7 @@ type testNode struct {
 	id     node.ID
 	master Master
 	state  string
+	hold   chan struct{}
 	store  *Store
 }
 
@@ -187,7 +188,7 @@ func (n *testNode) open() {
 			}
 			return nil
 		}},
-		Timing: quick,
+		Timing: quick, Hold: n.hold,
 	})
 	if err == nil {
 		err = s.Open(context.Background())
@@ -198,7 +199,7 @@ func (n *testNode) open() {
 	n.w.mu.Lock()
 	n.store = s
 	n.w.mu.Unlock()
-	if s.off == "" {
+	if s.off == "" && n.hold == nil {
 		<-s.ready
 	}
 }

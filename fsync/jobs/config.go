@@ -79,6 +79,8 @@ type Config struct {
 	Changed func(ctx context.Context) <-chan struct{}
 	Peers   Peers
 	From    func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
+	// Hold, when not nil, is closed when this node has caught up (Pull): before, the peers would send it what it fetches.
+	Hold <-chan struct{}
 
 	Now        func() time.Time // nil: time.Now
 	Timing     Timing           // zero fields: defaults

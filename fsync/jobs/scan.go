@@ -16,6 +16,14 @@ import (
 // idleShare is how much longer a scan rests than it works, so that it takes a small part of one CPU.
 const idleShare = 4
 
+// rest is how much longer a scan rests than it works. The first one is waited for.
+func (s *Store) rest(turn uint32) time.Duration {
+	if turn == 1 {
+		return 1
+	}
+	return idleShare
+}
+
 // keepScanning looks at all jobs, again and again.
 func (s *Store) keepScanning(ctx context.Context) {
 	for turn := uint32(1); ; turn++ {
@@ -30,7 +38,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 			s.index.settlePast()
 		}
 		if turn == 1 {
-			close(s.ready)
+			close(s.looked)
 		}
 		if !feed.Pause(ctx, s.cfg.Timing.Scan) {
 			return
@@ -60,7 +68,7 @@ func (s *Store) scan(ctx context.Context, turn uint32) (whole bool) {
 		for _, name := range names {
 			s.scanJob(top, name, turn)
 		}
-		if !feed.Pause(ctx, idleShare*time.Since(began)) {
+		if !feed.Pause(ctx, s.rest(turn)*time.Since(began)) {
 			return false
 		}
 	}

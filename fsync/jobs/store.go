@@ -34,7 +34,8 @@ type Store struct {
 	watched map[string]*watch
 
 	news   chan string   // published jobs
-	ready  chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
+	looked chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
+	ready  chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
 	bodies chan struct{} // bounds requests in memory
 
 	run    context.Context // ends with Close
@@ -58,7 +59,7 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, disk: d, index: newIndex(d, cfg.Master.Keep, cfg.Now), metrics: newMetrics(cfg.Registerer),
 		claims: newClaims(cfg.Timing.Claim), watched: map[string]*watch{},
-		news: make(chan string, maxNews), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+		news: make(chan string, maxNews), looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
 	}
 	s.feed = s.newFeed()
 	return s, nil
@@ -86,7 +87,23 @@ func (s *Store) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.keepPolling(s.run) })
 	s.wg.Go(func() { s.keepSaving(s.run) })
+	s.wg.Go(func() { s.begin(s.run) })
 	return nil
+}
+
+// begin lets the senders begin.
+func (s *Store) begin(ctx context.Context) {
+	for _, event := range []<-chan struct{}{s.looked, s.cfg.Hold} {
+		if event == nil {
+			continue
+		}
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(s.ready)
 }
 
 // Close stops, waits and saves the table.

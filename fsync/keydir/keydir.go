@@ -81,6 +81,7 @@ type Dir struct {
 	metrics *metrics
 	synced  progress
 	watcher func() (*watcher, error) // newWatcher, except in tests
+	work    work
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group
@@ -151,6 +152,9 @@ func (d *Dir) Synced(rev uint64) bool { return d.synced.reached(rev) }
 
 // Rev is the revision of consensus that is on disk.
 func (d *Dir) Rev() uint64 { return d.synced.get() }
+
+// Writing tells how many of the keys that are to be written in one go are on disk.
+func (d *Dir) Writing() (done, total int) { return int(d.work.done.Load()), int(d.work.total.Load()) }
 
 // WaitSynced waits until what consensus decided about the keys up to rev is on disk. It returns ctx's error, or
 // ErrClosed.

@@ -79,6 +79,7 @@ func (d *Dir) newLoop() (*loop, error) {
 		writer: &writer{
 			disk: dk, mode: d.cfg.Mode,
 			aside: &aside{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
+			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
 		dirty:   map[string]struct{}{},

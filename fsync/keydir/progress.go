@@ -3,7 +3,24 @@ package keydir
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
+
+// work is how far the writing of many keys is.
+type work struct{ done, total atomic.Int64 }
+
+func (w *work) begin(n int) {
+	if w != nil && n > 0 {
+		w.done.Store(0)
+		w.total.Store(int64(n))
+	}
+}
+
+func (w *work) did(n int) {
+	if w != nil {
+		w.done.Add(int64(n))
+	}
+}
 
 // progress is a revision that only grows, and those who wait for it.
 type progress struct {

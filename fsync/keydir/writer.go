@@ -15,7 +15,7 @@ import (
 
 const (
 	// writeBatch bounds the temporary files at a time.
-	writeBatch = 500
+	writeBatch = 16384
 	// syncEach is up to how many files are synced one by one; more are synced by the file system as a whole.
 	syncEach = 32
 )
@@ -25,12 +25,14 @@ type writer struct {
 	disk  *disk
 	mode  fs.FileMode
 	aside *aside
+	work  *work
 }
 
 // apply carries writings out and returns what became of each. Before a file is replaced it is checked to be what the
 // decision was about; if it is not, the decision is void (errChanged).
 func (w *writer) apply(ws []writing) []error {
 	errs := make([]error, 0, len(ws))
+	w.work.begin(len(ws))
 	for len(ws) > 0 {
 		n := min(len(ws), writeBatch)
 		errs = append(errs, w.batch(ws[:n])...)
@@ -59,6 +61,7 @@ func (w *writer) batch(ws []writing) []error {
 			_ = os.Remove(temps[i])
 		}
 		w.disk.refresh([]string{wr.subject.id})
+		w.work.did(1)
 	}
 	w.finish(touched)
 	return errs

@@ -54,11 +54,13 @@ type Config struct {
 	StateDir string           // for the table
 	Members  func() []node.ID // the other members that have a master
 	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
-	Changed    func(ctx context.Context) <-chan struct{}
-	Peers      Peers
-	From       func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
-	Now        func() time.Time                          // nil: time.Now
-	Timing     Timing                                    // zero fields: defaults
+	Changed func(ctx context.Context) <-chan struct{}
+	Peers   Peers
+	From    func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
+	// Hold, when not nil, is closed when this node has caught up (Pull): before, the peers would send it what it fetches.
+	Hold       <-chan struct{}
+	Now        func() time.Time // nil: time.Now
+	Timing     Timing           // zero fields: defaults
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }

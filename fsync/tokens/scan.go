@@ -21,7 +21,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		w.ensure()
 		again := s.scan()
 		if first {
-			close(s.ready)
+			close(s.looked)
 		}
 		var soon <-chan time.Time
 		if again {

@@ -28,8 +28,9 @@ type Store struct {
 	scanned bool                // the first scan is done
 	full    bool                // tokens were turned away, and it was said
 
-	feed  *feed.Feed[print, *peer]
-	ready chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+	feed   *feed.Feed[print, *peer]
+	looked chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
+	ready  chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
 
 	run    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -52,7 +53,7 @@ func New(cfg Config) (*Store, error) {
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID, newLayout(cfg.Master.Major)},
 		log: cfg.Logger, metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(),
 		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{},
-		ready: make(chan struct{}),
+		looked: make(chan struct{}), ready: make(chan struct{}),
 	}
 	s.feed = s.newFeed()
 	return s, nil
@@ -81,7 +82,23 @@ func (s *Store) Open(ctx context.Context) error {
 	s.feed.Open(s.run, s.cfg.Changed(s.run))
 	s.wg.Go(func() { s.keepScanning(s.run) })
 	s.wg.Go(func() { s.keepSaving(s.run) })
+	s.wg.Go(func() { s.begin(s.run) })
 	return nil
+}
+
+// begin lets the senders begin.
+func (s *Store) begin(ctx context.Context) {
+	for _, event := range []<-chan struct{}{s.looked, s.cfg.Hold} {
+		if event == nil {
+			continue
+		}
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(s.ready)
 }
 
 // Close stops, waits and saves the table.

@@ -35,6 +35,7 @@ type testNode struct {
 	id     node.ID
 	master Master
 	state  string
+	hold   chan struct{}
 	store  *Store
 }
 
@@ -144,7 +145,7 @@ func (n *testNode) watch(context.Context) <-chan struct{} {
 func (n *testNode) open() {
 	n.w.t.Helper()
 	s, err := New(Config{
-		Master: n.master, StateDir: n.state, Members: n.members, Changed: n.watch, Peers: n, Now: n.w.now, Timing: quick,
+		Master: n.master, StateDir: n.state, Members: n.members, Changed: n.watch, Peers: n, Now: n.w.now, Timing: quick, Hold: n.hold,
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
 	})
 	n.must(err)
@@ -152,7 +153,7 @@ func (n *testNode) open() {
 	n.w.mu.Lock()
 	n.store = s
 	n.w.mu.Unlock()
-	if s.off == "" {
+	if s.off == "" && n.hold == nil {
 		<-s.ready
 	}
 }

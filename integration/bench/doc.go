@@ -14,6 +14,7 @@
 //     saltclusterd: until the last return is acknowledged, until the job cache is whole, until the command line tool has ended; CPU per
 //     `_return` that no job asked for. -herd 5000 for as many; a bare master needs a quarter of an hour then.
 //   - replicas: what it costs that three nodes have a job, instead of the one that published it.
+//   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //
 // # How

@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "data"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "join"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"herd"}, b.herds},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
-		{[]string{"data"}, b.data},
+		{[]string{"join"}, b.joins},
 	} {
 		if !o.wants(part.names...) {
 			continue

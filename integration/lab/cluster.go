@@ -162,10 +162,13 @@ func (c *Cluster) Form(ctx context.Context) error {
 	if err := c.foundation(ctx); err != nil {
 		return err
 	}
-	first := c.Nodes[0]
-	for _, n := range c.Nodes[1:] {
-		c.Lab.Logf("%s joins %s", n.Name, first.Name)
-		if err := n.Daemon.Join(ctx, first.Daemon); err != nil {
+	for i, n := range c.Nodes[1:] {
+		peer := c.Nodes[i] // the founder leads: all but the first know one that does not
+		if err := Eventually(ctx, startWithin, peer.Name+" to know who belongs", c.knows(peer, i+1)); err != nil {
+			return err
+		}
+		c.Lab.Logf("%s joins %s", n.Name, peer.Name)
+		if err := n.Daemon.Join(ctx, peer.Daemon); err != nil {
 			return fmt.Errorf("join %s: %w\n%s", n.Name, err, n.Daemon.Tail(15))
 		}
 	}
@@ -185,6 +188,17 @@ func (c *Cluster) Form(ctx context.Context) error {
 		return err
 	}
 	return c.Whole(ctx, startWithin)
+}
+
+// knows says whether a node sees so many members.
+func (c *Cluster) knows(n *Node, members int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		all, err := n.Daemon.Members(ctx)
+		if err == nil && len(all.Members) < members {
+			err = fmt.Errorf("%d of %d", len(all.Members), members)
+		}
+		return err
+	}
 }
 
 // Whole waits until every node sees all nodes alive, ready voters.

@@ -39,6 +39,8 @@ type Member struct {
 	Reasons     []string `json:"reasons,omitempty"` // short, why not ready
 	Draining    bool     `json:"draining,omitempty"`
 	Self        bool     `json:"self,omitempty"` // the node that answered
+	// Sync is what the node has yet to catch up with before it serves; empty: it has, or does not say.
+	Sync []SyncPart `json:"sync,omitempty"`
 }
 
 // Members is the answer of GET /v1/members.

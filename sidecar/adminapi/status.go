@@ -66,6 +66,7 @@ type Node struct {
 	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
 
 	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness
+	Sync  []SyncPart `json:"sync,omitempty"`  // what it has yet to catch up with before it serves; empty: it has
 }
 
 // Edge is one listening side that minions use.

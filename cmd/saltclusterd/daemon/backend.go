@@ -57,7 +57,7 @@ func (m *member) members(ctx context.Context) []adminapi.Member {
 	for _, mem := range roster {
 		row := m.row(mem, st)
 		if s, ok := stats[mem.ID]; ok {
-			row.Term = s.Term
+			row.Term, row.Sync = s.Term, s.Sync
 			lag := uint64(0)
 			if commit > s.Commit {
 				lag = commit - s.Commit
@@ -70,26 +70,26 @@ func (m *member) members(ctx context.Context) []adminapi.Member {
 }
 
 // allStats asks every member that gossip sees, all at once.
-func (m *member) allStats(ctx context.Context, roster []state.Member) map[node.ID]consensus.PeerStats {
+func (m *member) allStats(ctx context.Context, roster []state.Member) map[node.ID]nodeStats {
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	type answer struct {
 		id node.ID
-		s  consensus.PeerStats
+		s  nodeStats
 		ok bool
 	}
 	answers := make(chan answer, len(roster))
 	for _, mem := range roster {
 		if mem.ID == m.d.id {
-			answers <- answer{mem.ID, m.cons.LocalStats(), true}
+			answers <- answer{mem.ID, m.localStats(), true}
 			continue
 		}
 		go func() { // ends with the context, one second at most
-			s, err := m.stats(ctx, mem.ID)
+			s, err := m.nodeStats(ctx, mem.ID)
 			answers <- answer{mem.ID, s, err == nil}
 		}()
 	}
-	out := make(map[node.ID]consensus.PeerStats, len(roster))
+	out := make(map[node.ID]nodeStats, len(roster))
 	for range roster {
 		if a := <-answers; a.ok {
 			out[a.id] = a.s

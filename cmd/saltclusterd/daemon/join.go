@@ -152,17 +152,20 @@ func (d *Daemon) restartMaster(ctx context.Context, p admin.Progress) error {
 	return nil
 }
 
+// sayEvery is how often whoever waits hears how far it is.
+const sayEvery = time.Second
+
 // awaitVoter waits until this node votes and serves minions.
 func (d *Daemon) awaitVoter(ctx context.Context, p admin.Progress) error {
-	last := ""
+	last, said := "", time.Time{}
 	for {
 		step, done := d.progress()
 		if done {
 			return nil
 		}
-		if step != last {
+		if step != last && time.Since(said) > sayEvery {
 			p("wait", step)
-			last = step
+			last, said = step, time.Now()
 		}
 		if !wait(ctx, 100*time.Millisecond) {
 			return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status shows how far it is",

@@ -7,40 +7,30 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
 
 const (
-	// rootsPatience is how long a node that starts waits for content without getting any: then it serves its minions with
-	// what it has, for whoever had the rest may never come back.
-	rootsPatience = 2 * time.Minute
-	rootsPoll     = 20 * time.Millisecond
+	rootsPoll = 20 * time.Millisecond
 	// rootsLate is how long a node may need for a revision before health says so.
 	rootsLate = time.Minute
 )
 
 // awaitTrees waits until what the cluster had in force when this node started is on its disk.
-func (s *service) awaitTrees(ctx context.Context) error {
-	if s.trees.rootsEngine == nil || s.alone.Load() {
-		return nil
-	}
+func (s *service) awaitTrees(ctx context.Context, tell func(catchup.Report)) error {
 	head, _ := rootsLog{s.m}.Head()
-	var seen roots.Progress
-	for patience := time.Now().Add(rootsPatience); ; {
+	for {
 		st := s.trees.Status()
 		if st.Base >= head.Number || s.trees.CaughtUp() {
 			return nil
 		}
-		s.step.Store("bringing the file and pillar roots up to date: " + progressText(st))
-		if st.Progress != seen {
-			seen, patience = st.Progress, time.Now().Add(rootsPatience)
-		}
-		if time.Now().After(patience) {
-			s.m.log.Warn("file and pillar roots are not up to date: serving with what is there", "index", st.Base, "reason", rootsProblem(st))
-			return nil
-		}
+		tell(catchup.Report{
+			Done: st.Progress.BytesDone, Total: st.Progress.Bytes, Unit: catchup.Bytes, Note: progressText(st),
+			Starved: len(st.Problems) > 0,
+		})
 		if !wait(ctx, rootsPoll) {
 			return ctx.Err()
 		}
@@ -53,7 +43,7 @@ func progressText(st roots.Status) string {
 	text := fmt.Sprintf("revision %d after %d", st.Head, st.Base)
 	switch {
 	case p.Phase == roots.PhaseFetch && p.Bytes > 0:
-		text += fmt.Sprintf(", %d of %d MiB fetched", p.BytesDone>>20, p.Bytes>>20)
+		text += fmt.Sprintf(", %d of %d MiB fetched, %d of %d files", p.BytesDone>>20, p.Bytes>>20, p.FilesDone, p.Files)
 	case p.Phase != "" && p.Phase != roots.PhaseIdle:
 		text += ", " + string(p.Phase)
 	}

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
@@ -30,7 +31,7 @@ const (
 
 const (
 	maxProposal = 16 << 20
-	maxStats    = 4 << 10
+	maxStats    = 16 << 10
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.
@@ -52,12 +53,13 @@ func (s *rpcSwitch) handle(m *member) {
 	if m.svc != nil {
 		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory))))
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
-		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenServing(m.svc.data.Handler()))
-		mux.Handle("POST "+tokens.Path, m.svc.whenServing(m.svc.tokens.Handler()))
-		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenServing(m.svc.mines.Handler()))
+		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenCaughtUp(partGrains, m.svc.data.Handler()))
+		mux.Handle("POST "+tokens.Path, m.svc.whenCaughtUp(partTokens, m.svc.tokens.Handler()))
+		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenCaughtUp(partMines, m.svc.mines.Handler()))
 		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
-		mux.Handle("POST "+jobs.Path, m.svc.whenServing(m.svc.cache.Handler()))
+		mux.Handle("POST "+jobs.Path, m.svc.whenCaughtUp(partJobs, m.svc.cache.Handler()))
 		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
+		mux.HandleFunc("POST "+pathCatchup+"{part}", m.handleCatchup)
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
@@ -78,7 +80,18 @@ func (m *member) forward(ctx context.Context, leader node.ID, req []byte) ([]byt
 
 // stats asks another node how far it is (consensus.Config.Stats).
 func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, error) {
-	var s consensus.PeerStats
+	s, err := m.nodeStats(ctx, id)
+	return s.PeerStats, err
+}
+
+// nodeStats is what a node tells of itself: how far its log is and, as long as it catches up, the rest.
+type nodeStats struct {
+	consensus.PeerStats
+	Sync []adminapi.SyncPart `json:"sync,omitempty"`
+}
+
+func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
+	var s nodeStats
 	body, err := m.call(ctx, http.MethodGet, id, pathStats, nil, maxStats)
 	if err != nil {
 		return s, err
@@ -128,6 +141,12 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
+func (m *member) localStats() nodeStats {
+	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport()}
+	s.Syncing = len(s.Sync) > 0
+	return s
+}
+
 func (m *member) handleStats(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.cons.LocalStats())
+	_ = json.NewEncoder(w).Encode(m.localStats())
 }

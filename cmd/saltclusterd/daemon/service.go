@@ -68,6 +68,7 @@ type service struct {
 	back  chan struct{}          // the local master was started
 	newer atomic.Pointer[string] // what version it has, when that is another than the one served
 
+	late      *latecomer
 	drain     *drainer
 	published *jobWatch
 
@@ -98,7 +99,7 @@ type service struct {
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
-	s.drain = newDrainer(s)
+	s.drain, s.late = newDrainer(s), newLatecomer()
 	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
@@ -274,6 +275,7 @@ func (s *service) Open(ctx context.Context) error {
 		s.open = append(s.open, s.share)
 		s.wg.Go(s.lookForMisplaced)
 	}
+	s.makeCache()
 	for _, part := range []struct {
 		name string
 		open func(context.Context) error
@@ -302,14 +304,12 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
-	s.step.Store("bringing the key files up to date")
 	if s.alone.Load() {
 		s.wg.Go(func() { s.findBack(s.ctx) })
-	} else if err := s.dir.WaitSynced(ctx, s.m.cons.View().Rev()); err != nil {
-		return fmt.Errorf("wait for key files: %w", err)
 	}
-	if err := s.awaitTrees(ctx); err != nil {
-		return fmt.Errorf("wait for the roots: %w", err)
+	s.late.open.Store(true)
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Errorf("catch up: %w", err)
 	}
 	return s.openEdges(ctx)
 }
@@ -391,6 +391,7 @@ func (s *service) Close() error {
 		s.drain.handLeadership(s.m.patience())
 	}
 	s.serving.Store(false)
+	s.late.open.Store(false)
 	var errs []error
 	for i := len(s.open) - 1; i >= 0; i-- {
 		errs = append(errs, s.end(s.open[i]))

@@ -43,7 +43,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 			})
 		case !mem.Self && mem.Ready != nil && !*mem.Ready:
 			st.Problems = append(st.Problems, adminapi.Problem{
-				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is not ready", mem.ID),
+				Level: adminapi.LevelWarn, Node: mem.ID, Message: notReady(mem),
 				Hint: "saltclusterctl status on that node says why",
 			})
 		}
@@ -51,6 +51,16 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
 	}
+	st.Node.Sync = m.syncReport()
+}
+
+// notReady says of another node that it is not, and what it lacks.
+func notReady(mem adminapi.Member) string {
+	text := fmt.Sprintf("%s is not ready", mem.ID)
+	if syncing := adminapi.SyncText(mem.Sync); syncing != "" {
+		text += ": catching up with " + syncing
+	}
+	return text
 }
 
 func quorum(members []adminapi.Member, voters []node.ID, ok bool) adminapi.Quorum {

@@ -290,6 +290,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	s := m.svc
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.took = time.Now()
+	m.svc.late.caught.Store(true) // the old process had
 	for _, part := range []part{s.hub, s.pub, s.sub, s.reqs} {
 		if err := part.Open(ctx); err != nil {
 			return err
@@ -375,6 +376,7 @@ func (s *service) exclusive() []part {
 // settle opens what is on disk.
 func (s *service) settle(ctx context.Context) error {
 	s.keepClock()
+	s.late.releaseAll() // the old process had caught up
 	for _, part := range s.exclusive() {
 		if err := part.Open(ctx); err != nil {
 			return err
@@ -383,6 +385,7 @@ func (s *service) settle(ctx context.Context) error {
 		s.open = append([]closer{part}, s.open...)
 		s.partsMu.Unlock()
 	}
+	s.late.open.Store(true)
 	left, _ := s.m.d.aloneLeft(time.Now())
 	s.wg.Go(func() { s.endAlone(s.ctx, max(left, arrivingFor)) })
 	s.wg.Go(func() { s.findBack(s.ctx) })

@@ -12,9 +12,10 @@ import (
 	"saltclusterd/fsync/msgpack"
 	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/adminapi"
 )
 
-// Goals of the part data.
+// Goals of the part join.
 const (
 	joinerKeysGoal = 5.0    // s until a joiner has the accepted keys
 	joinerDataGoal = 20.0   // s until it has grains and pillars, too
@@ -25,13 +26,13 @@ const (
 	keyLook        = 200 * time.Microsecond
 )
 
-// data measures what a node that joins waits for, and how long one decision takes to be everywhere.
-func (b *bench) data(ctx context.Context) error {
-	var keys, data, one series
+// joins measures what a node that joins waits for, and how long one decision takes to be everywhere.
+func (b *bench) joins(ctx context.Context) error {
+	var keys, data, ready, one series
 	for round := range b.dataRounds {
-		b.say("data: round %d of %d, %d minions", round+1, b.dataRounds, b.known)
+		b.say("join: round %d of %d, %d minions", round+1, b.dataRounds, b.known)
 		err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-			return b.dataRound(ctx, l, &keys, &data, &one)
+			return b.joinRound(ctx, l, &keys, &data, &ready, &one)
 		})
 		if err != nil {
 			return err
@@ -43,12 +44,13 @@ func (b *bench) data(ctx context.Context) error {
 		[]string{"figure", "value", "target", ""}, [][]string{
 			{"s until it has all accepted keys", keys.show("%.1f"), fmt.Sprintf("≤ %.0f", joinerKeysGoal), atMost(keys, joinerKeysGoal)},
 			{"s until it has all grains and pillars", data.show("%.1f"), fmt.Sprintf("≤ %.0f", joinerDataGoal), atMost(data, joinerDataGoal)},
+			{"s until it votes and is ready", ready.show("%.1f"), "", ""},
 			{"ms until an accepted key is on all nodes, p99", one.show("%.0f"), fmt.Sprintf("≤ %.0f", keyGoal), atMost(one, keyGoal)},
 		})
 	return nil
 }
 
-func (b *bench) dataRound(ctx context.Context, l *lab.Lab, keys, data, one *series) error {
+func (b *bench) joinRound(ctx context.Context, l *lab.Lab, keys, data, ready, one *series) error {
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, DaemonSettings: quiet})
 	if err != nil {
 		return err
@@ -94,6 +96,10 @@ func (b *bench) dataRound(ctx context.Context, l *lab.Lab, keys, data, one *seri
 	if err := <-joined; err != nil {
 		return err
 	}
+	if err := awaitVoter(ctx, joiner); err != nil {
+		return err
+	}
+	ready.add(time.Since(began).Seconds())
 	if err := joiner.Master.Start(ctx); err != nil {
 		return err
 	}
@@ -101,6 +107,22 @@ func (b *bench) dataRound(ctx context.Context, l *lab.Lab, keys, data, one *seri
 		return err
 	}
 	return b.acceptOne(ctx, c, key, one)
+}
+
+// awaitVoter waits until a node serves minions, and votes.
+func awaitVoter(ctx context.Context, n *lab.Node) error {
+	return lab.Eventually(ctx, startWithin, n.Name+" to vote", func(ctx context.Context) error {
+		all, err := n.Daemon.Members(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range all.Members {
+			if m.ID == n.Name && (m.Role != adminapi.RoleVoter || m.Ready == nil || !*m.Ready) {
+				return fmt.Errorf("%s, lacking %s", m.Role, adminapi.SyncText(m.Sync))
+			}
+		}
+		return nil
+	})
 }
 
 // cacheData writes what a 3006 or 3007 master caches of minions.
@@ -145,7 +167,7 @@ func awaitFiles(ctx context.Context, dir, file string, n int) error {
 // acceptOne accepts keys one after the other, as salt-key does, and waits for each to be on all nodes.
 func (b *bench) acceptOne(ctx context.Context, c *lab.Cluster, key herd.Key, one *series) error {
 	var took []time.Duration
-	b.say("data: %d keys are accepted one by one", b.accepts)
+	b.say("join: %d keys are accepted one by one", b.accepts)
 	for i := range b.accepts {
 		id := fmt.Sprintf("new-%03d", i)
 		n := c.Nodes[i%len(c.Nodes)]

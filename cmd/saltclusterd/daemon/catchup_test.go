@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"saltclusterd/fsync/msgpack"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// lay writes what the master of a node has: keys, grains and mines of minions.
+func (n *testNode) lay(t *testing.T, minions int) {
+	t.Helper()
+	pub := minionKey(t)
+	cache := filepath.Join(n.dir, "var/cache/salt/master")
+	file := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, text, 0o600)
+	}
+	blob := func(key, value string) string {
+		return string(msgpack.AppendShort(msgpack.AppendShort(msgpack.AppendMapHead(nil, 1), key), value))
+	}
+	for i := range minions {
+		id := fmt.Sprintf("web%03d", i)
+		file(filepath.Join(n.dir, "etc/salt/pki/master/minions", id), pub)
+		file(filepath.Join(cache, "grains", id+".p"), blob("os", id))
+		file(filepath.Join(cache, "mine", id+".p"), blob("fun", id))
+	}
+}
+
+// known waits until a node knows what its master has of minions, which it looks for once a minute.
+func (n *testNode) known(t *testing.T, minions int) {
+	t.Helper()
+	s := n.current().svc
+	eventually(t, "minion data of "+string(n.id), func() error {
+		for i := range minions {
+			id := fmt.Sprintf("web%03d", i)
+			s.data.Touched(id)
+			s.mines.Touched(id)
+		}
+		if a, b := s.data.Status().Minions, s.mines.Status().Minions; a != minions || b != minions {
+			return fmt.Errorf("%d and %d", a, b)
+		}
+		return nil
+	})
+}
+
+// has says what of lay is not on a node.
+func (n *testNode) has(t *testing.T, minions int) error {
+	t.Helper()
+	cache := filepath.Join(n.dir, "var/cache/salt/master")
+	var missing []error
+	for _, dir := range []string{filepath.Join(n.dir, "etc/salt/pki/master/minions"), filepath.Join(cache, "grains"), filepath.Join(cache, "mine")} {
+		names, err := filepath.Glob(filepath.Join(dir, "web*"))
+		if err != nil || len(names) != minions {
+			missing = append(missing, fmt.Errorf("%d in %s", len(names), dir))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// A node that joins, through a member that does not lead, has all that its answers depend on before it serves anybody; it
+// votes only then. So does a node that comes back.
+func TestWhoJoinsIsWholeBeforeItServes(t *testing.T) {
+	t.Parallel()
+	const minions = 300
+	a, b, c := newLaidNode(t, "a"), newLaidNode(t, "b"), newLaidNode(t, "c")
+	a.lay(t, minions)
+	ctx := t.Context()
+	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.known(t, minions)
+	if _, err := b.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.has(t, minions); err != nil {
+		t.Errorf("b is ready: %v", err)
+	}
+	if st := b.current().cons.Status(); st.Leader == b.id {
+		t.Fatal("the founder does not lead")
+	}
+	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.has(t, minions); err != nil {
+		t.Errorf("c is ready: %v", err)
+	}
+	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive", "c voter alive"))
+	m, err := a.Members(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range m.Members {
+		if len(row.Sync) > 0 {
+			t.Errorf("%s is ready and still %s", row.ID, adminapi.SyncText(row.Sync))
+		}
+	}
+
+	c.halt()
+	if err := os.RemoveAll(filepath.Join(c.dir, "var/cache/salt/master")); err != nil {
+		t.Fatal(err)
+	}
+	c = startNode(t, "c", c.dir)
+	eventually(t, "c serves", func() error {
+		if m := c.current(); m == nil || !m.ready() {
+			return errors.New("not ready")
+		}
+		return nil
+	})
+	if err := c.has(t, minions); err != nil {
+		t.Errorf("c is back: %v", err)
+	}
+}
+
+// While a node catches up, it says with what, here and on the other nodes.
+func TestProgressIsTold(t *testing.T) {
+	t.Parallel()
+	a := newLaidNode(t, "a")
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	m := a.current()
+	if st := m.localStats(); st.Syncing || len(st.Sync) > 0 {
+		t.Errorf("caught up: %+v", st)
+	}
+	m.svc.late.caught.Store(false) // as if it had just begun
+	defer m.svc.late.caught.Store(true)
+	st := m.localStats()
+	if !st.Syncing || len(st.Sync) < 6 {
+		t.Fatalf("%+v", st)
+	}
+	out, err := a.Status(t.Context())
+	if err != nil || len(out.Node.Sync) != len(st.Sync) || len(out.Members) != 1 || len(out.Members[0].Sync) != len(st.Sync) {
+		t.Errorf("status: %+v, %v", out, err)
+	}
+	m.svc.late.runner.Store(nil)
+	if st := m.localStats(); len(st.Sync) != 1 || st.Sync[0].Part != partLog || !st.Sync[0].Open() || st.Sync[0].Total == 0 {
+		t.Errorf("before: %+v", st.Sync)
+	}
+}
+
+func minionKey(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+func newLaidNode(t *testing.T, id string) *testNode { return startNode(t, id, t.TempDir()) }
