@@ -64,6 +64,7 @@ func TestCluster(t *testing.T) {
 		{"a master is killed", testMasterKilled},
 		{"saltclusterd is killed", testDaemonKilled},
 		{"a node is cut off", testIsolated},
+		{"a node was away for a week", testAway},
 	} {
 		ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) })
 		if !ok {

@@ -89,7 +89,7 @@ func remove(t *testing.T, on *testNode, id string, force bool) error {
 func gone(n *testNode) func() error {
 	return func() error {
 		left, err := readRemoval(n.cfg.Paths.StateDir)
-		if err != nil || left == nil || n.current() != nil {
+		if err != nil || left == nil || n.current() != nil || exists(membershipPath(n.cfg.Paths.StateDir)) { // which goes last
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
 		return nil
