@@ -88,6 +88,7 @@ func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
 			wrote, err = s.write(fd, rs)
 			_ = unix.Close(fd)
 			s.index.touched(jid, at, false)
+			s.index.arrived(jid)
 		}
 		if !gone(err) {
 			return wrote, err

@@ -159,6 +159,16 @@ func (x *index) touched(jid string, at int64, own bool) {
 	j.stale, j.own, j.at = true, j.own || own, max(j.at, at)
 }
 
+// arrived notes that a job of others is on disk now.
+func (x *index) arrived(jid string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j := x.jobs[jid]; j != nil && !j.there {
+		j.there = true
+		x.changes++
+	}
+}
+
 // refuses says why a record of a job is not written here; empty when it may be.
 func (x *index) refuses(jid string, at int64, missing bool) string {
 	x.mu.Lock()

@@ -131,6 +131,39 @@ func TestRemovedJobsStayAwayWhenJobsAreKeptLonger(t *testing.T) {
 	}
 }
 
+// A job of others that was here for a moment only, between two looks, is known to have been removed, too.
+func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
+	w := newWorld(t)
+	change := func(c *Config) { c.Timing.Scan, c.Timing.Poll, c.Timing.Save = time.Hour, time.Hour, time.Millisecond }
+	a := w.add("a", func(c *Config) { change(c); c.Master.Keep = 0 })
+	b := w.add("b", func(c *Config) { change(c); c.Master.Keep = time.Hour })
+	w.quiet()
+	jid := w.jid()
+	a.publish(jid, "m1", "m2")
+	same(t, jid, 3, a, b)
+	eventually(t, func() error {
+		got, err := loadTable(b.cfg.StateDir)
+		if _, ok := got.there[jid]; err == nil && !ok {
+			err = errors.New("not in the table")
+		}
+		return err
+	})
+	later := time.Now().Add(2 * time.Hour)
+	w.restart(func() {
+		b.remove(jid)
+		b.cfg.Now = func() time.Time { return later }
+	})
+	a.date(jid, later) // with a return that is late
+	a.ret(jid, "m2", "late")
+	for range 2 {
+		a.store.feed.Tell(false)
+		w.quiet()
+	}
+	if got := b.content(jid); len(got) > 0 {
+		t.Errorf("it came back: %v", got)
+	}
+}
+
 func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	if got, err := loadTable(dir); err != nil || len(got.there)+len(got.gone) > 0 {
