@@ -9,7 +9,15 @@ trap 'rm -rf "$out"' EXIT
 [ $# -gt 0 ] || set -- $(ls "$SALTCLUSTER_VENVS")
 for version in "$@"; do
 	PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/record.py" "$out"
+	case $version in
+	3008.*) PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/mmapkeys.py" "$out" ;;
+	esac
 done
+if [ -d "$out/mmapkeys" ]; then
+	rm -rf "$here/../../fsync/mmapkeys/testdata/golden"
+	mkdir -p "$here/../../fsync/mmapkeys/testdata"
+	cp -r "$out/mmapkeys" "$here/../../fsync/mmapkeys/testdata/golden"
+fi
 for package in saltwire saltcrypt; do
 	mkdir -p "$here/../../sidecar/$package/testdata/golden"
 	cp "$out/$package"/*.json "$here/../../sidecar/$package/testdata/golden/"

@@ -1,0 +1,317 @@
+package mmapkeys
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// HiddenPrefix begins the keys that no roster shall have.
+const HiddenPrefix = ".saltclusterd"
+
+// Change is what is to become of one key.
+type Change struct {
+	Key   string
+	Value []byte // empty: it is to be gone
+	// Base is the entry that the change is based on; the zero Entry stands for none. Nil: whatever there is.
+	Base   *Entry
+	Hidden bool // not to be listed
+
+	// After is set by Apply, when it has made the change: the entry as it is then; the zero Entry stands for none.
+	After Entry
+}
+
+// Apply makes changes and says what became of each. A bank that is not there is made.
+func (b *Bank) Apply(ctx context.Context, changes []Change) []error {
+	errs := make([]error, len(changes))
+	fail := func(err error) []error {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	lock, err := b.lock(ctx, unix.LOCK_EX)
+	if err != nil {
+		return fail(err)
+	}
+	defer lock.Close()
+	if err := b.create(); err != nil {
+		return fail(wrap("make", err))
+	}
+	t, err := b.openTable(os.O_RDWR)
+	if err != nil {
+		return fail(wrap("write", err))
+	}
+	defer t.close()
+	w, err := newWriter(t)
+	if err != nil {
+		return fail(wrap("write", err))
+	}
+	for i := range changes {
+		c := &changes[i]
+		if errs[i] = w.change(c); errs[i] != nil {
+			errs[i] = fmt.Errorf("write %q to key store: %w", c.Key, errs[i])
+		}
+	}
+	if err := w.sync(); err != nil {
+		return fail(wrap("write", err))
+	}
+	return errs
+}
+
+// Repair makes roster and header say what the index holds, if they do not.
+func (b *Bank) Repair(ctx context.Context) error {
+	lock, err := b.lock(ctx, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := os.Lstat(b.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := b.create(); err != nil {
+		return wrap("repair", err)
+	}
+	t, err := b.openTable(os.O_RDWR)
+	if err != nil {
+		return wrap("repair", err)
+	}
+	defer t.close()
+	w, err := newWriter(t)
+	if err == nil {
+		err = errors.Join(w.repair(), w.sync())
+	}
+	return wrap("repair", err)
+}
+
+// writer changes a table under its lock.
+type writer struct {
+	*table
+	head   header
+	roster rosterList
+	end    int64 // of the roster
+	now    func() time.Time
+}
+
+func newWriter(t *table) (*writer, error) {
+	w := &writer{table: t, now: time.Now}
+	var err error
+	if w.head, err = t.header(); err != nil {
+		return nil, err
+	}
+	if w.roster, err = t.readRoster(); err != nil {
+		return nil, err
+	}
+	w.end = t.rostered &^ 3
+	if uint64(len(w.roster.slots)) != w.head.occupied || w.roster.wrong {
+		return w, w.repair()
+	}
+	return w, nil
+}
+
+// find returns the slot that has the key, or else the one where it would go; 0 when there is none.
+func (t *table) find(key string) (at uint32, have slot, found bool, err error) {
+	g := t.b.g
+	buf := make([]byte, g.SlotSize)
+	free := uint32(0)
+	n := g.home(key)
+	for range g.Slots - 1 {
+		if _, err := t.index.ReadAt(buf, g.offset(n)); err != nil {
+			return 0, slot{}, false, err
+		}
+		switch buf[0] {
+		case slotOccupied:
+			if s := g.decodeSlot(buf); s.key == key {
+				return n, s, true, nil
+			}
+		case slotDeleted:
+			if free == 0 {
+				free = n
+			}
+		default:
+			if free == 0 {
+				free = n
+			}
+			return free, slot{}, false, nil
+		}
+		n = g.next(n)
+	}
+	return free, slot{}, false, nil
+}
+
+func (w *writer) change(c *Change) error {
+	if c.Key == "" || len(c.Key) > w.b.g.KeySize {
+		return ErrTooLong
+	}
+	at, have, found, err := w.find(c.Key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Base != nil && (found != (c.Base.Key != "") || found && !c.Base.same(have)):
+		return ErrChanged
+	case len(c.Value) == 0 && !found:
+		return nil
+	case len(c.Value) == 0:
+		return w.remove(at)
+	case found:
+		return w.replace(at, have, c)
+	case at == 0:
+		return ErrFull
+	}
+	return w.insert(at, c)
+}
+
+// replace writes a value over the old one where it fits, as Salt does: readers see it without mapping the heap anew.
+func (w *writer) replace(at uint32, have slot, c *Change) error {
+	p := pointer{packed: have.at.packed, length: uint32(len(c.Value)), mtime: uint64(w.now().UnixNano())}
+	if int(have.at.length) >= len(c.Value) && w.holds(have.at, int64(have.at.length)) {
+		if _, err := w.segments[p.segment()].WriteAt(appendRecord(nil, c.Value), p.offset()); err != nil {
+			return err
+		}
+	} else if err := w.appendValue(&p, c.Value); err != nil {
+		return err
+	}
+	if _, err := w.index.WriteAt(appendPointer(nil, p), w.b.g.offset(at)+1+int64(w.b.g.KeySize)); err != nil {
+		return err
+	}
+	c.done(at, p)
+	if _, listed := w.roster.slots[at]; listed == c.Hidden {
+		return w.list(at, !c.Hidden)
+	}
+	return nil
+}
+
+func (w *writer) insert(at uint32, c *Change) error {
+	p := pointer{length: uint32(len(c.Value)), mtime: uint64(w.now().UnixNano())}
+	if err := w.appendValue(&p, c.Value); err != nil {
+		return err
+	}
+	b := make([]byte, 1+w.b.g.KeySize, w.b.g.SlotSize)
+	was := b[:1:1]
+	if _, err := w.index.ReadAt(was, w.b.g.offset(at)); err != nil {
+		return err
+	}
+	if was[0] == slotDeleted {
+		w.head.deleted -= min(1, w.head.deleted)
+	}
+	b[0] = slotOccupied
+	copy(b[1:], c.Key)
+	b = appendPointer(b, p)
+	if _, err := w.index.WriteAt(b[1:], w.b.g.offset(at)+1); err != nil {
+		return err
+	}
+	if _, err := w.index.WriteAt(b[:1], w.b.g.offset(at)); err != nil {
+		return err
+	}
+	c.done(at, p)
+	w.head.high = max(w.head.high, uint64(at))
+	if c.Hidden {
+		return w.saveHeader()
+	}
+	return w.list(at, true)
+}
+
+// done notes what there is now.
+func (c *Change) done(at uint32, p pointer) {
+	c.After = Entry{Key: c.Key, Value: c.Value, Listed: !c.Hidden, MTime: time.Unix(0, int64(p.mtime)), slot: at, at: p}
+}
+
+func (w *writer) remove(at uint32) error {
+	if _, err := w.index.WriteAt([]byte{slotDeleted}, w.b.g.offset(at)); err != nil {
+		return err
+	}
+	w.head.deleted++
+	if _, listed := w.roster.slots[at]; listed {
+		return w.list(at, false)
+	}
+	return w.saveHeader()
+}
+
+// list puts a slot on the roster or takes it off.
+func (w *writer) list(at uint32, on bool) error {
+	place, word := w.end, binary.LittleEndian.AppendUint32(nil, at)
+	if on {
+		w.head.occupied++
+		w.roster.slots[at] = place
+		w.end += 4
+	} else {
+		place = w.roster.slots[at]
+		delete(w.roster.slots, at)
+		w.head.occupied -= min(1, w.head.occupied)
+		word = binary.LittleEndian.AppendUint32(nil, tombstone)
+	}
+	if err := w.saveHeader(); err != nil {
+		return err
+	}
+	_, err := w.table.roster.WriteAt(word, place)
+	return err
+}
+
+func (w *writer) saveHeader() error {
+	_, err := w.index.WriteAt(w.head.encode(), 0)
+	return err
+}
+
+// appendValue writes a value behind all others.
+func (w *writer) appendValue(p *pointer, value []byte) error {
+	last := len(w.segments) - 1
+	record := appendRecord(nil, value)
+	if _, err := w.segments[last].WriteAt(record, w.sizes[last]); err != nil {
+		_ = w.segments[last].Truncate(w.sizes[last]) // or Salt would count half a record; what is left of it harms nobody
+		return err
+	}
+	p.packed = pack(last, w.sizes[last])
+	w.sizes[last] += int64(len(record))
+	return nil
+}
+
+// repair goes by the index, as Salt does (_roster_recover), but in place: other processes have the roster open.
+func (w *writer) repair() error {
+	entries, err := w.scan(w.roster.slots)
+	if err != nil {
+		return err
+	}
+	want := map[uint32]bool{}
+	for _, e := range entries {
+		if len(e.Key) < len(HiddenPrefix) || e.Key[:len(HiddenPrefix)] != HiddenPrefix {
+			want[e.slot] = true
+		}
+	}
+	extra := w.roster.extra
+	for s, place := range w.roster.slots {
+		if !want[s] {
+			extra = append(extra, place)
+			delete(w.roster.slots, s)
+		}
+	}
+	slices.Sort(extra)
+	for _, place := range extra {
+		if _, err := w.table.roster.WriteAt(binary.LittleEndian.AppendUint32(nil, tombstone), place); err != nil {
+			return err
+		}
+	}
+	w.head.occupied = uint64(len(w.roster.slots))
+	for _, e := range entries {
+		if _, listed := w.roster.slots[e.slot]; want[e.slot] && !listed {
+			if err := w.list(e.slot, true); err != nil {
+				return err
+			}
+		}
+		w.head.high = max(w.head.high, uint64(e.slot))
+	}
+	w.roster.extra, w.roster.wrong = nil, false
+	return w.saveHeader()
+}
+
+// sync makes all changes durable, what is pointed at first.
+func (w *writer) sync() error {
+	return errors.Join(w.segments[len(w.segments)-1].Sync(), w.table.roster.Sync(), w.index.Sync())
+}
