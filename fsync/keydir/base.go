@@ -36,6 +36,7 @@ type base struct {
 	Dirs   map[string]string // the directories by name, as dirid tells them apart; none in files of older versions
 	Keys   map[string]based
 	Denied map[string]based
+	Store  *storeFile // as it was saved last; nil: the master had no store
 }
 
 func newBase(s staleness) *base {

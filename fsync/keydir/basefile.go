@@ -27,6 +27,7 @@ type baseFile struct {
 	Dirs    map[string]string    `json:"dirs,omitempty"`
 	Keys    map[string]basedFile `json:"keys"`
 	Denied  map[string]basedFile `json:"denied,omitempty"`
+	Store   *storeFile           `json:"store,omitempty"`
 }
 
 type basedFile struct {
@@ -55,7 +56,7 @@ func loadBase(dir string) (*base, error) {
 	}
 	b := &base{
 		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,
-		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied),
+		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied), Store: f.Store,
 	}
 	if b.Dirs == nil {
 		b.Dirs = map[string]string{}
@@ -66,7 +67,7 @@ func loadBase(dir string) (*base, error) {
 func saveBase(dir string, b *base) error {
 	content, err := json.Marshal(baseFile{
 		Version: baseVersion, UUID: b.UUID, Seen: b.Seen, Stamp: b.Stamp, Prev: b.Prev, Stale: b.Stale,
-		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied),
+		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied), Store: b.Store,
 	})
 	if err != nil {
 		return fmt.Errorf("encode base: %w", err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
 )
 
@@ -108,6 +109,7 @@ type testNode struct {
 	blind bool
 	cur   func() bool
 	late  *lateLog // its own sight of log, in directories that it shares; nil: log itself
+	store *mmapkeys.Geometry
 	dir   *Dir
 	logs  *syncBuffer
 }
@@ -166,7 +168,7 @@ func (n *testNode) open() {
 	cfg := Config{
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
-		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond},
+		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store,
 	}
 	if n.late != nil {
 		cfg.Log, cfg.Shared = n.late, &Shared{Latest: n.late.catchUp}

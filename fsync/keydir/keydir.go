@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
 )
 
@@ -40,6 +42,9 @@ type Config struct {
 	Current func() bool
 	// Shared, when not nil, says that other nodes have the same directories.
 	Shared *Shared
+	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is laid out.
+	// Then it and the directories are kept the same.
+	Store *mmapkeys.Geometry
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog
@@ -80,6 +85,7 @@ type Dir struct {
 	cfg     Config
 	metrics *metrics
 	synced  progress
+	store   atomic.Pointer[StoreStatus]
 	watcher func() (*watcher, error) // newWatcher, except in tests
 	work    work
 
@@ -93,6 +99,8 @@ func New(cfg Config) (*Dir, error) {
 	switch {
 	case cfg.PKIDir == "" || cfg.StateDir == "":
 		return nil, errors.New("keydir: pki_dir and state directory must be set")
+	case cfg.Store != nil && cfg.Shared != nil:
+		return nil, errors.New("keydir: a key store of the master cannot be kept in step on a shared file system")
 	case cfg.Log == nil:
 		return nil, errors.New("keydir: no consensus to talk to")
 	}

@@ -6,11 +6,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/mmapkeys"
 )
 
 const (
@@ -35,6 +39,7 @@ type loop struct {
 	m      *machine // nil until consensus was looked at for the first time
 	disk   *disk
 	writer *writer
+	store  *store // nil: the master has its keys in the directories only
 	watch  *watcher
 	marker marker
 	base   string           // where the base is kept
@@ -49,8 +54,18 @@ type loop struct {
 	proposing bool
 	extras    []ready // denied keys to be recorded that find no room in a batch
 
-	due      time.Time // next round
-	scanned  time.Time // end of the last look at everything
+	told       *told                // what the store held when it was last in step with the files
+	strange    [2]bool              // its banks are not those told is about
+	lacking    map[subject]struct{} // what it has no room for
+	storeFrom  time.Time            // when workers of the master see what was written to it last
+	seen       []seenLater
+	stepLogged time.Time
+
+	storeTold *atomic.Pointer[StoreStatus]
+
+	ctx      context.Context // of run
+	due      time.Time       // next round
+	scanned  time.Time       // end of the last look at everything
 	scanTook time.Duration
 	saved    time.Time
 	blind    bool // no watcher: look often
@@ -72,6 +87,10 @@ func (d *Dir) newLoop() (*loop, error) {
 		return nil, err
 	}
 	dk := newDisk(d.cfg.PKIDir, &oddNames{log: d.cfg.Logger})
+	st, err := newStore(d.cfg.PKIDir, d.cfg.Store)
+	if err != nil {
+		return nil, err
+	}
 	l := &loop{
 		cfg: d.cfg, log: d.cfg.Logger, metrics: d.metrics, synced: &d.synced, stored: stored,
 		proposer: newProposer(d.cfg.Log, d.cfg.Timing.Propose),
@@ -82,6 +101,7 @@ func (d *Dir) newLoop() (*loop, error) {
 			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
+		store: st, storeTold: &d.store, lacking: map[subject]struct{}{},
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}
@@ -94,6 +114,7 @@ func (d *Dir) newLoop() (*loop, error) {
 
 func (l *loop) run(ctx context.Context) error {
 	defer l.watch.close()
+	l.ctx = ctx
 	l.writer.sweep()
 	changes := l.cfg.Log.Watch(ctx)
 	timer := time.NewTimer(0)
@@ -150,7 +171,9 @@ func (l *loop) hint(ev fsnotify.Event) {
 	name := filepath.Base(ev.Name)
 	switch {
 	case filepath.Dir(filepath.Clean(ev.Name)) == filepath.Clean(l.cfg.PKIDir):
-		l.scanDue = true // one of the directories itself
+		if !l.hintBeside(name) {
+			return
+		}
 	case state.ValidMinionID(name) != nil:
 		return // temporary files, caches: no keys
 	case len(l.dirty) >= maxDirty:
@@ -159,6 +182,19 @@ func (l *loop) hint(ev fsnotify.Event) {
 		l.dirty[name] = struct{}{}
 	}
 	l.wake(l.cfg.Timing.Debounce)
+}
+
+// hintBeside is about pki_dir itself: one of the directories, or a file of the store.
+func (l *loop) hintBeside(name string) bool {
+	switch {
+	case slices.Contains(placeNames[:], name):
+		l.scanDue = true
+	case l.store != nil && strings.HasPrefix(name, mmapkeys.Prefix) && !strings.HasSuffix(name, ".lock"):
+		l.store.due = true
+	default:
+		return false
+	}
+	return true
 }
 
 func (l *loop) watchFailed(err error) {

@@ -13,6 +13,7 @@ import (
 
 // round looks, decides and acts once.
 func (l *loop) round(now time.Time) {
+	l.ripe(now)
 	view := l.cfg.Log.View()
 	if !l.start(now, view) {
 		l.wake(l.cfg.Timing.Retry)
@@ -27,8 +28,16 @@ func (l *loop) round(now time.Time) {
 		return
 	}
 	l.held = ""
-	p := l.m.plan(now, view, l.disk.sight, ids)
 	clear(l.dirty)
+	var waiting map[string]bool
+	if l.store != nil {
+		waiting = l.step(view, ids)
+		ids = slices.DeleteFunc(ids, func(id string) bool { return waiting[id] })
+		if everything {
+			l.settleStore(waiting)
+		}
+	}
+	p := l.m.plan(now, view, l.disk.sight, ids)
 	for _, id := range p.open {
 		l.dirty[id] = struct{}{}
 	}
@@ -36,18 +45,19 @@ func (l *loop) round(now time.Time) {
 	batch := l.texts(now, p.proposals) // before they are written over
 	done := l.write(p.writes)
 	l.send(now, batch)
-	if done {
+	if l.store != nil && len(p.writes) > 0 {
+		done = l.follow(view, p.writes) && done
+	}
+	if done && len(waiting) == 0 {
 		l.viewed, l.denied = view.Rev(), view.DeniedRev()
 		l.m.advance(view.Rev())
 		if everything && len(l.dirty) == 0 {
 			l.m.settle(view)
 		}
-		l.synced.set(view.Rev())
-		if l.tell != nil {
-			l.tell(view.Rev())
-		}
+		l.reach(time.Now(), view.Rev())
 	}
 	_ = l.save(now, false) // logged
+	l.tellStore(nil)
 }
 
 // hold stops everything while the directories cannot be read: nothing that is missing then has been deleted.
@@ -59,6 +69,7 @@ func (l *loop) hold(err error) {
 	}
 	l.scanDue = true
 	l.wake(l.cfg.Timing.Retry)
+	l.tellStore(err)
 }
 
 // observe brings what is known of the disk up to date and says what is to be decided about.
@@ -74,7 +85,10 @@ func (l *loop) observe(now time.Time, view state.View) (ids []string, everything
 		}
 		everything = true
 	}
-	if l.m.base.Stale != fresh || l.viewed == 0 || l.viewed < view.TombstoneFloor() {
+	if err := l.lookStore(now); err != nil {
+		return nil, false, fmt.Errorf("look at the master's key store: %w", err)
+	}
+	if l.strangeStore() || l.m.base.Stale != fresh || l.viewed == 0 || l.viewed < view.TombstoneFloor() {
 		everything = true
 	}
 	if !everything {
@@ -99,7 +113,7 @@ func (l *loop) scan() error {
 	if err := l.makeDirs(root); err != nil {
 		return err
 	}
-	if err := l.watch.ensure(l.disk); err != nil {
+	if err := l.watch.ensure(l.disk, l.store != nil); err != nil {
 		if !l.blind {
 			l.log.Warn("key directories are polled", "err", err)
 		}
@@ -135,6 +149,14 @@ func (l *loop) all(view state.View) []string {
 	}
 	for id := range l.m.base.Keys {
 		ids[id] = struct{}{}
+	}
+	if l.store != nil {
+		for s := range l.store.held {
+			ids[s.id] = struct{}{}
+		}
+		for s := range l.told.is {
+			ids[s.id] = struct{}{}
+		}
 	}
 	view.Keys(func(k state.Key) bool {
 		ids[k.ID] = struct{}{}

@@ -35,6 +35,7 @@ func (l *loop) start(now time.Time, view state.View) bool {
 	if b.Keys == nil {
 		b.Keys = map[string]based{}
 	}
+	l.told = recall(b, b.Store)
 	l.m = newMachine(l.cfg.Node, l.cfg.Timing, b)
 	l.m.dirty = true
 	l.started = true
@@ -117,6 +118,9 @@ func (l *loop) save(now time.Time, force bool) error {
 	b := l.m.base
 	if stamp, err := l.marker.read(); err == nil && (stamp == b.Stamp || b.Stamp == "") {
 		b.Prev, b.Stamp = b.Stamp, newStamp()
+	}
+	if b.Store = nil; l.store != nil {
+		b.Store = l.told.file(b)
 	}
 	err := saveBase(l.base, b)
 	if err == nil {

@@ -3,6 +3,7 @@ package keydir
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -12,7 +13,7 @@ import (
 // watcher hears of changes in the directories. What it says is a hint: it tells where to look, not what is there.
 type watcher struct {
 	w       *fsnotify.Watcher
-	watched [places]dirid.ID
+	watched [places + 1]dirid.ID // the last one is of pki_dir, with a store
 }
 
 // newWatcher returns an error when the kernel gives no more watchers.
@@ -30,25 +31,33 @@ func (w *watcher) close() {
 	}
 }
 
-// ensure watches the directories that are there now, which need not be those of the last time.
-func (w *watcher) ensure(d *disk) error {
+// ensure watches the directories that are there now, which need not be those of the last time; and the one they are in, when what
+// is beside them counts, too.
+func (w *watcher) ensure(d *disk, beside bool) error {
 	if w == nil {
 		return errNoWatcher
 	}
 	var errs []error
 	for p := range places {
-		id := dirid.Of(d.dir(p))
-		if id != (dirid.ID{}) && id == w.watched[p] {
-			continue
-		}
-		_ = w.w.Remove(d.dir(p)) // of the directory that was there before
-		if err := w.w.Add(d.dir(p)); err != nil {
-			errs = append(errs, fmt.Errorf("watch %s: %w", p, err))
-			continue
-		}
-		w.watched[p] = id
+		errs = append(errs, w.add(int(p), d.dir(p)))
+	}
+	if beside {
+		errs = append(errs, w.add(int(places), d.root))
 	}
 	return errors.Join(errs...)
+}
+
+func (w *watcher) add(i int, dir string) error {
+	id := dirid.Of(dir)
+	if id != (dirid.ID{}) && id == w.watched[i] {
+		return nil
+	}
+	_ = w.w.Remove(dir) // of the directory that was there before
+	if err := w.w.Add(dir); err != nil {
+		return fmt.Errorf("watch %s: %w", filepath.Base(dir), err)
+	}
+	w.watched[i] = id
+	return nil
 }
 
 var errNoWatcher = errors.New("no inotify watcher")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/fsync/mmapkeys"
 )
 
 const (
@@ -207,4 +209,5 @@ func (w *writer) sweep() {
 			}
 		}
 	}
+	mmapkeys.Sweep(w.disk.root)
 }
