@@ -90,6 +90,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	}
 	rows = append(rows, upstreamRow(n.Upstream, now))
 	rows = append(rows, returnRows(n.Returns, now)...)
+	rows = append(rows, keyStoreRow(n.KeyStore)...)
 	rows = append(rows, rootsRow(n.Roots)...)
 	rows = append(rows, jobRows(n.Jobs)...)
 	rows = append(rows, syncRows(n.Sync, now)...)
@@ -109,6 +110,23 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 		}
 	}
 	s.table("  ", nil, rows)
+}
+
+// keyStoreRow is about a master that has its keys in a store of its own.
+func keyStoreRow(k *adminapi.KeyStore) [][]cell {
+	if k == nil {
+		return nil
+	}
+	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", clean(k.Driver), plural(k.Keys, "key"), 100*k.Fill), green
+	switch {
+	case k.Error != "":
+		text, tint = clean(k.Driver)+" not in step: "+clean(k.Error), red
+	case k.Busy:
+		text, tint = clean(k.Driver)+" is being brought up to date", yellow
+	case k.Lacking > 0:
+		text, tint = text+fmt.Sprintf("  no room for %d", k.Lacking), yellow
+	}
+	return [][]cell{{{text: "keys"}, cell{text: text}.in(tint)}}
 }
 
 func notReady(n adminapi.Node) string {

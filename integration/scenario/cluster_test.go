@@ -49,6 +49,7 @@ func TestCluster(t *testing.T) {
 		{"roots rolled back", testRootsRollback},
 		{"roots while nodes are down", testRootsNodeDown},
 		{"keys", testKeys},
+		{"keys in a store of the master's own", testKeyStore},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},
 		{"returns without the master", testReturns},

@@ -65,8 +65,20 @@ type Node struct {
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
 	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
 
+	KeyStore *KeyStore `json:"key_store,omitempty"` // nil: the master has its keys in files only
+
 	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness
 	Sync  []SyncPart `json:"sync,omitempty"`  // what it has yet to catch up with before it serves; empty: it has
+}
+
+// KeyStore is the local master's own store of minion keys, which is kept in step with the files.
+type KeyStore struct {
+	Driver  string  `json:"driver"` // keys.cache_driver of the master
+	Keys    int     `json:"keys"`
+	Fill    float64 `json:"fill"`              // of its table, from 0 to 1
+	Lacking int     `json:"lacking,omitempty"` // keys it has no room for
+	Busy    bool    `json:"busy,omitempty"`    // it is being brought up to date
+	Error   string  `json:"error,omitempty"`   // why it is not kept in step
 }
 
 // Edge is one listening side that minions use.

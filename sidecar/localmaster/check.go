@@ -91,9 +91,9 @@ func (c *checker) keyStore() {
 	if c.cfg.Version.Major < 3008 {
 		return
 	}
-	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" {
-		c.add(true, "keys.cache_driver", fmt.Sprintf("Minion keys are stored by the driver %q, which this Salt reads only in part.", d),
-			c.dropIn("keys.cache_driver"))
+	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
+		c.add(true, "keys.cache_driver", fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
+			"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
 	}
 	if c.cfg.Bool("disable_aes_with_tls") {
 		c.add(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",

@@ -23,6 +23,8 @@ type DropInOptions struct {
 	Interface string // loopback address the master binds (127.0.0.1)
 	MasterID  string // this node's id
 	Version   Version
+	// KeyDriver is the keys.cache_driver that the master is to keep; empty: localfs_key (3008).
+	KeyDriver string
 }
 
 // DropIn renders the drop-in.
@@ -43,8 +45,8 @@ func DropIn(o DropInOptions) ([]byte, error) {
 	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
 	fmt.Fprintf(&b, "master_id: %s\n", quoteYAML(o.MasterID))
 	b.WriteString("# Masters that publish in the same microsecond must not make the same job id.\n" + "unique_jid: True\n")
-	if o.Version.Major >= 3008 {
-		b.WriteString("# The only key store in which this version finds the keys of other masters' minions.\n" +
+	if o.Version.Major >= 3008 && o.KeyDriver != "mmap_key" { // the master of a host that has one keeps it
+		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +
 			"keys.cache_driver: localfs_key\n")
 	}
 	return []byte(b.String()), nil

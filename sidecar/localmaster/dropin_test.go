@@ -23,7 +23,7 @@ func loadText(t *testing.T, major int, text string) *Config {
 
 func TestDropInSatisfiesTheCheck(t *testing.T) {
 	for _, major := range []int{3006, 3007, 3008} {
-		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: mmap_key\nunique_jid: false\n")
+		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\nunique_jid: false\n")
 		if len(CheckDropIn(cfg)) < 3 {
 			t.Errorf("%d: findings %+v", major, CheckDropIn(cfg))
 		}
@@ -47,11 +47,21 @@ func TestDropInSatisfiesTheCheck(t *testing.T) {
 	}
 }
 
+func TestKeyStoreIsKept(t *testing.T) {
+	if found := CheckDropIn(loadText(t, 3008, "interface: 127.0.0.1\nmaster_id: n\nunique_jid: True\nkeys.cache_driver: mmap_key\n")); len(found) != 0 {
+		t.Errorf("findings %+v", found)
+	}
+	text, err := DropIn(DropInOptions{MasterID: "n", Version: Version{Major: 3008}, KeyDriver: "mmap_key"})
+	if err != nil || strings.Contains(string(text), "cache_driver") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	good := "interface: 127.0.0.1\nmaster_id: n\nunique_jid: True\n"
 	for option, line := range map[string]string{
 		"cluster_id": "cluster_id: c\n", "transport": "transport: tcp\n", "key_pass": "key_pass: hunter2\n",
-		"auth_mode": "auth_mode: 2\n", "keys.cache_driver": "keys.cache_driver: mmap_key\n", "ret_port": "ret_port: 4505\n",
+		"auth_mode": "auth_mode: 2\n", "keys.cache_driver": "keys.cache_driver: redis\n", "ret_port": "ret_port: 4505\n",
 		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n", "unique_jid": "unique_jid: 1\n",
 		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
 		"disable_aes_with_tls": "disable_aes_with_tls: on\n", "transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",

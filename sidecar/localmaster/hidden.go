@@ -56,7 +56,9 @@ type HiddenOptions struct {
 	ID        string // HiddenID when empty; where several masters share a pki_dir each node has its own
 	KeyDir    string // where the pseudo minion's private key is kept (0700)
 	Requester Requester
-	Logger    *slog.Logger
+	// Place, when not nil, makes the key known where the master has keys beside its files.
+	Place  func(ctx context.Context, id, pub string) error
+	Logger *slog.Logger
 }
 
 // Hidden signs in to the local master as a minion that nobody sees.
@@ -100,6 +102,11 @@ func (h *Hidden) signIn(ctx context.Context) (Secrets, error) {
 	}
 	if err := h.accept(key); err != nil {
 		return Secrets{}, err
+	}
+	if h.o.Place != nil {
+		if err := h.o.Place(ctx, h.o.ID, key.PublicText()); err != nil {
+			return Secrets{}, err
+		}
 	}
 	// A master in FIPS mode refuses the default algorithms.
 	for _, algo := range [][2]string{{"OAEP-SHA1", "PKCS1v15-SHA1"}, {"OAEP-SHA224", "PKCS1v15-SHA224"}} {

@@ -35,7 +35,7 @@ func (d *Daemon) bootstrap(say func(step, message string)) error {
 	if err := d.hasBelonged(); err != nil {
 		return err
 	}
-	private, public, err := localmaster.ReadIdentity(d.master)
+	private, public, err := d.masterIdentity()
 	if errors.Is(err, fs.ErrNotExist) {
 		say("identity", "the salt-master has no master.pem yet: one is made")
 		private, public, err = newIdentity()
@@ -51,6 +51,9 @@ func (d *Daemon) bootstrap(say func(step, message string)) error {
 	}
 	say("identity", "the local master's key is the cluster's identity")
 	if err := d.writeIdentity(private, public); err != nil {
+		return err
+	}
+	if _, err := d.storeIdentity(private); err != nil {
 		return err
 	}
 	advertise, err := d.advertise()
@@ -141,7 +144,13 @@ func (d *Daemon) adopt(private, public []byte, say func(step, message string)) e
 	if err != nil {
 		return fmt.Errorf("install the cluster's identity: %w", err)
 	}
+	stored, err := d.storeIdentity(private)
+	if err != nil {
+		return err
+	}
 	switch {
+	case stored:
+		say("identity", "the cluster's identity is installed in the master's key store; the old one is kept there")
 	case changed && backup != "":
 		say("identity", "the cluster's identity is installed as master.pem; the old one is kept as "+backup)
 	case changed:

@@ -172,7 +172,7 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
 		}
 	}
-	for _, f := range localmaster.CheckDropIn(d.master) {
+	for _, f := range d.findings() {
 		level := slog.LevelWarn
 		if f.Fatal {
 			level = slog.LevelError

@@ -7,7 +7,6 @@ import (
 
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
-	"saltclusterd/sidecar/localmaster"
 )
 
 // openHealth registers the checks and opens the listeners for load balancers and monitoring.
@@ -20,6 +19,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("version", health.ScopeReady, d.checkVersion)
 	d.checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
 	d.checks.Register("roots", health.ScopeReady, d.checkRoots)
+	d.checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
 	d.checks.Register("share", health.ScopeReady, d.checkShare)
 	d.checks.Register("clock", health.ScopeReady, d.checkClock)
 	if err := d.checks.Open(ctx); err != nil {
@@ -153,7 +153,7 @@ func (d *Daemon) fillHealth(st *adminapi.Status) {
 	if d.master == nil {
 		return
 	}
-	for _, f := range localmaster.CheckDropIn(d.master) {
+	for _, f := range d.findings() {
 		level := adminapi.LevelWarn
 		if f.Fatal {
 			level = adminapi.LevelFail

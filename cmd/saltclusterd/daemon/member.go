@@ -102,6 +102,11 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 		return nil, err
 	}
 	m.key, m.public = key, key.PublicText()
+	if changed, err := m.d.storeIdentity(private); err != nil {
+		m.log.Error("the master's key store has not the cluster's identity", "err", err)
+	} else if changed {
+		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")
+	}
 	signer, err := peer.ParseClusterKey(private, public)
 	if err != nil {
 		return nil, err

@@ -2,36 +2,33 @@ package daemon
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
 
 // readPubSigner reads what `master_sign_pubkey: True` needs: the precomputed signature when the master uses one, else
 // the signing key (salt/crypt.py MasterKeys). It returns nil when the option is off.
-func readPubSigner(master *localmaster.Config, masterPub string) (signin.PubSigner, error) {
+func readPubSigner(d *Daemon, masterPub string) (signin.PubSigner, error) {
+	master := d.master
 	if !master.Bool("master_sign_pubkey") {
 		return nil, nil
 	}
 	if master.Bool("master_use_pubkey_signature") {
-		path := filepath.Join(master.PkiDir, master.Text("master_pubkey_signature"))
-		sig, err := os.ReadFile(path)
+		sig, err := d.masterKeyFile(master.Text("master_pubkey_signature"))
 		if err != nil {
 			return nil, fmt.Errorf("master_use_pubkey_signature: %w", err)
 		}
 		return signin.FixedPubSig(sig), nil
 	}
-	path := filepath.Join(master.PkiDir, master.Text("master_sign_key_name")+".pem")
-	pem, err := os.ReadFile(path)
+	name := master.Text("master_sign_key_name") + ".pem"
+	pem, err := d.masterKeyFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("master_sign_pubkey: %w: start the salt-master once so that it makes the key, or copy it from another node", err)
 	}
 	key, err := saltcrypt.ParseMasterKey(pem)
 	if err != nil {
-		return nil, fmt.Errorf("master_sign_pubkey: %s: %w", path, err)
+		return nil, fmt.Errorf("master_sign_pubkey: %s: %w", name, err)
 	}
 	return signin.ComputedPubSig(key, masterPub)
 }

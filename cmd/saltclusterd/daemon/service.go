@@ -134,7 +134,7 @@ func (s *service) buildMaster() error {
 		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Logger: d.log, Registerer: d.reg,
 	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
-		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Logger: d.log,
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.placeHidden, Logger: d.log,
 	})
 	so, err := localmaster.SessionsOf(d.master)
 	if err != nil {
@@ -149,7 +149,8 @@ func (s *service) buildMaster() error {
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Logger: d.log, Registerer: d.reg,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(),
+		Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
@@ -254,7 +255,7 @@ func (s *service) publishAlgorithm() string {
 
 // pubSigner reads what `master_sign_pubkey: True` needs; nil when it is off.
 func (s *service) pubSigner() (signin.PubSigner, error) {
-	return readPubSigner(s.m.d.master, s.m.public)
+	return readPubSigner(s.m.d, s.m.public)
 }
 
 // Open waits until this node has caught up, then opens everything, the edges last.
@@ -303,6 +304,7 @@ func (s *service) Open(ctx context.Context) error {
 	s.open = append(s.open, closerFunc(s.cancel)) // before the subscription: its last message may wait for a sign-in
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
+	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	if s.alone.Load() {
 		s.wg.Go(func() { s.findBack(s.ctx) })

@@ -99,6 +99,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Returns = s.returnsStatus()
 	n.Roots = s.rootsLine()
 	n.Jobs = s.jobsStatus()
+	n.KeyStore = s.keyStoreLine()
 }
 
 func texts(addrs []net.Addr) []string {

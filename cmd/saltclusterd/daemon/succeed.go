@@ -308,6 +308,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	m.open = append(m.open, m.port)
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
+	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.wg.Go(s.watchEdges)
 	return nil
