@@ -2,15 +2,10 @@ package mmapkeys
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"slices"
 	"time"
 
-	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,33 +72,6 @@ func (b *Bank) Read(ctx context.Context, before map[string]Entry, thorough bool)
 	return c, nil
 }
 
-// Get returns one entry, whether it is listed or not, as the master finds it; ok is false when there is none.
-func (b *Bank) Get(ctx context.Context, key string) (e Entry, ok bool, err error) {
-	if b.Mark().Identity() == "" || len(key) > b.g.KeySize {
-		return Entry{}, false, nil
-	}
-	lock, err := b.lock(ctx, unix.LOCK_SH)
-	if err != nil {
-		return Entry{}, false, err
-	}
-	defer lock.Close()
-	t, err := b.openTable(unix.O_RDONLY)
-	if err != nil {
-		return Entry{}, false, wrap("read", err)
-	}
-	defer t.close()
-	n, s, found, err := t.find(key)
-	if err != nil || !found {
-		return Entry{}, false, wrap("read", err)
-	}
-	e = Entry{Key: s.key, MTime: time.Unix(0, int64(s.at.mtime)), slot: n, at: s.at}
-	e.Value, e.Damaged = t.value(s.at)
-	if roster, rerr := t.readRoster(); rerr == nil {
-		_, e.Listed = roster.slots[n]
-	}
-	return e, true, nil
-}
-
 func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 	h, err := t.header()
 	if err != nil {
@@ -157,138 +125,4 @@ func (t *table) header() (header, error) {
 		return header{}, nil
 	}
 	return header{}, ErrFormat
-}
-
-const (
-	// maxRoster: a roster only grows, by four bytes for each key that was ever added.
-	maxRoster = 1 << 30
-	maxExtra  = 1 << 20
-)
-
-// rosterList is what the roster says.
-type rosterList struct {
-	slots map[uint32]int64 // in use, with the place in the roster
-	extra []int64          // places that are to be tombstones
-	wrong bool
-}
-
-func (t *table) readRoster() (rosterList, error) {
-	r := rosterList{slots: map[uint32]int64{}}
-	if t.roster == nil {
-		return r, nil
-	}
-	if t.rostered > maxRoster {
-		return r, fmt.Errorf("%w: a roster of %d bytes", ErrFormat, t.rostered)
-	}
-	in := io.NewSectionReader(t.roster, 0, t.rostered)
-	buf := make([]byte, 64<<10)
-	for at := int64(0); ; {
-		n, err := io.ReadFull(in, buf)
-		for i := 0; i+4 <= n; i, at = i+4, at+4 {
-			r.add(t.b.g, binary.LittleEndian.Uint32(buf[i:]), at)
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return r, nil
-		}
-		if err != nil {
-			return r, err
-		}
-	}
-}
-
-func (r *rosterList) add(g Geometry, s uint32, at int64) {
-	_, twice := r.slots[s]
-	switch {
-	case s == tombstone:
-	case s == 0, int64(s) >= int64(g.Slots), twice:
-		if r.wrong = true; len(r.extra) < maxExtra { // what is left is found after the next repair
-			r.extra = append(r.extra, at)
-		}
-	default:
-		r.slots[s] = at
-	}
-}
-
-// pick reads single slots.
-func (t *table) pick(listed map[uint32]int64) ([]Entry, error) {
-	var out []Entry
-	buf := make([]byte, t.b.g.SlotSize)
-	for _, n := range sorted(listed) {
-		if _, err := t.index.ReadAt(buf, t.b.g.offset(n)); err != nil {
-			return nil, err
-		}
-		if e, ok := t.b.g.entry(buf, n); ok {
-			e.Listed = true
-			out = append(out, e)
-		}
-	}
-	return out, nil
-}
-
-func sorted(m map[uint32]int64) []uint32 {
-	out := make([]uint32, 0, len(m))
-	for s := range m {
-		out = append(out, s)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// scan reads the whole index.
-func (t *table) scan(listed map[uint32]int64) ([]Entry, error) {
-	var out []Entry
-	size := t.b.g.SlotSize
-	buf := make([]byte, max(1, 256<<10/size)*size)
-	in := io.NewSectionReader(t.index, int64(size), t.b.g.indexSize()-int64(size))
-	for n := uint32(1); ; {
-		got, err := io.ReadFull(in, buf)
-		for at := 0; at+size <= got; at, n = at+size, n+1 {
-			if buf[at] != slotOccupied {
-				continue
-			}
-			if e, ok := t.b.g.entry(buf[at:at+size], n); ok {
-				_, e.Listed = listed[n]
-				out = append(out, e)
-			}
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// entry decodes a slot in use, without its value.
-func (g Geometry) entry(b []byte, n uint32) (Entry, bool) {
-	s := g.decodeSlot(b)
-	if s.status != slotOccupied || s.key == "" {
-		return Entry{}, false
-	}
-	return Entry{Key: s.key, MTime: time.Unix(0, int64(s.at.mtime)), slot: n, at: s.at}, true
-}
-
-// value reads a value from the heap and checks it.
-func (t *table) value(p pointer) (value []byte, damaged bool) {
-	if p.length == 0 {
-		return nil, false
-	}
-	if p.length > maxValue || !t.holds(p, int64(p.length)) {
-		return nil, true
-	}
-	b := make([]byte, sumSize+int(p.length))
-	if _, err := t.segments[p.segment()].ReadAt(b, p.offset()); err != nil {
-		return nil, true
-	}
-	value = b[sumSize:]
-	if xxh3.Hash(value) != binary.LittleEndian.Uint64(b) {
-		return nil, true
-	}
-	return value, false
-}
-
-// holds says whether the heap has room for a value of so many bytes where p points.
-func (t *table) holds(p pointer, length int64) bool {
-	return p.segment() < len(t.segments) && p.offset()+sumSize+length <= t.sizes[p.segment()]
 }

@@ -1,95 +1,10 @@
 package mmapkeys
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// HiddenPrefix begins the keys that no roster shall have.
-const HiddenPrefix = ".saltclusterd"
-
-// Change is what is to become of one key.
-type Change struct {
-	Key   string
-	Value []byte // empty: it is to be gone
-	// Base is the entry that the change is based on; the zero Entry stands for none. Nil: whatever there is.
-	Base   *Entry
-	Hidden bool // not to be listed
-
-	// After is set by Apply, when it has made the change: the entry as it is then; the zero Entry stands for none.
-	After Entry
-}
-
-// Apply makes changes and says what became of each. A bank that is not there is made.
-func (b *Bank) Apply(ctx context.Context, changes []Change) []error {
-	errs := make([]error, len(changes))
-	fail := func(err error) []error {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	lock, err := b.lock(ctx, unix.LOCK_EX)
-	if err != nil {
-		return fail(err)
-	}
-	defer lock.Close()
-	if err := b.create(); err != nil {
-		return fail(wrap("make", err))
-	}
-	t, err := b.openTable(os.O_RDWR)
-	if err != nil {
-		return fail(wrap("write", err))
-	}
-	defer t.close()
-	w, err := newWriter(t)
-	if err != nil {
-		return fail(wrap("write", err))
-	}
-	for i := range changes {
-		c := &changes[i]
-		if errs[i] = w.change(c); errs[i] != nil {
-			errs[i] = fmt.Errorf("write %q to key store: %w", c.Key, errs[i])
-		}
-	}
-	if err := w.sync(); err != nil {
-		return fail(wrap("write", err))
-	}
-	return errs
-}
-
-// Repair makes roster and header say what the index holds, if they do not.
-func (b *Bank) Repair(ctx context.Context) error {
-	lock, err := b.lock(ctx, unix.LOCK_EX)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if _, err := os.Lstat(b.path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := b.create(); err != nil {
-		return wrap("repair", err)
-	}
-	t, err := b.openTable(os.O_RDWR)
-	if err != nil {
-		return wrap("repair", err)
-	}
-	defer t.close()
-	w, err := newWriter(t)
-	if err == nil {
-		err = errors.Join(w.repair(), w.sync())
-	}
-	return wrap("repair", err)
-}
 
 // writer changes a table under its lock.
 type writer struct {
@@ -271,44 +186,6 @@ func (w *writer) appendValue(p *pointer, value []byte) error {
 	p.packed = pack(last, w.sizes[last])
 	w.sizes[last] += int64(len(record))
 	return nil
-}
-
-// repair goes by the index, as Salt does (_roster_recover), but in place: other processes have the roster open.
-func (w *writer) repair() error {
-	entries, err := w.scan(w.roster.slots)
-	if err != nil {
-		return err
-	}
-	want := map[uint32]bool{}
-	for _, e := range entries {
-		if len(e.Key) < len(HiddenPrefix) || e.Key[:len(HiddenPrefix)] != HiddenPrefix {
-			want[e.slot] = true
-		}
-	}
-	extra := w.roster.extra
-	for s, place := range w.roster.slots {
-		if !want[s] {
-			extra = append(extra, place)
-			delete(w.roster.slots, s)
-		}
-	}
-	slices.Sort(extra)
-	for _, place := range extra {
-		if _, err := w.table.roster.WriteAt(binary.LittleEndian.AppendUint32(nil, tombstone), place); err != nil {
-			return err
-		}
-	}
-	w.head.occupied = uint64(len(w.roster.slots))
-	for _, e := range entries {
-		if _, listed := w.roster.slots[e.slot]; want[e.slot] && !listed {
-			if err := w.list(e.slot, true); err != nil {
-				return err
-			}
-		}
-		w.head.high = max(w.head.high, uint64(e.slot))
-	}
-	w.roster.extra, w.roster.wrong = nil, false
-	return w.saveHeader()
 }
 
 // sync makes all changes durable, what is pointed at first.

@@ -1,0 +1,68 @@
+package mmapkeys
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"time"
+)
+
+// pick reads single slots.
+func (t *table) pick(listed map[uint32]int64) ([]Entry, error) {
+	var out []Entry
+	buf := make([]byte, t.b.g.SlotSize)
+	for _, n := range sorted(listed) {
+		if _, err := t.index.ReadAt(buf, t.b.g.offset(n)); err != nil {
+			return nil, err
+		}
+		if e, ok := t.b.g.entry(buf, n); ok {
+			e.Listed = true
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func sorted(m map[uint32]int64) []uint32 {
+	out := make([]uint32, 0, len(m))
+	for s := range m {
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// scan reads the whole index.
+func (t *table) scan(listed map[uint32]int64) ([]Entry, error) {
+	var out []Entry
+	size := t.b.g.SlotSize
+	buf := make([]byte, max(1, 256<<10/size)*size)
+	in := io.NewSectionReader(t.index, int64(size), t.b.g.indexSize()-int64(size))
+	for n := uint32(1); ; {
+		got, err := io.ReadFull(in, buf)
+		for at := 0; at+size <= got; at, n = at+size, n+1 {
+			if buf[at] != slotOccupied {
+				continue
+			}
+			if e, ok := t.b.g.entry(buf[at:at+size], n); ok {
+				_, e.Listed = listed[n]
+				out = append(out, e)
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// entry decodes a slot in use, without its value.
+func (g Geometry) entry(b []byte, n uint32) (Entry, bool) {
+	s := g.decodeSlot(b)
+	if s.status != slotOccupied || s.key == "" {
+		return Entry{}, false
+	}
+	return Entry{Key: s.key, MTime: time.Unix(0, int64(s.at.mtime)), slot: n, at: s.at}, true
+}
