@@ -15,7 +15,7 @@ PKGS ?= ./...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-idle bench chaos soak lint clean
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-shared: build ## masters of three versions with keys, roots and jobs on one
 
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
+
+test-roots: build ## roots of three masters with full disks, kills in the middle, clocks apart, 20,000 files
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestRootsFaults$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run TestIdleForTenMinutes ./integration/scenario

@@ -20,7 +20,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		}
 	}
 	head, ok := s.cfg.Log.Head()
-	if s.dirty || !ok || head.Number != s.base.Number || s.lastScan.IsZero() {
+	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number && !s.looksTheSame() {
 		if err := s.look(ctx); err != nil {
 			return err
 		}
@@ -36,15 +36,35 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if head.Number == s.base.Number && !s.slotsBehind(root) && s.dropped() == nil {
 		return nil
 	}
-	if err := s.integrate(ctx, head, root); err != nil || !s.dirty {
+	err = s.integrate(ctx, head, root)
+	if errors.Is(err, tree.ErrNoObject) { // a database from which something is missing
+		if err = s.fetchTree(ctx, head, true); err == nil {
+			err = s.integrate(ctx, head, root)
+		}
+	}
+	if err != nil || !s.dirty {
 		return err
 	}
 	return s.look(ctx)
 }
 
+// looksTheSame says whether a scan would see, to all we know, what the last one saw. What a switch is about to replace is
+// looked at anyway.
+func (s *Store) looksTheSame() bool {
+	if !s.watching {
+		return false
+	}
+	for _, st := range s.slots {
+		if st.unavailable != "" || st.unsettled || s.identOf(st) != st.ident {
+			return false
+		}
+	}
+	return true
+}
+
 // rootOf returns the slots of a revision, with all their objects in the database.
 func (s *Store) rootOf(ctx context.Context, rev Revision) (tree.Root, error) {
-	if err := s.fetchTree(ctx, rev); err != nil {
+	if err := s.fetchTree(ctx, rev, false); err != nil {
 		return nil, fmt.Errorf("fetch the tree of revision %d: %w", rev.Number, err)
 	}
 	return tree.ReadRoot(s, rev.Root)
@@ -91,7 +111,8 @@ func (s *Store) integrate(ctx context.Context, head Revision, root tree.Root) er
 		}
 	}
 	if len(plans) == 0 {
-		return s.setBase(next)
+		s.setBase(next)
+		return s.noteLive()
 	}
 	return s.switchTo(ctx, head, journal{Base: next, Plans: plans})
 }
@@ -134,20 +155,32 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 
 // putLive stores the objects of what is live.
 func (s *Store) putLive() error {
+	s.mu.Lock()
 	objects := []tree.Memory{s.live}
 	for _, st := range s.slots {
 		objects = append(objects, st.objects)
 	}
+	s.mu.Unlock()
 	return s.db.putObjects(objects...)
 }
 
-func (s *Store) setBase(b base) error {
-	if err := s.db.put(pair{bucketMeta, keyBase, b}); err != nil {
-		return fmt.Errorf("save base: %w", err)
-	}
+// setBase notes what is on this disk. It is saved when nobody waits any more: a base that is older than the disk makes what came
+// since look like edits that others have made, too.
+func (s *Store) setBase(b base) {
 	s.mu.Lock()
 	s.base = b
 	s.mu.Unlock()
+	s.baseUnsaved = true
 	s.metrics.base.Set(float64(b.Number))
+}
+
+func (s *Store) saveBase() error {
+	if !s.baseUnsaved {
+		return nil
+	}
+	if err := s.db.put(pair{bucketMeta, keyBase, s.base}); err != nil {
+		return fmt.Errorf("save base: %w", err)
+	}
+	s.baseUnsaved = false
 	return nil
 }

@@ -14,6 +14,9 @@ const collectAfter = 100
 
 // collect removes the objects that no revision in the log, no base and nothing live leads to.
 func (s *Store) collect() error {
+	if err := s.db.flush(); err != nil {
+		return err
+	}
 	used := map[Hash]bool{}
 	roots := []Hash{s.base.Root, s.liveRoot}
 	for _, r := range s.cfg.Log.Revisions() {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -31,7 +32,17 @@ var (
 // dbVersion is what this version writes.
 const dbVersion = "1"
 
-type db struct{ b *bbolt.DB }
+// db writes objects with the next value that is put: each write is two waits for the disk.
+type db struct {
+	b *bbolt.DB
+
+	mu    sync.Mutex
+	fresh tree.Memory // not written yet
+	bytes int         // of them
+}
+
+// maxFresh is how much waits to be written with something else.
+const maxFresh = 2 << 20
 
 // base is what was last put on this disk, or proposed from it.
 type base struct {
@@ -86,13 +97,19 @@ func openDB(dir string) (*db, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open roots: %w", errors.Join(err, b.Close()))
 	}
-	return &db{b}, nil
+	return &db{b: b, fresh: tree.Memory{}}, nil
 }
 
-func (d *db) close() error { return d.b.Close() }
+func (d *db) close() error { return errors.Join(d.flush(), d.b.Close()) }
 
 // Object implements tree.Objects.
 func (d *db) Object(h Hash) (out []byte, err error) {
+	d.mu.Lock()
+	out, ok := d.fresh[h]
+	d.mu.Unlock()
+	if ok {
+		return out, nil
+	}
 	err = d.b.View(func(tx *bbolt.Tx) error {
 		out = bytes.Clone(tx.Bucket(bucketObjects).Get(h[:]))
 		return nil
@@ -103,32 +120,40 @@ func (d *db) Object(h Hash) (out []byte, err error) {
 	return out, err
 }
 
-// putObjects adds those that are not there.
+// putObjects adds those that are not there. They are durable with the next put, or when there are many.
 func (d *db) putObjects(objects ...tree.Memory) error {
-	missing := tree.Memory{}
 	err := d.b.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketObjects)
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		for _, m := range objects {
 			for h, o := range m {
-				if b.Get(h[:]) == nil {
-					missing[h] = o
+				if _, ok := d.fresh[h]; !ok && b.Get(h[:]) == nil {
+					d.fresh[h] = o
+					d.bytes += len(o)
 				}
 			}
 		}
 		return nil
 	})
-	if err != nil || len(missing) == 0 {
+	if err != nil || d.waiting() < maxFresh {
 		return err
 	}
-	return d.b.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketObjects)
-		for h, o := range missing {
-			if err := b.Put(h[:], o); err != nil {
-				return err
-			}
-		}
+	return d.flush()
+}
+
+func (d *db) waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bytes
+}
+
+// flush writes the objects that wait.
+func (d *db) flush() error {
+	if d.waiting() == 0 {
 		return nil
-	})
+	}
+	return d.put()
 }
 
 // get reads a value; found is false when there is none.
@@ -153,9 +178,18 @@ type pair struct {
 	value       any
 }
 
-// put writes all or nothing.
+// put writes all or nothing, with the objects that wait.
 func (d *db) put(pairs ...pair) error {
-	return d.b.Update(func(tx *bbolt.Tx) error {
+	d.mu.Lock()
+	fresh := maps.Clone(d.fresh)
+	d.mu.Unlock()
+	err := d.b.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketObjects)
+		for h, o := range fresh {
+			if err := b.Put(h[:], o); err != nil {
+				return err
+			}
+		}
 		for _, p := range pairs {
 			b := tx.Bucket(p.bucket)
 			if p.value == nil {
@@ -174,6 +208,16 @@ func (d *db) put(pairs ...pair) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for h, o := range fresh {
+		delete(d.fresh, h)
+		d.bytes -= len(o)
+	}
+	return nil
 }
 
 // each reads all values of a bucket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"saltclusterd/fsync/tree"
@@ -16,29 +17,27 @@ const (
 	maxTreeBytes = 64 << 20
 )
 
-// fetchTree gets the objects of a revision that are not in the database, level by level.
-func (s *Store) fetchTree(ctx context.Context, rev Revision) error {
-	if rev.Root == s.base.Root {
+// fetchTree gets the objects of a revision that are not here.
+func (s *Store) fetchTree(ctx context.Context, rev Revision, all bool) error {
+	if !all && rev.Root == s.base.Root {
 		return nil
 	}
 	if rev.Root == s.liveRoot { // it is on the disk already: what names it has to outlast the next scan
-		objects := []tree.Memory{s.live}
-		for _, st := range s.slots {
-			objects = append(objects, st.objects)
-		}
-		return s.db.putObjects(objects...)
+		return s.putLive()
 	}
 	ctx, cancel := s.whileHead(ctx, rev)
 	defer cancel()
-	err := s.fetchObjects(ctx, rev.Author, rev.Root)
+	err := s.fetchObjects(ctx, rev.Author, rev.Root, all)
 	if errors.Is(context.Cause(ctx), errHeadMoved) {
 		return errHeadMoved
 	}
 	return err
 }
 
-func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash) error {
-	level, isRoot, total := []Hash{root}, true, 0
+// fetchObjects gets the objects of a tree that are not here, level by level. What an object that is here leads to is here, too,
+// for they are stored when the tree is complete; all says not to believe that.
+func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash, all bool) error {
+	got, level, isRoot, total := tree.Memory{}, []Hash{root}, true, 0
 	seen := map[Hash]bool{root: true}
 	for depth := 0; len(level) > 0; depth++ {
 		if total += len(level); depth > tree.MaxDepth+1 || total > maxObjects {
@@ -48,8 +47,12 @@ func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash) err
 		if err != nil {
 			return err
 		}
+		maps.Copy(got, fetched)
 		var next []Hash
 		for _, h := range level {
+			if _, ok := fetched[h]; !ok && !all {
+				continue
+			}
 			below, err := s.children(fetched, h, isRoot)
 			if err != nil {
 				return err
@@ -63,10 +66,13 @@ func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash) err
 		}
 		level, isRoot = next, false
 	}
-	return nil
+	if err := s.putLive(); err != nil { // part of what was not fetched
+		return err
+	}
+	return s.db.putObjects(got)
 }
 
-// objects fetches those of a level that are not here, checks that they can be decoded, and stores them.
+// objects fetches those of a level that are not here, and checks that they can be decoded.
 func (s *Store) objects(ctx context.Context, author node.ID, level []Hash, isRoot bool) (tree.Memory, error) {
 	var wants []tree.Chunk
 	for _, h := range level {
@@ -91,9 +97,6 @@ func (s *Store) objects(ctx context.Context, author node.ID, level []Hash, isRoo
 		fetched[h] = append([]byte(nil), b...)
 		return nil
 	})
-	if perr := s.db.putObjects(fetched); perr != nil {
-		err = errors.Join(err, perr)
-	}
 	return fetched, err
 }
 

@@ -3,6 +3,7 @@ package roots
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"time"
 
@@ -20,7 +21,12 @@ func (s *Store) look(ctx context.Context) error {
 	began := time.Now()
 	s.phase(PhaseScan)
 	files := 0
+	order := s.order(ctx)
 	for _, st := range s.slots {
+		if reason := order[st.Name]; reason != "" && ctx.Err() == nil {
+			s.saw(st, nil, dirIdent{}, errors.New(reason))
+			continue
+		}
 		res, ident, err := s.scanSlot(ctx, st)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -29,10 +35,10 @@ func (s *Store) look(ctx context.Context) error {
 		s.findArea(st)
 		files += st.files
 	}
-	root, objects, err := s.liveTree()
+	err := s.noteLive()
 	if errors.Is(err, tree.ErrNoObject) { // a database that was restored; others have it
-		if err = s.fetchObjects(ctx, "", s.base.Root); err == nil {
-			root, objects, err = s.liveTree()
+		if err = s.fetchObjects(ctx, "", s.base.Root, true); err == nil {
+			err = s.noteLive()
 		}
 	}
 	if err != nil {
@@ -42,10 +48,36 @@ func (s *Store) look(ctx context.Context) error {
 	s.metrics.scans.Observe(took.Seconds())
 	s.metrics.files.Set(float64(files))
 	s.mu.Lock()
-	s.liveRoot, s.live, s.lastScan, s.scanTook = root, objects, began, took
+	s.lastScan, s.scanTook = began, took
 	s.mu.Unlock()
 	s.dirty = false
 	return nil
+}
+
+// noteLive makes the tree of what the scans have seen.
+func (s *Store) noteLive() error {
+	root, objects, err := s.liveTree()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.liveRoot, s.live = root, objects
+	s.mu.Unlock()
+	return nil
+}
+
+// order asks which slots are to be left alone.
+func (s *Store) order(ctx context.Context) map[SlotName]string {
+	if s.cfg.Order == nil {
+		return nil
+	}
+	s.ordered = s.cfg.Order(ctx)
+	return s.ordered
+}
+
+// reordered says whether other slots than at the last look are to be left alone.
+func (s *Store) reordered(ctx context.Context) bool {
+	return s.cfg.Order != nil && !s.lastScan.IsZero() && !maps.Equal(s.ordered, s.cfg.Order(ctx))
 }
 
 func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirIdent, error) {
@@ -65,6 +97,20 @@ func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirI
 		Enter: func(path string) { s.watch(st.Dir, path) },
 	})
 	return res, dirIdent{self.Dev, self.Ino}, err
+}
+
+// identOf tells which directory a slot has now; the zero value when there is none.
+func (s *Store) identOf(st *slotState) dirIdent {
+	dir, err := slotfs.Open(st.Dir)
+	if err != nil {
+		return dirIdent{}
+	}
+	defer dir.Close()
+	self, err := dir.Self()
+	if err != nil {
+		return dirIdent{}
+	}
+	return dirIdent{self.Dev, self.Ino}
 }
 
 // errReplaced is said of a slot that may only not be mounted.

@@ -66,6 +66,7 @@ func (s *Store) turn(ctx context.Context, req *request) time.Duration {
 	} else {
 		err = s.round(ctx)
 	}
+	err = errors.Join(err, s.saveBase())
 	s.actedOn = key
 	s.phase(PhaseIdle)
 	s.setProblem(ctx, err)
@@ -95,12 +96,15 @@ func (s *Store) tidy() {
 // nextScan tells when live is looked at again without a hint.
 func (s *Store) nextScan() time.Duration {
 	t := s.cfg.Timing
+	if !s.cfg.Log.Ready() { // which is not told as a change
+		return t.Retry
+	}
 	for _, st := range s.slots {
 		if st.unsettled {
 			return t.Retry
 		}
 	}
-	if !s.watching {
+	if !s.watching || len(s.ordered) > 0 {
 		return t.Poll
 	}
 	return t.Scan
@@ -141,7 +145,7 @@ func (s *Store) round(ctx context.Context) error {
 			}
 			return err
 		}
-		if s.cfg.Mode != ModeAuto || s.unsettled() {
+		if s.cfg.Mode != ModeAuto || s.unsettled() || !s.cfg.Log.Ready() {
 			return nil
 		}
 		_, err := s.proposeEdits(ctx, SyncOptions{})

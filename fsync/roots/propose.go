@@ -14,11 +14,11 @@ func (s *Store) proposeEdits(ctx context.Context, opts SyncOptions) (SyncResult,
 	head, found := s.cfg.Log.Head()
 	switch {
 	case !s.cfg.Log.Ready():
-		return SyncResult{}, nil
+		return SyncResult{}, fmt.Errorf("%w: this node does not know what the cluster has", ErrNoQuorum)
 	case found && head.Number != s.base.Number:
 		return SyncResult{}, errHeadMoved
 	}
-	e, err := s.edits(opts.Env)
+	e, err := s.edits(opts.Env, found)
 	if err != nil {
 		return SyncResult{}, err
 	}
@@ -78,7 +78,8 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	for _, st := range e.slots {
 		next.Slots[st.Name], next.Idents[st.Name] = st.dir, st.ident
 	}
-	return res, s.setBase(next)
+	s.setBase(next)
+	return res, nil
 }
 
 // edits is how live differs from the base.
@@ -92,8 +93,8 @@ type edits struct {
 	tooMuch bool // is removed from some slot
 }
 
-// edits compares live, of one environment or all, with the base.
-func (s *Store) edits(env string) (*edits, error) {
+// edits compares live, of one environment or all, with the base; found says that there is a revision.
+func (s *Store) edits(env string, found bool) (*edits, error) {
 	root, err := tree.ReadRoot(s, s.base.Root)
 	if err != nil {
 		return nil, err
@@ -120,15 +121,26 @@ func (s *Store) edits(env string) (*edits, error) {
 			e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
 		}
 	}
-	for _, dir := range root {
+	if e.root, err = e.objects.PutRoot(root); err != nil || found && e.root == s.base.Root { // nothing to tell
+		return e, err
+	}
+	return e, s.countAll(root, e)
+}
+
+// countAll tells how much a tree holds. What the last scan has counted is not read again.
+func (s *Store) countAll(root tree.Root, e *edits) error {
+	for name, dir := range root {
+		if st := s.slot(name); st != nil && st.unavailable == "" && st.dir == dir {
+			e.stats.Files, e.stats.Bytes = e.stats.Files+st.files, e.stats.Bytes+st.bytes
+			continue
+		}
 		files, bytes, err := tree.Count(s, dir)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.stats.Files, e.stats.Bytes = e.stats.Files+files, e.stats.Bytes+bytes
 	}
-	e.root, err = e.objects.PutRoot(root)
-	return e, err
+	return nil
 }
 
 func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // request is something that the loop does for a caller.
@@ -51,6 +52,9 @@ func (s *Store) answer(ctx context.Context, r *request) error {
 // Sync looks at the disk now and proposes what differs from the head, after this node has caught up with it.
 func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) {
 	var res SyncResult
+	if err := s.awaitReady(ctx); err != nil {
+		return res, err
+	}
 	err := s.inLoop(ctx, func(ctx context.Context) (err error) {
 		s.forced = opts.Force
 		defer func() { s.forced = false }()
@@ -69,4 +73,25 @@ func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) 
 		return err
 	})
 	return res, err
+}
+
+// awaitReady waits for the log: a process that has just been started, or has taken over, finds the cluster within moments.
+func (s *Store) awaitReady(ctx context.Context) error {
+	if s.run == nil {
+		return ErrOff
+	}
+	const often = 20 * time.Millisecond
+	for began := time.Now(); !s.cfg.Log.Ready(); {
+		if time.Since(began) > s.cfg.Timing.Ready {
+			return fmt.Errorf("%w: this node does not know what the cluster has", ErrNoQuorum)
+		}
+		select {
+		case <-time.After(often):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the cluster: %w", context.Cause(ctx))
+		case <-s.run.Done():
+			return errors.New("closing")
+		}
+	}
+	return nil
 }

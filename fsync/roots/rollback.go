@@ -55,7 +55,7 @@ func (s *Store) revision(number uint64) (Revision, error) {
 
 // rollbackStats makes sure that all of a revision can be had, and tells how it differs from the head.
 func (s *Store) rollbackStats(ctx context.Context, head, rev Revision) (Stats, error) {
-	if err := s.fetchObjects(ctx, rev.Author, rev.Root); err != nil {
+	if err := s.fetchObjects(ctx, rev.Author, rev.Root, true); err != nil {
 		return Stats{}, err
 	}
 	to, err := tree.ReadRoot(s, rev.Root)

@@ -71,7 +71,7 @@ const maxAnswer = 64 << 20
 func (a *answerer) want(hashes []Hash) {
 	disk := a.s.newDiskReader()
 	defer disk.close()
-	out := bufio.NewWriterSize(&counter{w: a.w, a: a}, 64<<10)
+	out := bufio.NewWriterSize(&counter{w: a.w, a: a}, 256<<10)
 	sent := 0
 	for _, h := range hashes {
 		if a.ctx.Err() != nil || a.s.run.Err() != nil {

@@ -10,8 +10,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// reserve is disk space that a change never takes.
-const reserve = 64 << 20
+// maxReserve is disk space that a change never takes; of a small disk, a twentieth.
+const maxReserve = 64 << 20
 
 // stage brings together what plans need: from this disk, and from peers.
 func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) error {
@@ -63,13 +63,17 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 
 // makeRoom gives up displaced content when the disk is too full for what is to be staged.
 func (s *Store) makeRoom(slot SlotName, area *apply.Area, need int64) error {
-	free, err := area.Stage.Space()
+	if need == 0 { // what only removes and moves is welcome on a full disk
+		return nil
+	}
+	free, total, err := area.Stage.Space()
+	reserve := min(maxReserve, total/20)
 	if err != nil || free-reserve >= need {
 		return nil // a file system that does not tell shows it when it is full
 	}
 	s.giveUp(slot, area, need+reserve-free)
-	if free, err = area.Stage.Space(); err == nil && free-reserve < need {
-		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free", slot, need>>20, free>>20)
+	if free, _, err = area.Stage.Space(); err == nil && free-reserve < need {
+		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free in %s", slot, need>>20, free>>20, area.Path)
 	}
 	return nil
 }

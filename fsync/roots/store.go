@@ -31,8 +31,10 @@ type Store struct {
 	retry    time.Duration
 	lastSave time.Time
 	// collected is the base at which unused objects were last removed.
-	collected uint64
-	pending   *journal // a switch that has begun
+	collected   uint64
+	baseUnsaved bool
+	pending     *journal            // a switch that has begun
+	ordered     map[SlotName]string // what Config.Order said at the last look
 
 	// For tests: called before each change of a switch; no hints from the kernel.
 	step  func() error
@@ -182,7 +184,7 @@ func (s *Store) Close() error {
 	}
 	s.saveIndexes()
 	s.pack.close()
-	return s.db.close()
+	return errors.Join(s.saveBase(), s.db.close())
 }
 
 // saveIndexes writes what is known of files.

@@ -30,11 +30,24 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, edited)
 	}
 	j.Began = time.Now()
+	if j.atOnce() {
+		return s.carryOut(ctx, &j, areas)
+	}
 	if err := s.db.put(pair{bucketMeta, keyJournal, j}); err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
 	s.pending = &j
 	return s.carryOut(ctx, &j, areas)
+}
+
+// atOnce says that a switch is a single exchange, which nothing can interrupt: after a kill it has been made or not, and what is on
+// the disk is the old tree or the new one.
+func (j *journal) atOnce() bool {
+	if len(j.Plans) != 1 || len(j.Plans[0].Ops) != 1 {
+		return false
+	}
+	op := &j.Plans[0].Ops[0]
+	return op.Verb == apply.Place && op.Aside == ""
 }
 
 func (s *Store) movedOn(from Revision) bool {
@@ -184,18 +197,18 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 		}
 		s.reindex(&j.Plans[i], areas[slot])
 	}
-	if err := s.db.put(pairs...); err != nil {
-		return fmt.Errorf("end a switch: %w", err)
-	}
-	s.pending = nil
 	s.mu.Lock()
-	s.base, s.switched, s.located = j.Base, sum, nil
+	s.switched, s.located = sum, nil
 	for id, c := range conflicts {
 		s.conflict[id] = c
 	}
 	n := len(s.conflict)
 	s.mu.Unlock()
-	s.metrics.base.Set(float64(j.Base.Number))
+	s.setBase(j.Base)
+	if err := s.db.put(pairs...); err != nil { // done all the same; when it was interrupted, the next start repeats it
+		return fmt.Errorf("end a switch: %w", err)
+	}
+	s.pending, s.baseUnsaved = nil, false
 	s.metrics.conflicts.Set(float64(n))
 	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
 		"aside", sum.Aside, "dur", took)

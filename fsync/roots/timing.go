@@ -5,6 +5,7 @@ import "time"
 // Timing are the package's patience and pace.
 type Timing struct {
 	Quiet    time.Duration // without news from the disk before a scan; 150 ms
+	Brief    time.Duration // the same after a few hints only: somebody has saved a file; 30 ms
 	QuietMax time.Duration // a scan is not put off longer; 2 s
 	Scan     time.Duration // between scans, whatever the hints; 1 min
 	Poll     time.Duration // between scans when the kernel gives no hints; 5 s
@@ -12,6 +13,7 @@ type Timing struct {
 	RetryMax time.Duration // 15 s
 	Stall    time.Duration // a peer that sends nothing for so long is given up; 15 s
 	Hold     time.Duration // patience with the gate; 10 s
+	Ready    time.Duration // what an operator waits for the log; 10 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -21,6 +23,7 @@ func (t Timing) withDefaults() Timing {
 		}
 	}
 	set(&t.Quiet, 150*time.Millisecond)
+	set(&t.Brief, min(t.Quiet, 30*time.Millisecond))
 	set(&t.QuietMax, 2*time.Second)
 	set(&t.Scan, time.Minute)
 	set(&t.Poll, 5*time.Second)
@@ -28,5 +31,6 @@ func (t Timing) withDefaults() Timing {
 	set(&t.RetryMax, 15*time.Second)
 	set(&t.Stall, 15*time.Second)
 	set(&t.Hold, 10*time.Second)
+	set(&t.Ready, 10*time.Second)
 	return t
 }

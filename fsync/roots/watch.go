@@ -29,7 +29,10 @@ func (s *Store) startWatch() <-chan struct{} {
 
 // watch asks for hints about a directory that is about to be read. What is made in it before is seen by the reading.
 func (s *Store) watch(top, path string) {
-	if !s.watching {
+	s.mu.Lock()
+	watching := s.watching
+	s.mu.Unlock()
+	if !watching {
 		return
 	}
 	dir := filepath.Join(top, path)
@@ -42,11 +45,15 @@ func (s *Store) watch(top, path string) {
 	}
 }
 
+// fewHints are what saving a file makes.
+const fewHints = 16
+
 // listen turns events into news, once it has been quiet for a moment.
 func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 	defer w.Close()
 	t := s.cfg.Timing
 	var first time.Time
+	count := 0
 	quiet := time.NewTimer(time.Hour)
 	defer quiet.Stop()
 	for {
@@ -63,7 +70,7 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 			}
 			s.log.Debug("hints lost", "err", err)
 		case <-quiet.C:
-			first = time.Time{}
+			first, count = time.Time{}, 0
 			select {
 			case news <- struct{}{}:
 			default:
@@ -75,6 +82,10 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 		if first.IsZero() {
 			first = now
 		}
-		quiet.Reset(min(t.Quiet, max(first.Add(t.QuietMax).Sub(now), 0)))
+		pause := t.Quiet
+		if count++; count <= fewHints {
+			pause = t.Brief
+		}
+		quiet.Reset(min(pause, max(first.Add(t.QuietMax).Sub(now), 0)))
 	}
 }

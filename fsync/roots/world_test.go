@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ type testNode struct {
 	store   *Store
 	srv     *httptest.Server
 	cut     bool // from its log
+	unready atomic.Bool
 	holding int
 	holds   int
 }
@@ -137,7 +139,7 @@ func (n *testNode) Hold(context.Context) (func(), error) {
 // nodeLog is the log as one node sees it.
 type nodeLog struct{ n *testNode }
 
-func (l nodeLog) Ready() bool { return true }
+func (l nodeLog) Ready() bool { return !l.n.unready.Load() }
 
 func (l nodeLog) Head() (Revision, bool) {
 	l.n.w.mu.Lock()

@@ -16,7 +16,33 @@ func DefaultIgnore() []string {
 }
 
 // Ignore matches what is not part of a tree.
-type Ignore struct{ names, paths []string }
+type Ignore struct{ names, paths []pattern }
+
+// pattern is one of path.Match, with what is cheaper to look at: how a text that it matches begins and ends.
+type pattern struct {
+	text, begin, end string
+	plain            bool // it has no wildcards
+}
+
+func newPattern(text string) pattern {
+	const special = `*?[]\`
+	first, last := strings.IndexAny(text, special), strings.LastIndexAny(text, special)
+	if first < 0 {
+		return pattern{text: text, plain: true}
+	}
+	return pattern{text: text, begin: text[:first], end: text[last+1:]}
+}
+
+func (p *pattern) match(text string) bool {
+	if p.plain {
+		return text == p.text
+	}
+	if !strings.HasPrefix(text, p.begin) || !strings.HasSuffix(text, p.end) {
+		return false
+	}
+	ok, _ := path.Match(p.text, text)
+	return ok
+}
 
 // NewIgnore takes patterns as path.Match has them. One with a slash is for paths relative to the slot, others for names.
 func NewIgnore(patterns []string) (Ignore, error) {
@@ -26,9 +52,9 @@ func NewIgnore(patterns []string) (Ignore, error) {
 			return ig, fmt.Errorf("ignore pattern %q: %w", p, err)
 		}
 		if strings.Contains(p, "/") {
-			ig.paths = append(ig.paths, strings.Trim(p, "/"))
+			ig.paths = append(ig.paths, newPattern(strings.Trim(p, "/")))
 		} else {
-			ig.names = append(ig.names, p)
+			ig.names = append(ig.names, newPattern(p))
 		}
 	}
 	return ig, nil
@@ -39,13 +65,13 @@ func (ig Ignore) Match(full, name string) bool {
 	if strings.HasPrefix(name, tree.OwnPrefix) {
 		return true
 	}
-	for _, p := range ig.names {
-		if ok, _ := path.Match(p, name); ok {
+	for i := range ig.names {
+		if ig.names[i].match(name) {
 			return true
 		}
 	}
-	for _, p := range ig.paths {
-		if ok, _ := path.Match(p, full); ok {
+	for i := range ig.paths {
+		if ig.paths[i].match(full) {
 			return true
 		}
 	}

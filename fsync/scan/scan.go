@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"saltclusterd/fsync/slotfs"
@@ -14,11 +16,11 @@ import (
 type Options struct {
 	Ignore Ignore
 	Last   Index // of the last scan
-	// Known returns what the tree had at a path; nil: nothing.
+	// Known returns what the tree had at a path; nil: nothing. It and Enter are called from several goroutines.
 	Known func(path string) *tree.Entry
 	// Enter is called for each directory before it is read, with "" for the slot's.
 	Enter func(path string)
-	// Workers read files in parallel; at least one.
+	// Workers list directories and read files in parallel; at least one.
 	Workers int
 }
 
@@ -39,13 +41,17 @@ const maxFiles = 1_000_000
 
 // Slot scans a directory.
 func Slot(ctx context.Context, dir *slotfs.Dir, opts Options) (*Result, error) {
-	s := &scanner{ctx: ctx, root: dir, opts: opts, res: &Result{Objects: tree.Memory{}, Index: make(Index, len(opts.Last))}}
+	opts.Workers = max(opts.Workers, 1)
+	s := &scanner{
+		ctx: ctx, root: dir, opts: opts, res: &Result{Objects: tree.Memory{}, Index: make(Index, len(opts.Last))},
+		more: make(chan struct{}, opts.Workers-1),
+	}
 	top := &node{}
 	self, err := dir.Sub(".")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.directory(self, top, "", 0); err != nil {
+	if err := s.list(self, top); err != nil {
 		return nil, err
 	}
 	if err := s.readAll(); err != nil {
@@ -60,8 +66,14 @@ type scanner struct {
 	root    *slotfs.Dir
 	opts    Options
 	res     *Result
-	pending []*node // files to read
-	seen    int
+	pending []*node       // files to read
+	more    chan struct{} // a place for each lister beside the first
+
+	wg   sync.WaitGroup
+	seen atomic.Int64
+
+	mu  sync.Mutex // guards err, and res and pending while there are several listers
+	err error
 }
 
 // node is an entry while the tree is built.
@@ -71,92 +83,30 @@ type node struct {
 	stat     slotfs.Stat
 	drop     bool // not part of the tree
 	others   bool // a directory that holds what is not part of the tree
-	children []*node
+	children []node
 }
 
-// directory lists one directory and those below it; it closes d.
-func (s *scanner) directory(d *slotfs.Dir, n *node, prefix string, depth int) error {
-	defer d.Close()
-	if err := s.ctx.Err(); err != nil {
-		return err
-	}
-	if depth > tree.MaxDepth {
-		return fmt.Errorf("%w: directories %d deep at %q", tree.ErrTooLarge, depth, prefix)
-	}
-	if s.opts.Enter != nil {
-		s.opts.Enter(n.path)
-	}
-	names, err := d.Names()
-	if err != nil {
-		return err
-	}
-	if s.seen += len(names); s.seen > maxFiles {
-		return fmt.Errorf("%w: more than %d files", tree.ErrTooLarge, maxFiles)
-	}
-	n.children = make([]*node, 0, len(names))
-	for _, name := range names {
-		if err := s.name(d, n, prefix, name, depth); err != nil {
-			return err
-		}
-	}
-	return nil
+// list lists everything; it closes top.
+func (s *scanner) list(top *slotfs.Dir, n *node) error {
+	first := &lister{scanner: s}
+	err := first.directory(top, n, "", 0)
+	first.done(err)
+	s.wg.Wait()
+	return s.err
 }
-
-func (s *scanner) name(d *slotfs.Dir, parent *node, prefix, name string, depth int) error {
-	path := prefix + name
-	if tree.CheckName(name) != nil || s.opts.Ignore.Match(path, name) && s.known(path) == nil {
-		parent.others = true
-		return nil
-	}
-	st, err := d.Stat(name)
-	if slotfs.Gone(err) {
-		s.res.Unsettled = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("scan %q: %w", path, err)
-	}
-	if st.Type == 0 {
-		parent.others = true
-		return nil
-	}
-	n := &node{path: path, stat: st, entry: tree.Entry{Name: name, Type: st.Type, Mode: st.Mode}}
-	if st.Type == tree.Dir {
-		sub, err := d.Sub(name)
-		if slotfs.Gone(err) {
-			s.res.Unsettled = true
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("scan %q: %w", path, err)
-		}
-		parent.children = append(parent.children, n)
-		return s.directory(sub, n, path+"/", depth+1)
-	}
-	parent.children = append(parent.children, n)
-	if last := s.opts.Last[path]; last.fresh(st) {
-		n.entry.Chunks, n.entry.Target = last.Chunks, last.Target
-		s.res.Index[path] = last
-		return nil
-	}
-	if st.Type == tree.File {
-		s.pending = append(s.pending, n)
-		return nil
-	}
-	return s.link(d, n, name)
-}
-
-func (s *scanner) link(d *slotfs.Dir, n *node, name string) error {
+func (s *lister) link(d *slotfs.Dir, n *node, name string) error {
 	now := time.Now()
 	target, err := d.Readlink(name)
 	if err != nil || target == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if !slotfs.Gone(err) {
 			s.problem(n.path, err)
 		}
 		return s.asKnown(n)
 	}
 	n.entry.Target = target
-	s.res.Index[n.path] = &Item{Stat: n.stat, Target: target, Racy: racy(n.stat, now)}
+	s.items = append(s.items, found{n.path, &Item{Stat: n.stat, Target: target, Racy: racy(n.stat, now)}})
 	return nil
 }
 
@@ -205,7 +155,8 @@ func (s *scanner) problem(path string, err error) {
 // encode makes the object of a directory whose entries are complete.
 func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 	entries := make([]tree.Entry, 0, len(n.children))
-	for _, c := range n.children {
+	for i := range n.children {
+		c := &n.children[i]
 		if c.drop {
 			n.others = true
 			continue

@@ -61,13 +61,13 @@ func fromUnix(st *unix.Stat_t) Stat {
 	return s
 }
 
-// Space tells how many bytes the file system of the directory has left for us.
-func (d *Dir) Space() (int64, error) {
+// Space tells how many bytes the file system of the directory has left for us, and how many it has in all.
+func (d *Dir) Space() (free, total int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(d.fd(), &st); err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: d.f.Name(), Err: err}
+		return 0, 0, &fs.PathError{Op: "statfs", Path: d.f.Name(), Err: err}
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, nil
 }
 
 // StatFile looks at an open file.

@@ -31,6 +31,7 @@ const (
 	rpcStreams       = 256      // concurrent requests per connection
 	rpcPingAfter     = 5 * time.Second
 	rpcPingTimeout   = 5 * time.Second
+	rpcFrame         = 128 << 10        // bytes; with the 16 KiB that are usual, much time goes into handing them around
 	rpcStallTimeout  = 30 * time.Second // a reader that takes nothing for so long is cut
 )
 
@@ -91,6 +92,7 @@ func onlyHTTP2() *http.Protocols {
 func http2Config() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams: rpcStreams,
+		MaxReadFrameSize:     rpcFrame,
 		SendPingTimeout:      rpcPingAfter,
 		PingTimeout:          rpcPingTimeout,
 		WriteByteTimeout:     rpcStallTimeout,

@@ -15,6 +15,8 @@
 //     `_return` that no job asked for. -herd 5000 for as many; a bare master needs a quarter of an hour then.
 //   - replicas: what it costs that three nodes have a job, instead of the one that published it.
 //   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
+//   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same
+//     veth; and the memory that takes, also with many files and with a large one.
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //
 // # How

@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "join"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -92,6 +92,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},
+		{[]string{"roots"}, b.roots},
 	} {
 		if !o.wants(part.names...) {
 			continue

@@ -28,6 +28,17 @@ type sizes struct {
 	known      int // minions that a joiner has to learn of
 	dataRounds int
 	accepts    int // keys, one after the other
+
+	rootsRounds int
+	rootsEdits  int // and checks, per side and round
+	rootsTrees  []rootsTree
+}
+
+// rootsTree is a tree of files of one size, some of which are in each directory.
+type rootsTree struct {
+	name        string
+	files, size int
+	edited      bool // checks and edits of it are measured, too
 }
 
 // edgeRun is one call of edgebench.
@@ -37,7 +48,11 @@ func (o options) size() sizes {
 	s := sizes{
 		rounds: 5, limit: 30 * time.Minute, minions: 24, fleet: 1000, signIns: 300, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
 		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 5, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
-		known: 10_000, dataRounds: 3, accepts: 100,
+		known: 10_000, dataRounds: 3, accepts: 100, rootsRounds: 5, rootsEdits: 5,
+		rootsTrees: []rootsTree{
+			{"5,000 files, 200 MB", 5000, 40_000, true}, {"20,000 files, 20 MB", 20_000, 1000, false},
+			{"50,000 files, 100 MB", 50_000, 2000, false}, {"one file of 2 GiB", 1, 2 << 30, false},
+		},
 		edge: []edgeRun{
 			{[]string{"echo", "fanout"}, []string{"-n", "5", "-clients", "1000,5000", "-seconds", "1", "-burst", "65536"}},
 			{[]string{"stalled"}, []string{"-n", "5", "-clients", "1000", "-burst", "65536"}}, // 5,000 would take minutes more
@@ -47,7 +62,8 @@ func (o options) size() sizes {
 		s = sizes{
 			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
-			known: 1000, dataRounds: 1, accepts: 20,
+			known: 1000, dataRounds: 1, accepts: 20, rootsRounds: 2, rootsEdits: 2,
+			rootsTrees: []rootsTree{{"5,000 files, 200 MB", 5000, 40_000, true}},
 			edge: []edgeRun{
 				{sections[:3], []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"}},
 			},
@@ -60,7 +76,7 @@ func (o options) size() sizes {
 		s.limit, s.herdRounds = time.Hour, 1
 	}
 	if o.rounds > 0 {
-		s.rounds, s.dataRounds = o.rounds, min(s.dataRounds, o.rounds)
+		s.rounds, s.dataRounds, s.rootsRounds = o.rounds, min(s.dataRounds, o.rounds), o.rounds
 	}
 	return s
 }

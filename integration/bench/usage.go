@@ -108,3 +108,26 @@ func residentBytes(pid int) (float64, error) {
 	pages, err := strconv.Atoi(f[1])
 	return float64(pages * os.Getpagesize()), err
 }
+
+// resetPeak makes the peak of a process's resident memory begin anew, and returns what it has now.
+func resetPeak(pid int) (float64, error) {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return 0, err
+	}
+	return residentBytes(pid)
+}
+
+// peakBytes of the resident memory since resetPeak.
+func peakBytes(pid int) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+			return float64(n) * kib, err
+		}
+	}
+	return 0, fmt.Errorf("process %d: no peak", pid)
+}

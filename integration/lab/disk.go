@@ -116,7 +116,7 @@ func (h *Host) dropDisk(ctx context.Context) error {
 	})
 }
 
-func (h *Host) closeDisk() error { return h.dropDisk(context.Background()) }
+func (h *Host) closeDisk() error { return errors.Join(h.dropSmall(), h.dropDisk(context.Background())) }
 
 // PowerOff ends everything on the host at once. On a disk of its own, what was not synced is lost; elsewhere all that was written
 // is still there. The hosts' network stays.

@@ -20,6 +20,7 @@ type Host struct {
 	etc   string // its hosts and resolv.conf; outside dir, which may be a disk that comes and goes
 	ns    string // network namespace; empty: the machine's own
 	disk  *disk  // nil: dir is a directory like any other
+	small []*Small
 
 	mu   sync.Mutex
 	runs map[*running]struct{} // everything that runs here

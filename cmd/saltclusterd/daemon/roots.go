@@ -42,6 +42,8 @@ type trees struct {
 	off   string
 	slots []roots.Slot
 	notes []string // what an operator should know about the slots
+	order *rootsOrder
+	end   func() // of order
 }
 
 // newTrees makes what keeps file_roots and pillar_roots as they are on the other nodes.
@@ -58,17 +60,18 @@ func (s *service) newTrees() (*trees, error) {
 		return nil, err
 	}
 	slots, notes := rootSlots(d.master, d.cfg.Paths.StateDir, d.cfg.Paths.RunDir, d.master.CacheDir, d.master.PkiDir, d.master.SockDir)
+	order := s.newRootsOrder(slots)
 	engine, err := roots.New(roots.Config{
 		Self: d.id, Slots: slots, StateDir: s.rootsDir(), UID: owner.UID, GID: owner.GID,
 		Mode: roots.Mode(d.cfg.Roots.Sync), MaxDeletePercent: d.cfg.Roots.MaxDelete, Ignore: d.cfg.Roots.Ignore,
 		HistoryBytes: int64(d.cfg.Roots.History),
-		Log:          rootsLog{s.m}, Peers: rootsPeers{s.m}, Gate: rootsGate{s}, From: peer.FromContext, AfterSwitch: s.forgetLists,
+		Log:          rootsLog{s.m}, Peers: rootsPeers{s.m}, Gate: rootsGate{s}, From: peer.FromContext, AfterSwitch: s.forgetLists, Order: order.Bad,
 		Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &trees{rootsEngine: engine, slots: slots, notes: notes}, nil
+	return &trees{rootsEngine: engine, slots: slots, notes: notes, order: order}, nil
 }
 
 // treesPart opens and closes the roots of a service.

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	rootsAskEvery = 50 * time.Millisecond
-	rootsAskLater = time.Second // once it takes longer
+	rootsAskFirst = 5 * time.Millisecond // a node needs some tens of milliseconds for a file
+	rootsAskMost  = 250 * time.Millisecond
 )
 
 // awaitRoots waits until a revision, or a later one, is on every node's disk, telling how far they are. out says what
 // happened where, and which nodes did not come so far before ctx ended.
 func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.RootsOutcome, p admin.Progress) {
 	said := map[node.ID]string{}
-	began, author := time.Now(), m.rootsAuthor(number)
+	author, pause := m.rootsAuthor(number), rootsAskFirst
 	for {
 		reports := m.rootsReports(ctx)
 		if ctx.Err() != nil && len(out.Nodes) > 0 {
@@ -43,13 +43,10 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 				p("apply", text)
 			}
 		}
-		pause := rootsAskEvery
-		if time.Since(began) > rootsAskLater {
-			pause = rootsAskLater / 4
-		}
 		if !waiting || !wait(ctx, pause) {
 			return
 		}
+		pause = min(pause*5/4, rootsAskMost)
 	}
 }
 

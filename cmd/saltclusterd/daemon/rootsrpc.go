@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"saltclusterd/fsync/roots"
@@ -32,6 +33,7 @@ const (
 type rootsReport struct {
 	Off    string       `json:"off,omitempty"` // why nothing is replicated there
 	Notes  []string     `json:"notes,omitempty"`
+	Paths  rootsPaths   `json:"paths,omitempty"` // of the slots
 	Status roots.Status `json:"status"`
 }
 
@@ -81,6 +83,9 @@ const startingRoots = "starting"
 // rootsReport says how far this node's roots are.
 func (s *service) rootsReport() rootsReport {
 	r := rootsReport{Off: s.trees.off, Notes: s.trees.notes}
+	if o := s.trees.order; o != nil {
+		r.Notes, r.Paths = slices.Concat(r.Notes, o.Notes()), o.self
+	}
 	if s.trees.rootsEngine != nil && s.kept.Load() {
 		r.Status = s.trees.Status()
 	} else if r.Off == "" {

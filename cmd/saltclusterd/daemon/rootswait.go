@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"saltclusterd/fsync/catchup"
@@ -95,7 +96,9 @@ func (s *service) openTrees(ctx context.Context) error {
 		return nil
 	}
 	s.makeSlots()
+	s.trees.follow(ctx)
 	if err := s.trees.Open(ctx); err != nil {
+		s.trees.end()
 		return err
 	}
 	s.kept.Store(true)
@@ -108,7 +111,19 @@ func (s *service) closeTrees() error {
 		return nil
 	}
 	s.kept.Store(false)
+	defer s.trees.end()
 	return s.trees.Close()
+}
+
+// follow hears what the other masters say about their directories, until end.
+func (t *trees) follow(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { t.order.run(ctx) })
+	t.end = func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // checkRoots warns when this node's roots are not as the cluster's, or wait for an operator.
