@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/cmd/saltclusterd/config"
@@ -80,8 +81,8 @@ func verb(c *cli.Command) *cli.Command {
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	name := "saltclusterctl"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
-		name += " " + c.Command.Name
+	if c.Command != nil && strings.HasPrefix(c.Command.HelpName, name+" ") {
+		name = c.Command.HelpName // with the verb that a verb is part of
 	}
 	return usagef(name+" --help", "%v", err)
 }

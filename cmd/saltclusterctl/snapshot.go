@@ -98,6 +98,9 @@ func runSave(c *cli.Context, e *env, path string) error {
 	if err := writeSnapshot(path, func(w io.Writer) error { return archive.Write(w, h, content, passphrase) }); err != nil {
 		return err
 	}
+	if h, err = inspect(path); err != nil { // as it is on disk
+		return err
+	}
 	if len(passphrase) == 0 {
 		fmt.Fprintf(e.stderr, "%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
 	}
@@ -105,16 +108,24 @@ func runSave(c *cli.Context, e *env, path string) error {
 }
 
 func runInspect(c *cli.Context, e *env, path string) error {
-	f, err := os.Open(path)
+	h, err := inspect(path)
 	if err != nil {
 		return err
+	}
+	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+}
+
+func inspect(path string) (archive.Header, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return archive.Header{}, err
 	}
 	defer f.Close()
 	h, err := archive.Inspect(f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return h, fmt.Errorf("%s: %w", path, err)
 	}
-	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+	return h, nil
 }
 
 func runRestore(c *cli.Context, e *env, path string) error {

@@ -265,6 +265,6 @@ func (d *Daemon) bornAlready() error {
 	if m == nil {
 		return nil
 	}
-	return adminapi.Errorf(adminapi.CodeMember, "saltclusterctl members shows it",
+	return adminapi.Errorf(adminapi.CodeMember, "saltclusterctl members shows it; if it was removed a moment ago, it notices within seconds",
 		"this node is already a member of the cluster %q (%s)", m.ClusterID, m.UUID)
 }

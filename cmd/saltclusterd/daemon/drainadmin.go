@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
@@ -103,8 +101,10 @@ func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
 	if !on {
 		cause = "undrain"
 	}
-	results, err := m.cons.Propose(ctx, state.MemberSet{ID: id, Draining: &on, Audit: m.audit(cause)})
-	if errors.Is(err, consensus.ErrNoLeader) {
+	deciding, cancel := context.WithTimeout(ctx, decidedWithin)
+	defer cancel()
+	results, err := m.cons.Propose(deciding, state.MemberSet{ID: id, Draining: &on, Audit: m.audit(cause)})
+	if undecided(ctx, err) {
 		return adminapi.Errorf(adminapi.CodeNoQuorum, "stopping saltclusterd lets its minions go as gently",
 			"no majority of the cluster can be reached, so that %s cannot be decided", cause)
 	}

@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
@@ -170,6 +172,14 @@ func (m *member) awaitGone(ctx context.Context, id node.ID, p admin.Progress) bo
 			return false
 		}
 	}
+}
+
+// decidedWithin is how long the cluster has to decide what an operator wants; without a majority it never does.
+const decidedWithin = 10 * time.Second
+
+// undecided says whether an error means that there was nobody to decide, within decidedWithin of ctx.
+func undecided(ctx context.Context, err error) bool {
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
 // noQuorum says who is away and what to type.

@@ -222,6 +222,14 @@ func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
 	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || !strings.Contains(adminapi.HintOf(err), "recover --force-new-cluster") {
 		t.Errorf("without a quorum: %v (%s)", err, adminapi.HintOf(err))
 	}
+	_, err = nodes[0].Drain(minute(t), adminapi.DrainRequest{Node: "b", Force: true}, quiet)
+	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || adminapi.HintOf(err) == "" {
+		t.Errorf("drain without a quorum: %v (%s)", err, adminapi.HintOf(err))
+	}
+	_, err = nodes[0].Rotate(minute(t), adminapi.RotateRequest{}, quiet)
+	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || adminapi.HintOf(err) == "" {
+		t.Errorf("rotate without a quorum: %v (%s)", err, adminapi.HintOf(err))
+	}
 }
 
 func TestTransfer(t *testing.T) {

@@ -23,7 +23,12 @@ func (d *Daemon) Rotate(ctx context.Context, _ adminapi.RotateRequest, p admin.P
 		return adminapi.Outcome{}, errNoMember()
 	}
 	p("rotate", "asking the cluster for a new AES key")
-	epoch, err := m.cons.RotateEpoch(ctx, m.cons.View().Epochs().Current.N, reasonOperator, newEpochKey)
+	deciding, cancel := context.WithTimeout(ctx, decidedWithin)
+	defer cancel()
+	epoch, err := m.cons.RotateEpoch(deciding, m.cons.View().Epochs().Current.N, reasonOperator, newEpochKey)
+	if undecided(ctx, err) {
+		return adminapi.Outcome{}, m.noQuorum(err)
+	}
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}

@@ -100,8 +100,11 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 	if err != nil {
 		d.log.Error("upgrade failed, this process goes on", "path", u.binary, "err", err)
 		d.process.Notify("READY=1\nSTATUS=upgrade failed, the old process goes on: " + oneLine(err.Error()))
-		return out, adminapi.Errorf(adminapi.CodeRefused, "nothing has changed; the log of the new process has more",
-			"the running saltclusterd goes on: %v", err)
+		hint := "nothing has changed; the log of the new process has more"
+		if u.child == nil {
+			hint = "nothing has changed, and no other process was started"
+		}
+		return out, adminapi.Errorf(adminapi.CodeRefused, hint, "the running saltclusterd goes on: %v", err)
 	}
 	return out, nil
 }
@@ -159,8 +162,11 @@ func (u *upgrade) check(ctx context.Context) error {
 	c := exec.CommandContext(ctx, u.binary, u.d.process.Check...)
 	c.Stdout, c.Stderr, c.WaitDelay = &out, &out, time.Second
 	if err := c.Run(); err != nil {
-		text := out.String()
-		return fmt.Errorf("check the configuration: %w: %s", err, oneLine(text[:min(len(text), 2000)]))
+		err = fmt.Errorf("check the configuration with %s: %w", u.binary, err)
+		if text := oneLine(string(out.Bytes()[:min(out.Len(), 2000)])); text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		return err
 	}
 	return nil
 }
