@@ -52,6 +52,7 @@ func newApp(e *env) *cli.App {
 			newRotateCommand(e),
 			newSyncRootsCommand(e),
 			newRootsCommand(e),
+			newMigrateCommand(e),
 			newUpgradeCommand(e),
 			newConfigCommand(e),
 			newVersionCommand(e),

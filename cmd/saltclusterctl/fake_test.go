@@ -16,6 +16,7 @@ type fake struct {
 	status adminapi.Status
 	ring   adminapi.RingInfo
 
+	share        fakeShare
 	verification adminapi.Verification
 	err          error // of every reading verb
 	operate      func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
@@ -129,6 +130,9 @@ func daemons() map[string]*fake {
 		"removed":  removed(),
 		"differs":  differs(),
 		"same":     same(),
+		"shares":   {share: fakeShare{byHand: "m2"}},
+		"cached":   {share: fakeShare{refused: "m2"}},
+		"full":     {share: fakeShare{failing: "m2"}},
 	}
 }
 

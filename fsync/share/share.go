@@ -32,7 +32,8 @@ const (
 // State is a condition with what there is to say about it.
 type State struct {
 	Condition Condition
-	Reason    string // a sentence; empty when all is well
+	Reason    string    // a sentence; empty when all is well
+	Apart     []node.ID // nodes that share nothing, or nothing any more
 	Since     time.Time
 }
 
@@ -195,10 +196,12 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 	wg.Wait()
 	now := time.Now()
 	condition, reason := Good, ""
+	var apart []node.ID
 	for i, id := range others {
 		switch {
 		case errors.Is(errs[i], ErrIsolated):
-			condition, reason = Elsewhere, fmt.Sprintf("%s shares nothing: cluster_isolated_filesystem is not the same on every node", id)
+			apart = append(apart, id)
+			delete(s.mismatch, id)
 			continue
 		case errs[i] != nil: // nobody to compare with
 			continue
@@ -219,6 +222,9 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 			delete(s.mismatch, id)
 		}
 	}
+	s.mu.Lock()
+	s.state.Apart = apart
+	s.mu.Unlock()
 	s.set(condition, reason)
 }
 
@@ -229,7 +235,7 @@ func (s *Share) set(c Condition, reason string) {
 		return
 	}
 	before := s.state.Condition
-	s.state = State{Condition: c, Reason: reason, Since: time.Now()}
+	s.state = State{Condition: c, Reason: reason, Apart: s.state.Apart, Since: time.Now()}
 	switch {
 	case c != Good:
 		s.c.Logger.Error("shared file system", "path", s.c.Dir, "reason", reason)

@@ -105,6 +105,9 @@ func (m *Master) Ready(ctx context.Context) error {
 	return nil
 }
 
+// MovedTo says that the master has its keys elsewhere now.
+func (m *Master) MovedTo(pki string) { m.pki = pki }
+
 // PKIDir, CacheDir and SockDir are where this master keeps keys, caches and sockets.
 func (m *Master) PKIDir() string {
 	if m.pki != "" {

@@ -116,6 +116,24 @@ func (s *Share) ioctl(what uint) error {
 	return unix.IoctlSetInt(fd, what, 0)
 }
 
+// Gone takes the share away from all hosts, and fails when anybody still uses it.
+func (s *Share) Gone() error {
+	if !s.mount {
+		return os.Rename(s.Dir, s.Dir+".gone")
+	}
+	dirs := s.bound
+	if s.disk {
+		dirs = append(dirs, s.Dir)
+	}
+	for _, dir := range dirs {
+		if err := unix.Unmount(dir, 0); err != nil {
+			return fmt.Errorf("unmount %s: %w", dir, err)
+		}
+	}
+	s.bound, s.disk = nil, false
+	return nil
+}
+
 func (s *Share) close() error {
 	if s == nil {
 		return nil

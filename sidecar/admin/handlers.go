@@ -48,6 +48,9 @@ func (s *Server) handler() http.Handler {
 	if k, ok := b.(RootsKeeper); ok {
 		s.handleRoots(mux, k)
 	}
+	if m, ok := b.(Migrator); ok {
+		s.handleMigrate(mux, m)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

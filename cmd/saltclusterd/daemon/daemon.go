@@ -40,6 +40,8 @@ type Daemon struct {
 
 	aloneAfter time.Duration // see alone.go
 
+	migration *migration
+
 	op chan struct{} // holds a token while a bootstrap or join is under way
 
 	mu      sync.Mutex
@@ -58,11 +60,13 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg := newRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
-	return &Daemon{
+	d := &Daemon{
 		aloneAfter: aloneAfter,
 		patience:   patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1), sockets: newSockets(),
-	}, nil
+	}
+	d.migration = newMigration(d)
+	return d, nil
 }
 
 // Hurry cuts the drain of a stop short.
@@ -115,6 +119,9 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	}
 	*open = append(*open, lock)
 	d.sockets.keep(lockName, lock.f)
+	if err := d.migration.repair(); err != nil {
+		d.log.Error("migration to an own file system", "err", err)
+	}
 	if err := d.readHost(ctx); err != nil {
 		return err
 	}

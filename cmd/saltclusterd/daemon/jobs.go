@@ -40,7 +40,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 // jobsOff says why the cluster replicates no jobs; empty when it does.
 func (s *service) jobsOff() string {
 	switch cfg := s.m.d.cfg.Cluster; {
-	case !cfg.IsolatedFilesystem:
+	case s.m.d.shares() && !s.m.d.standsIn():
 		return "cluster_isolated_filesystem is False: the masters share their job cache"
 	case cfg.JobReplicas <= 1:
 		return "cluster_job_replicas is 1"

@@ -25,7 +25,7 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
 			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"), Driver: d.master.Text("cache"),
 			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
-			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.onShare(s.dataDir(k)),
+			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.leftToShare(s.dataDir(k)),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
 		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,

@@ -63,6 +63,8 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
+		mux.HandleFunc("GET "+pathMigrate, m.handleMigration)
+		mux.HandleFunc("POST "+pathMigrate, m.handleMigrate)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
 		m.svc.handleRoots(mux)

@@ -359,6 +359,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.opened.Store(true)
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
 	s.settled.Store(true)
+	s.goOnMigrating()
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -70,9 +71,10 @@ func existing(path string) string {
 	}
 }
 
-// buildShare makes what watches the share; nil when nothing is shared.
+// buildShare makes what watches the share, none when nothing is shared, and finds out whether the master has left it, too.
 func (s *service) buildShare() (err error) {
 	d := s.m.d
+	d.migration.noteMaster()
 	if !d.shares() {
 		return nil
 	}
@@ -160,8 +162,14 @@ func (m *member) handleShare(w http.ResponseWriter, _ *http.Request) {
 // checkShare is about the file system that all masters share.
 func (d *Daemon) checkShare(context.Context) health.Result {
 	m := d.current()
-	if m == nil || m.svc == nil || m.svc.share == nil {
+	if m == nil || m.svc == nil {
 		return fine
+	}
+	if r, bad := d.migration.check(); bad {
+		return r
+	}
+	if m.svc.share == nil {
+		return m.svc.checkApart()
 	}
 	st := m.svc.share.State()
 	hint := "see to the mount that " + d.master.PkiDir + " is on (mount, df, dmesg)"
@@ -169,6 +177,12 @@ func (d *Daemon) checkShare(context.Context) health.Result {
 	case share.Good:
 		if reason := m.svc.misplaced.Load(); reason != nil {
 			return health.Result{Level: health.Warn, Reason: *reason, Hint: "give it a place on this host's own disk"}
+		}
+		if len(st.Apart) > 0 {
+			return health.Result{
+				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", d.id, st.Apart[0]),
+				Hint: "saltclusterctl migrate goes on with the rest; else set cluster_isolated_filesystem alike on every node",
+			}
 		}
 		return fine
 	case share.Elsewhere:

@@ -113,7 +113,7 @@ func texts(addrs []net.Addr) []string {
 // masterServes says whether the local master can take requests of minions.
 func (s *service) masterServes() bool {
 	signedIn, _ := s.intake.State()
-	return s.req.Up() && signedIn && !s.shareHangs()
+	return s.req.Up() && signedIn && !s.shareHangs() && !s.m.d.migration.oldMaster.Load()
 }
 
 // masterProblem says what is wrong with the local master and what to do, empty when nothing is.

@@ -392,6 +392,7 @@ func (s *service) settle(ctx context.Context) error {
 	s.wg.Go(func() { s.findBack(s.ctx) })
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
 	s.settled.Store(true)
+	s.goOnMigrating()
 	return nil
 }
 

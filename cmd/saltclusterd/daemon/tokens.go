@@ -20,7 +20,7 @@ func (s *service) newTokens() (*tokens.Store, error) {
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
 			Store:  d.master.Text("eauth_tokens"),
 			Driver: cmp.Or(d.master.Text("eauth_tokens.cache_driver"), d.master.Text("cache")),
-			Shared: d.onShare(filepath.Join(d.master.CacheDir, "tokens")),
+			Shared: d.leftToShare(filepath.Join(d.master.CacheDir, "tokens")),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "tokens"),
 		Members:  s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, tokens.Path}, From: peer.FromContext,

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newMigrateCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:      "migrate",
+		Usage:     "take the masters from a shared file system to their own, one node after the other; minions do not notice",
+		ArgsUsage: "[NODE]",
+		Description: "For each node: what its master has on the share is copied to its own disk and compared by hash, its configuration is\n" +
+			"changed by two drop-ins, saltclusterd is put anew in its place, the salt-master restarted. The next node's turn comes\n" +
+			"when this one serves minions, has what the cluster has, and verify finds no difference. Until the last node has left\n" +
+			"the share, one of those that are still there stands for it: what is changed there reaches the others, and the other\n" +
+			"way round. Killed or refused, it goes on where it was when it is run again. The share is only read.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
+			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
+			&cli.StringFlag{Name: "to", Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
+			&cli.StringFlag{Name: "stand-in", Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
+			&cli.BoolFlag{Name: "back", Usage: "let NODE work on the share again; only while another node stands for it"},
+			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy, Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return usagef("saltclusterctl migrate m2", "migrate takes at most one argument, the id of a node")
+			}
+			if c.Bool("back") && c.NArg() == 0 {
+				return usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
+			}
+			if err := checkFormat(c.String("out")); err != nil {
+				return err
+			}
+			return runMigrate(c, e)
+		},
+	})
+}
+
+func runMigrate(c *cli.Context, e *env) error {
+	g := &guide{
+		e: e, client: e.client(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
+		healthy: c.Duration("healthy-within"),
+	}
+	defer g.client.Close()
+	switch {
+	case c.Bool("status"), c.Bool("dry-run"):
+		m, err := g.client.Migration(c.Context, c.Bool("dry-run"), g.to)
+		if err != nil {
+			return err
+		}
+		if err := e.show(c, m, func(s *screen) { migrationScreen(s, m, c.Bool("dry-run")) }); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(m.Nodes, func(n adminapi.MigrateNode) bool { return n.Shared && len(n.Refused) > 0 }) {
+			return &silentError{exitRefused}
+		}
+		return nil
+	case c.Bool("back"):
+		return g.back(c.Context)
+	}
+	if err := g.run(c.Context); err != nil {
+		return err
+	}
+	m, err := g.client.Migration(c.Context, false, "")
+	if err != nil {
+		return err
+	}
+	return e.show(c, m, func(s *screen) {
+		migrationScreen(s, m, false)
+		migrationNext(s, m)
+	})
+}
+
+func migrationScreen(s *screen, m adminapi.Migration, plan bool) {
+	rows := make([][]cell, 0, len(m.Nodes))
+	for _, n := range m.Nodes {
+		stage := txt(n.Stage)
+		switch {
+		case n.Stage == "isolated":
+			stage = stage.in(green)
+		case n.Stage == "switching":
+			stage = stage.in(yellow)
+		}
+		what := n.Doing
+		switch {
+		case n.Error != "":
+			what = n.Error
+		case n.ByHand != nil:
+			what = "waits: " + n.ByHand.Why
+		case what == "" && n.StandIn:
+			what = "stands for the share"
+		case what == "":
+			what = n.Behind
+		}
+		rows = append(rows, []cell{txt(n.Node), stage, txt(what)})
+	}
+	s.table("", []string{"NODE", "FILES", ""}, rows)
+	for id, why := range m.Missing {
+		s.line("%s: %s", clean(id), s.paint(red, clean(why)))
+	}
+	for _, n := range m.Nodes {
+		byHand(s, n)
+		if !plan || !n.Shared {
+			continue
+		}
+		s.line("")
+		s.line("%s:", s.paint(bold, clean(n.Node)))
+		for _, why := range n.Refused {
+			s.line("  %s", s.paint(red, "refused: "+clean(why)))
+		}
+		for i, step := range n.Steps {
+			s.line("  %d. %s", i+1, clean(step))
+		}
+		for _, note := range n.Notes {
+			s.line("  note: %s", clean(note))
+		}
+	}
+}
+
+// byHand prints commands line by line: they are there to be pasted.
+func byHand(s *screen, n adminapi.MigrateNode) {
+	if n.ByHand == nil || len(n.ByHand.Commands) == 0 {
+		return
+	}
+	s.line("on %s, %s:", clean(n.Node), clean(n.ByHand.Why))
+	for _, cmd := range n.ByHand.Commands {
+		for line := range strings.Lines(cmd) {
+			s.line("    %s", clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// migrationNext says what is left to do.
+func migrationNext(s *screen, m adminapi.Migration) {
+	shared, notes := 0, 0
+	for _, n := range m.Nodes {
+		if n.Shared {
+			shared++
+		}
+		for _, note := range n.Notes {
+			notes++
+			s.line("%s: %s", clean(n.Node), clean(note))
+		}
+	}
+	switch {
+	case shared > 0:
+		nextSteps(s, []string{"saltclusterctl migrate: " + fmt.Sprint(shared) + " still on the share"})
+	case notes > 0:
+		nextSteps(s, []string{"move what is named above, then unmount the share on every node"})
+	default:
+		nextSteps(s, []string{
+			"unmount the share on every node, and take it out of fstab",
+			"put what the two drop-ins say into your own configuration management: the salt-master's " +
+				"zzz-saltclusterd-isolated.conf, saltclusterd's zz-isolated.conf",
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package unshare
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Tree is a directory that is to be moved.
+type Tree struct {
+	Name string `json:"name"`           // for people: pki_dir, jobs, file_roots base 0
+	From string `json:"from"`           // on the share, without links
+	To   string `json:"to"`             // on this host's disk
+	Link string `json:"link,omitempty"` // the link whose place To takes; empty: the master's configuration will name To
+}
+
+// Edit is a change that a person must make: the option is set in a file of master.d, and what Salt merges no drop-in can take away.
+type Edit struct {
+	File   string `json:"file"`
+	Option string `json:"option"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+}
+
+// Plan is what isolates one master.
+type Plan struct {
+	Trees   []Tree         `json:"trees"`
+	Options map[string]any `json:"options"` // of the master's drop-in
+	Edits   []Edit         `json:"edits,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`   // what stays on the share
+	Refused []string       `json:"refused,omitempty"` // why it cannot be done
+}
+
+// Master is what is known of the master's configuration.
+type Master struct {
+	ConfigFile string
+	PkiDir     string
+	CacheDir   string
+	Roots      map[string]map[string][]string // file_roots, pillar_roots: environment, directories
+	SetBy      func(option string) string     // file that sets an option; empty: a default
+	Others     map[string]string              // other options that are paths
+	OwnDirs    map[string]string              // what must not be on the share, by option
+}
+
+// Make plans to move what is on the share to directories in to.
+func Make(m Master, to string, onShare func(path string) bool) Plan {
+	p := &planner{m: m, to: filepath.Clean(to), onShare: onShare, moved: map[string]string{}, plan: Plan{Options: map[string]any{}}}
+	p.check()
+	if len(p.plan.Refused) > 0 {
+		return p.plan
+	}
+	p.sources()
+	p.pki()
+	p.roots()
+	p.links()
+	p.others()
+	if len(p.plan.Trees) == 0 {
+		p.refuse("nothing of this master is on a share")
+	}
+	return p.plan
+}
+
+type planner struct {
+	m       Master
+	to      string
+	onShare func(string) bool
+	moved   map[string]string // original, without links: copy
+	plan    Plan
+}
+
+func (p *planner) refuse(format string, args ...any) {
+	p.plan.Refused = append(p.plan.Refused, fmt.Sprintf(format, args...))
+}
+
+func (p *planner) check() {
+	switch {
+	case !filepath.IsAbs(p.to):
+		p.refuse("%q is no absolute path", p.to)
+		return
+	case p.onShare(p.to):
+		p.refuse("%s is on the share itself: name a directory on this host's own disk", p.to)
+	}
+	if p.onShare(p.m.CacheDir) {
+		p.refuse("cachedir (%s) as a whole is on the share: give this master a cachedir of its own first, with links to what is shared", p.m.CacheDir)
+	}
+	if p.onShare(filepath.Dir(p.m.ConfigFile)) {
+		p.refuse("the master's configuration (%s) is on the share: all masters would change at once", p.m.ConfigFile)
+	}
+	for _, option := range slices.Sorted(maps.Keys(p.m.OwnDirs)) {
+		if p.onShare(p.m.OwnDirs[option]) {
+			p.refuse("%s (%s) is on the share: no two nodes must have it in common", option, p.m.OwnDirs[option])
+		}
+	}
+}
+
+// sources decides for each directory on the share where its copy goes; what is inside of another one stays inside of it.
+func (p *planner) sources() {
+	named := map[string]string{} // original: name of the copy
+	add := func(dir, name string) {
+		if !filepath.IsAbs(dir) || !p.onShare(dir) {
+			return
+		}
+		if real, err := filepath.EvalSymlinks(dir); err == nil && named[real] == "" {
+			named[real] = name
+		}
+	}
+	add(p.m.PkiDir, "pki")
+	for _, option := range slices.Sorted(maps.Keys(p.m.Roots)) {
+		for _, env := range slices.Sorted(maps.Keys(p.m.Roots[option])) {
+			for i, dir := range p.m.Roots[option][env] {
+				add(dir, filepath.Join(option, fileName(env), fmt.Sprint(i)))
+			}
+		}
+	}
+	for _, real := range slices.Sorted(maps.Keys(named)) { // a directory before what is in it
+		outer := ""
+		for other := range p.moved {
+			if within(real, other) && len(other) > len(outer) {
+				outer = other
+			}
+		}
+		if outer != "" {
+			p.moved[real] = filepath.Join(p.moved[outer], strings.TrimPrefix(real, outer))
+			continue
+		}
+		p.moved[real] = filepath.Join(p.to, named[real])
+		p.plan.Trees = append(p.plan.Trees, Tree{Name: strings.ReplaceAll(named[real], "/", " "), From: real, To: p.moved[real]})
+	}
+}
+
+// fileName makes the name of an environment one of a directory.
+func fileName(env string) string {
+	if env == "" || env == "." || env == ".." || strings.ContainsAny(env, "/\x00") {
+		return fmt.Sprintf("%x", env)
+	}
+	return env
+}
+
+// copyOf is where a directory will be; false when it stays.
+func (p *planner) copyOf(dir string) (string, bool) {
+	if !filepath.IsAbs(dir) {
+		return dir, false
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return dir, false
+	}
+	to, ok := p.moved[real]
+	return to, ok
+}
+
+func (p *planner) pki() {
+	if to, ok := p.copyOf(p.m.PkiDir); ok {
+		p.plan.Options["pki_dir"] = to
+		return
+	}
+	p.refuse("pki_dir (%s) is not on the share, or not there", p.m.PkiDir)
+}
+
+func (p *planner) roots() {
+	for _, option := range slices.Sorted(maps.Keys(p.m.Roots)) {
+		all, changed := map[string]any{}, []Edit{}
+		for _, env := range slices.Sorted(maps.Keys(p.m.Roots[option])) {
+			dirs := []any{}
+			for _, dir := range p.m.Roots[option][env] {
+				to, ok := p.copyOf(dir)
+				if ok {
+					changed = append(changed, Edit{File: p.m.SetBy(option), Option: option, From: dir, To: to})
+				} else if filepath.IsAbs(dir) && p.onShare(dir) {
+					p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of %s names %s on the share, which is not there", option, env, dir))
+				}
+				dirs = append(dirs, to)
+			}
+			all[env] = dirs
+		}
+		switch file := p.m.SetBy(option); {
+		case len(changed) == 0:
+		case file == "" || file == p.m.ConfigFile:
+			p.plan.Options[option] = all
+		default:
+			p.plan.Edits = append(p.plan.Edits, changed...)
+		}
+	}
+}
+
+// copyPrefix begins the name of a copy beside the link whose place it takes.
+const copyPrefix = ".saltclusterd-isolated."
+
+// links finds the links in cachedir that lead to the share.
+func (p *planner) links() {
+	entries, err := os.ReadDir(p.m.CacheDir)
+	if err != nil {
+		p.refuse("cachedir cannot be read: %v", err)
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(p.m.CacheDir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), copyPrefix):
+			continue
+		case e.IsDir() && p.onShare(path):
+			p.refuse("%s is a mount of the share: unmount it and put a link to it in its place first", path)
+		case e.Type() == os.ModeSymlink && p.onShare(path):
+			real, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				p.refuse("%s leads to nothing: %v", path, err)
+				continue
+			}
+			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: real, To: filepath.Join(p.m.CacheDir, copyPrefix+e.Name()), Link: path})
+		}
+	}
+}
+
+// others names what else of the master is on the share.
+func (p *planner) others() {
+	for _, option := range slices.Sorted(maps.Keys(p.m.Others)) {
+		if path := p.m.Others[option]; filepath.IsAbs(path) && p.onShare(path) {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s stays on the share: %s", option, path))
+		}
+	}
+}
+
+// within says whether a clean path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

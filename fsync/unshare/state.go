@@ -1,0 +1,114 @@
+package unshare
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Stage is how far a node is.
+type Stage string
+
+// The stages, in order.
+const (
+	Shared    Stage = ""          // nothing has changed
+	Copied    Stage = "copied"    // the copies are complete, and nobody uses them
+	Switching Stage = "switching" // the configuration is being changed, or the master has not been restarted with it yet
+	Isolated  Stage = "isolated"  // done
+)
+
+// State is what a node remembers of its migration.
+type State struct {
+	Version  int       `json:"v"`
+	Stage    Stage     `json:"stage"`
+	StandIn  bool      `json:"stand_in,omitempty"` // this node stands for the share towards nodes that have left it
+	Plan     *Plan     `json:"plan,omitempty"`
+	Copied   Report    `json:"copied"`            // of the last pass
+	Switched time.Time `json:"switched,omitzero"` // the configuration was changed: what started later has it
+	Files    []string  `json:"files,omitempty"`   // that were written, so that they can be taken away again
+}
+
+const (
+	stateVersion = 1
+	maxState     = 16 << 20
+)
+
+// ErrNewerState says that the file was written by a newer version.
+var ErrNewerState = errors.New("unshare: the state of the migration was written by a newer version")
+
+// ReadState reads a state; one that is not there is Shared.
+func ReadState(path string) (State, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{Version: stateVersion}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("state of the migration: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxState))
+	if err != nil {
+		return State{}, fmt.Errorf("state of the migration: %w", err)
+	}
+	return ParseState(raw)
+}
+
+// ParseState reads the content of a state's file.
+func ParseState(raw []byte) (State, error) {
+	var s State
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if err := dec.Decode(&s); err != nil {
+		return State{}, fmt.Errorf("state of the migration: %w", err)
+	}
+	switch {
+	case s.Version > stateVersion:
+		return State{}, ErrNewerState
+	case s.Version < 1, s.Stage != Shared && s.Stage != Copied && s.Stage != Switching && s.Stage != Isolated,
+		s.Stage != Shared && s.Plan == nil:
+		return State{}, errors.New("state of the migration: makes no sense")
+	}
+	return s, nil
+}
+
+// Save writes a state so that it is there whole, or the one before.
+func (s State) Save(path string) error {
+	s.Version = stateVersion
+	raw, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return fmt.Errorf("state of the migration: %w", err)
+	}
+	if err := replace(path, append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("state of the migration: %w", err)
+	}
+	return nil
+}
+
+// Install writes a file of a configuration, readable for all, into a directory that is there.
+func Install(path string, text []byte) error { return replace(path, text, 0o644) }
+
+// replace makes a file appear whole. Its name begins with a dot until then, so that no glob of a configuration finds it.
+func replace(path string, text []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".saltclusterd-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // no-op after the rename
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
