@@ -148,8 +148,10 @@ func (p *planner) copyOf(dir string) (string, bool) {
 	if err != nil {
 		return dir, false
 	}
-	to, ok := p.moved[real]
-	return to, ok
+	if to, ok := p.moved[real]; ok {
+		return to, true
+	}
+	return dir, false
 }
 
 func (p *planner) pki() {

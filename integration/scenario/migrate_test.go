@@ -38,7 +38,7 @@ func TestMigrate(t *testing.T) {
 	labtest.Must(t, c.Up(ctx))
 	restarts := restartWhenAsked(t, c)
 	dryRun(t, c)
-	before := async(t, c.Nodes[0], "test.arg", "before")
+	before := asyncAtLast(t, c.Nodes[0], "before")
 	inCache(t, c, c.Nodes[2], before, time.Minute)
 	marks := logSizes(t, c)
 	stop := publishing(t, c)
@@ -134,6 +134,19 @@ func publishing(t *testing.T, c *lab.Cluster) (stop func() []string) {
 		cancel()
 		return <-done
 	}
+}
+
+// asyncAtLast publishes a job and returns its id; on a busy machine salt gives up before the master has answered it.
+func asyncAtLast(t *testing.T, n *lab.Node, word string) (jid string) {
+	t.Helper()
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "a job of "+n.Name, func(ctx context.Context) error {
+		res, err := n.Master.Run(ctx, "salt", "--async", "*", "test.arg", word)
+		if jid = jidPrinted.FindString(res.Stdout); err == nil && jid == "" {
+			err = errors.New(res.Output())
+		}
+		return err
+	}))
+	return jid
 }
 
 func migration(ctx context.Context, n *lab.Node) (m adminapi.Migration, err error) {
@@ -239,8 +252,8 @@ func testMixed(t *testing.T, c *lab.Cluster) {
 			return err
 		}))
 	}
-	a := async(t, gone, "test.arg", "from the one that has left")
-	b := async(t, sharing, "test.arg", "from one on the share")
+	a := asyncAtLast(t, gone, "from the one that has left")
+	b := asyncAtLast(t, sharing, "from one on the share")
 	sameJobs(t, time.Minute, c.Nodes, a, b)
 }
 
