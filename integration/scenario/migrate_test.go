@@ -36,6 +36,9 @@ func TestMigrate(t *testing.T) {
 		}))
 	}
 	labtest.Must(t, c.Up(ctx))
+	for _, n := range c.Nodes { // asked for when they became members
+		_ = os.Remove(restartFile(n))
+	}
 	restarts := restartWhenAsked(t, c)
 	dryRun(t, c)
 	before := asyncAtLast(t, c.Nodes[0], "before")
@@ -65,8 +68,10 @@ func TestMigrate(t *testing.T) {
 		said := sameJobs(t, 2*time.Minute, c.Nodes, append(jids, before)...)
 		for jid, answers := range said {
 			if returned, ok := answers["lookup_jid"].(map[string]any); ok {
-				if err := lab.AnsweredBy(returned, c.IDs()...); err != nil {
-					t.Errorf("returns of %s: %v", jid, err)
+				for _, id := range c.IDs() {
+					if _, ok := returned[id]; !ok {
+						t.Errorf("returns of %s: none of %s", jid, id)
+					}
 				}
 			}
 		}

@@ -74,7 +74,7 @@ func (g *migration) say(format string, args ...any) {
 func (g *migration) ask(what *adminapi.MigrateByHand) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if what != nil && g.byHand == nil {
+	if what != nil && g.byHand == nil && len(what.Commands) > 0 {
 		g.d.log.Warn("the migration waits for the operator", "reason", what.Why, "cmd", what.Commands)
 	}
 	g.byHand = what

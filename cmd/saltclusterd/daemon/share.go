@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/share"
+	"saltclusterd/fsync/unshare"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -92,9 +93,10 @@ func (s *service) turns() *keydir.Shared {
 	return &keydir.Shared{Latest: s.m.cons.Barrier}
 }
 
-// hiddenID is whom this node signs in as at its master. In a shared pki_dir each node has a key of its own for that.
+// hiddenID is whom this node signs in as at its master. In a shared pki_dir each node has a key of its own for that, and keeps it when
+// it leaves the share: until the master is restarted it knows no other.
 func (s *service) hiddenID() string {
-	if s.share == nil {
+	if s.share == nil && s.m.d.migration.state().Stage == unshare.Shared {
 		return ""
 	}
 	return localmaster.HiddenID + "-" + string(s.m.d.id)
