@@ -40,9 +40,10 @@ func (s SharedBase) TakeHome(pki, stateDir string, id node.ID) error {
 	return newMarker(pki, id).write(b.Stamp)
 }
 
-// Private says that a file in pki_dir, named by its path there, is saltclusterd's own, or a cache of the master's: it is no part of a
+// Private says that a file in pki_dir, named by its path there, is saltclusterd's own, a cache of the master's or of its own key store: it is no part of a
 // copy.
 func Private(path string) bool {
 	dir, name := filepath.Split(path)
-	return strings.HasPrefix(name, ".saltclusterd") || strings.HasPrefix(name, tempPrefix) || dir != "" && name == ".key_cache"
+	return strings.HasPrefix(name, ".saltclusterd") || strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, ".mmap_") ||
+		dir != "" && name == ".key_cache"
 }
