@@ -15,7 +15,11 @@ PKGS ?= ./...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
+<<<<<<< Updated upstream
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle bench chaos soak lint clean
+=======
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-idle test-systemd bench chaos soak lint clean
+>>>>>>> Stashed changes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +64,9 @@ test-roots: build ## roots of three masters with full disks, kills in the middle
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run TestIdleForTenMinutes ./integration/scenario
+
+test-systemd: build ## the unit of packaging/ in a real systemd of its own: reload, kill, stop (as root)
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 10m -v -run '^TestSystemd$$' ./integration/scenario/
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
 	$(GO) run ./integration/bench $(ARGS)
