@@ -15,11 +15,8 @@ PKGS ?= ./...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-<<<<<<< Updated upstream
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle bench chaos soak lint clean
-=======
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-idle test-systemd bench chaos soak lint clean
->>>>>>> Stashed changes
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle \
+	test-systemd bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
