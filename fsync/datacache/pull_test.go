@@ -106,12 +106,11 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%q is answered", q)
 		}
 	}
-	a.store.off = "for the test"
-	raw, err := a.store.Answer(t.Context(), encodeDigest(digest{ranged: true}))
+	off := &Store{off: "for the test"}
+	raw, err := off.Answer(t.Context(), encodeDigest(digest{ranged: true}))
 	if m, bad := decode(Data, raw); err != nil || bad != nil || m.digest == nil || len(m.digest.stamps) > 0 || m.digest.to != "" {
 		t.Errorf("%q, %v, %v", raw, err, bad)
 	}
-	a.store.off = ""
 }
 
 // Answers that no node would give end a pull, and do no harm.
