@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,15 +32,29 @@ type testNode struct {
 	stop context.CancelFunc
 }
 
-// freePort returns a port of addr that nobody uses for tcp or udp now.
+// ports gives each test process ports of its own, below those the kernel takes for outgoing connections.
+var ports = struct {
+	sync.Mutex
+	next int
+}{next: 10000 + os.Getpid()%100*200}
+
+// freePort returns a port of addr that nobody uses now and that was not returned before.
 func freePort(t *testing.T, addr string) int {
 	t.Helper()
-	l, err := net.Listen("tcp", addr+":0")
-	if err != nil {
-		t.Fatal(err)
+	ports.Lock()
+	defer ports.Unlock()
+	for range 2000 {
+		ports.next++
+		if ports.next >= 32000 {
+			ports.next = 10000
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort(addr, strconv.Itoa(ports.next))); err == nil {
+			l.Close()
+			return ports.next
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port")
+	return 0
 }
 
 // startNode starts a daemon on 127.0.0.1 with ports of its own. Settings are lines for its configuration file.

@@ -82,7 +82,7 @@ type service struct {
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications
 	opened  atomic.Bool   // so may minions: the edges are open
-	settled atomic.Bool   // everything is open
+	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
 	kept    atomic.Bool   // the roots are open
 	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go

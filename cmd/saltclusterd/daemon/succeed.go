@@ -354,7 +354,17 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 		m.awaitPeers(m.ctx)
 		m.watchRoutes(m.ctx)
 	})
-	return m.svc.settle(ctx)
+	if err := m.svc.settle(ctx); err != nil {
+		return err
+	}
+	m.wg.Go(func() {
+		select {
+		case <-s.end: // until then answers of the old process may come
+			m.svc.settled.Store(true)
+		case <-m.ctx.Done():
+		}
+	})
+	return nil
 }
 
 // part is one that is opened and closed.
@@ -391,7 +401,6 @@ func (s *service) settle(ctx context.Context) error {
 	s.wg.Go(func() { s.endAlone(s.ctx, max(left, arrivingFor)) })
 	s.wg.Go(func() { s.findBack(s.ctx) })
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
-	s.settled.Store(true)
 	s.goOnMigrating()
 	return nil
 }

@@ -57,7 +57,9 @@ const (
 	freezeWithin   = 2 * time.Second
 	// readyWithin is how long minions wait for a new process that hangs.
 	readyWithin = 2 * time.Second
-	latestOnly  = 1024 // jobs told again while everything stands still
+	// settledWithin is how long an upgrade waits for the one before it.
+	settledWithin = 15 * time.Second
+	latestOnly    = 1024 // jobs told again while everything stands still
 )
 
 // RestartError ends Run when another program must be started in place of this one, since it cannot take over.
@@ -92,7 +94,7 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "restart it, or saltclusterctl undrain "+string(d.id),
 			"this node is being drained")
 	}
-	if u.m.leaving() || !u.m.svc.settled.Load() {
+	if u.m.leaving() || !u.awaitSettled(ctx) {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "try again in a second", "an upgrade is still under way")
 	}
 	d.process.Notify("RELOADING=1\nMONOTONIC_USEC=" + monotonicUsec())
@@ -282,6 +284,21 @@ func (u *upgrade) handOver(ctx context.Context) error {
 	u.d.setTail(t)
 	u.m.fail(errHandedOver)
 	return nil
+}
+
+// awaitSettled waits until the upgrade that brought this process here has ended: the old one's last answers, and its grip on what is
+// on disk.
+func (u *upgrade) awaitSettled(ctx context.Context) bool {
+	settled := &u.m.svc.settled
+	if !settled.Load() {
+		u.say("wait", "the upgrade before this one still ends")
+	}
+	for end := time.Now().Add(settledWithin); !settled.Load(); {
+		if time.Now().After(end) || u.m.leaving() || !wait(ctx, 20*time.Millisecond) {
+			return false
+		}
+	}
+	return true
 }
 
 // awaitRotation waits until all subscribers are on one epoch.
