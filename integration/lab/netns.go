@@ -44,13 +44,28 @@ func (n *namespaceNet) addHost(ctx context.Context, name string, index int) (*Ho
 	}
 	h := &Host{Name: name, Addr: fmt.Sprint(subnet, 10+index), Local: "127.0.0.1", ns: nsPrefix + n.lab.id + "-" + name}
 	n.names = append(n.names, h.ns)
-	return h, ips(ctx,
+	err := ips(ctx,
 		"netns add "+h.ns,
 		"-n "+n.sw+" link add p-"+name+" type veth peer name eth0 netns "+h.ns,
 		"-n "+n.sw+" link set p-"+name+" master br0 up",
 		"-n "+h.ns+" link set lo up",
 		"-n "+h.ns+" addr add "+h.Addr+"/24 dev eth0",
 		"-n "+h.ns+" link set eth0 up")
+	if err != nil {
+		return nil, err
+	}
+	return h, inNamespace(h.ns, manyPorts)
+}
+
+// manyPorts lets thousands of played minions, which all have one address, make connection after connection to one port: with the kernel's
+// own values the ports run out, because each is kept for a minute after its end.
+func manyPorts() error {
+	for name, value := range map[string]string{"ip_local_port_range": "10240 65535", "tcp_tw_reuse": "1"} {
+		if err := os.WriteFile(filepath.Join("/proc/sys/net/ipv4", name), []byte(value), 0); err != nil {
+			return fmt.Errorf("set %s of a host: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func (n *namespaceNet) close(ctx context.Context) error {

@@ -15,9 +15,9 @@ type Rotation struct {
 	// Hold keeps what is published from those which have not moved until they do: they could not read it, and would all
 	// sign in at once. Without it they get Publication.Prev.
 	Hold bool
-	// Busy, if given, says that those who moved are more than sign in; then the others stay for longer, up to
-	// standMost windows.
+	// Busy, if given, says that those who moved are more than sign in; then the others stay for longer, in all by Late.
 	Busy func() bool
+	Late time.Duration
 }
 
 // rotation moves the subscribers of one generation to the next.
@@ -29,9 +29,6 @@ type rotation struct {
 
 // rotateStep is the shortest time between two steps of a rotation or drain.
 const rotateStep = 5 * time.Millisecond
-
-// standMost is how much longer than its window a rotation takes at most because of Rotation.Busy, in windows.
-const standMost = 3
 
 // Rotate begins a new generation. Connections made from now on start on it;
 // those there are move one after the other. A rotation still under way is
@@ -103,7 +100,7 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	defer e.wg.Done()
 	defer close(r.done)
 	to, _ := e.current()
-	spread(context.Background(), len(old), how.Window, r.hurry, how.Busy, func(i int) {
+	spread(context.Background(), len(old), how.Window, r.hurry, how.stands(), func(i int) {
 		s := old[i]
 		s.shard.mu.Lock()
 		s.shard.match() // what was published before the move comes before it
@@ -116,11 +113,17 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	e.mu.Unlock()
 }
 
+// stands says when a rotation that begins now makes a pause.
+func (r Rotation) stands() func(time.Time) bool {
+	end := time.Now().Add(r.Window + r.Late)
+	return func(now time.Time) bool { return r.Busy != nil && now.Before(end) && r.Busy() }
+}
+
 // spread calls do for 0…n-1 evenly over window, the rest at once when hurry
-// closes; while busy says so time stands still. It stops when ctx ends.
-func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, busy func() bool, do func(int)) {
+// closes; while stands says so time stands still. It stops when ctx ends.
+func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, stands func(time.Time) bool, do func(int)) {
 	now := time.Now()
-	start, end := now, now.Add((1+standMost)*window)
+	start := now
 	step := time.NewTimer(0)
 	defer step.Stop()
 	pause := rotateStep
@@ -129,7 +132,7 @@ func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struc
 	}
 	for i, rush := 0, window <= 0; i < n; {
 		last := now
-		if now = time.Now(); busy != nil && now.Before(end) && busy() {
+		if now = time.Now(); stands != nil && stands(now) {
 			start = start.Add(now.Sub(last))
 		}
 		due := n

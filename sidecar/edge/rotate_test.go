@@ -227,13 +227,15 @@ func TestRotateHoldsNoMoreThanItMay(t *testing.T) {
 // TestSpreadStandsStill while sign-ins are behind, but not for ever.
 func TestSpreadStandsStill(t *testing.T) {
 	done, asked := 0, 0
-	const n, window = 10, 40 * time.Millisecond
+	const n = 10
+	how := Rotation{Window: 40 * time.Millisecond, Late: 120 * time.Millisecond, Busy: func() bool { asked++; return true }}
 	began := time.Now()
-	spread(t.Context(), n, window, nil, func() bool { asked++; return true }, func(int) { done++ })
-	if took := time.Since(began); done != n || took < (1+standMost)*window || asked == 0 {
+	spread(t.Context(), n, how.Window, nil, how.stands(), func(int) { done++ })
+	if took := time.Since(began); done != n || took < how.Window+how.Late || asked == 0 {
 		t.Errorf("%d done after %s", done, took)
 	}
-	if spread(t.Context(), n, window, nil, func() bool { return false }, func(int) { done++ }); done != 2*n {
+	how.Busy = func() bool { return false }
+	if spread(t.Context(), n, how.Window, nil, how.stands(), func(int) { done++ }); done != 2*n {
 		t.Errorf("%d done", done)
 	}
 }

@@ -272,6 +272,18 @@ func (q *queue) close() (all []*Request) {
 	return all
 }
 
+// age is how long the first of the accepted keys has waited with its newest sign-in.
+func (q *queue) age() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.lanes[known] {
+		if p.counts() {
+			return q.now().Sub(p.waiting[len(p.waiting)-1].At)
+		}
+	}
+	return 0
+}
+
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

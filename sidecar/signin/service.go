@@ -169,12 +169,14 @@ func (s *Service) Rate() float64 {
 	return 0
 }
 
-// Backlog is about how long the last of those that wait now will have waited.
+// Backlog is about how long the last of those that wait now will have waited. What the first of them has waited counts as well: the
+// share of the CPUs that the rate is reckoned from is not always there.
 func (s *Service) Backlog() time.Duration {
+	waited := s.queue.age()
 	if rate := s.Rate(); rate > 0 {
-		return time.Duration(float64(s.queue.len()) / rate * float64(time.Second))
+		return max(waited, time.Duration(float64(s.queue.len())/rate*float64(time.Second)))
 	}
-	return 0
+	return waited
 }
 
 // Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try again.

@@ -121,6 +121,7 @@ func (s *service) move(window time.Duration) error {
 	if _, prev := s.epochs.Sealing(); prev == nil { // what is published now, those who have not moved cannot read
 		how.Hold = true
 		how.Busy = func() bool { return s.signin.Backlog() > rotateBacklog }
+		how.Late = max(3*window, rotateLate)
 	}
 	s.pub.Rotate(how)
 	return nil
@@ -129,6 +130,9 @@ func (s *service) move(window time.Duration) error {
 // rotateBacklog is how long sign-ins may wait before a rotation lets its next subscribers stay a little longer. A stock minion
 // asks again after five seconds.
 const rotateBacklog = time.Second
+
+// rotateLate is how much longer than its window a rotation may take when sign-ins wait; three windows if that is more.
+const rotateLate = 2 * time.Minute
 
 const (
 	// rotationPatience is how long a publication waits for a rotation that is due. Without a quorum none comes, and the
