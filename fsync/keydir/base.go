@@ -10,6 +10,9 @@ type entry struct {
 	Print print
 }
 
+// decided says that an operator has accepted or rejected the key.
+func (e entry) decided() bool { return e.State == state.KeyAccepted || e.State == state.KeyRejected }
+
 // based is what disk and consensus last agreed on about one id. With the zero entry it is a deletion, remembered until
 // base.Seen has passed its revision.
 type based struct {

@@ -110,6 +110,9 @@ func (k kase) decideStale() step {
 		return step{}
 	case k.disk == k.cons && !k.garbage:
 		return step{verdict: adopt, want: k.cons}
+	case k.stale == found && !k.hasBase && !k.garbage && k.cons.State == state.KeyPending && k.disk.decided():
+		// A minion was faster: it came to a node that had joined before the founder's keys were all known.
+		return step{verdict: propose, want: k.disk}
 	case k.known:
 		return step{verdict: write, want: k.cons, aside: k.disk != none || k.garbage, why: "consensus knows it already"}
 	case k.garbage:

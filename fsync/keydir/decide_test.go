@@ -74,6 +74,14 @@ func TestDecide(t *testing.T) {
 			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
 		{"joining: garbage of nobody", kase{stale: joining, garbage: true}, step{verdict: unclear}},
 		{"founding: as it is", kase{stale: found, disk: accA}, step{verdict: propose, want: accA}},
+		{"founding: the minion was faster", kase{stale: found, disk: accA, cons: pendA, known: true}, step{verdict: propose, want: accA}},
+		{"founding: another one was faster", kase{stale: found, disk: accA, cons: pendB, known: true}, step{verdict: propose, want: accA}},
+		{"founding: rejected, and came again", kase{stale: found, disk: rejA, cons: pendA, known: true}, step{verdict: propose, want: rejA}},
+		{"founding: pending here, accepted there", kase{stale: found, disk: pendA, cons: accA, known: true},
+			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
+		{"founding: deleted meanwhile, and came again",
+			kase{stale: found, disk: accA, base: based{accA, 5}, hasBase: true, cons: pendA, known: true},
+			step{verdict: write, want: pendA, aside: true, why: "consensus knows it already"}},
 	} {
 		if got := decide(c.k); got != c.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)

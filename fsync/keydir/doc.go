@@ -22,7 +22,7 @@
 // condition that consensus still is at base's revision. Only consensus changed: write it. Both: the same change, adopt
 // it; different ones, consensus wins, the file is put aside, and a new public key that lost is recorded as denied, as a
 // stock master would. On a stale disk consensus always wins, and what it never heard of is proposed as pending, unless
-// this node founds the cluster.
+// this node founds the cluster: then what its operator had decided counts, also against a minion that is merely pending.
 //
 // Promises: a deleted key never comes back by a node that was down, restored or partitioned; an edit reaches consensus
 // within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken
