@@ -2,21 +2,19 @@ package apply
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"saltclusterd/fsync/slotfs"
-	"saltclusterd/fsync/tree"
 )
 
 // place makes staged content live.
-func (s *Switcher) place(at slotfs.Place, op *Op) error {
-	staged := slotfs.Place{Dir: s.Area.Stage, Name: op.Stage}
+func (s *Switcher) place(i int, at slotfs.Place, op *Op) error {
+	staged := s.staged(op)
 	now, err := at.Dir.Stat(at.Name)
 	if err != nil && !slotfs.Gone(err) {
 		return err
 	}
-	if done, rerr := s.resume(staged, at, op, now, err == nil); done {
+	if done, rerr := s.resume(i, at, op, now, err == nil); done {
 		return rerr
 	}
 	switch {
@@ -36,12 +34,17 @@ func (s *Switcher) place(at slotfs.Place, op *Op) error {
 	} else {
 		err = s.exchange(staged, at, op)
 	}
-	if errors.Is(err, errEdited) {
+	return s.placed(op, err)
+}
+
+// placed notes how placing something has ended.
+func (s *Switcher) placed(op *Op, err error) error {
+	switch {
+	case err == nil:
+		s.out.Installed++
+	case errors.Is(err, errEdited):
 		s.kept(op)
 		return nil
-	}
-	if err == nil {
-		s.out.Installed++
 	}
 	return err
 }
@@ -60,13 +63,54 @@ func (s *Switcher) exchange(staged, at slotfs.Place, op *Op) error {
 	if err != nil {
 		return err
 	}
-	if out, err := staged.Dir.Stat(staged.Name); err != nil || !out.Unchanged(*op.Was) {
-		if err := slotfs.Exchange(staged, at); err != nil {
-			return err
-		}
-		return errEdited
+	if edited(staged, op) {
+		return s.giveBack(staged, at, op, s.exchangeBack)
 	}
 	return s.displace(staged, op)
+}
+
+// giveBack returns an edit that was taken out to where it was. Where that cannot be done any more, it is put aside.
+func (s *Switcher) giveBack(from, at slotfs.Place, op *Op, by func(from, at slotfs.Place, op *Op) error) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	if err := by(from, at, op); slotfs.Gone(err) || errors.Is(err, fs.ErrExist) {
+		if err := s.displace(from, op); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return errEdited
+}
+
+// exchangeBack makes an edit live again in place of what was placed. When there has been another edit since, that stays.
+func (s *Switcher) exchangeBack(staged, at slotfs.Place, op *Op) error {
+	if err := slotfs.Exchange(staged, at); err != nil {
+		return err
+	}
+	if ours(staged, op) {
+		return nil
+	}
+	if err := slotfs.Exchange(staged, at); err != nil {
+		return err
+	}
+	return s.displace(staged, op)
+}
+
+// ours says whether something is what was staged.
+func ours(p slotfs.Place, op *Op) bool {
+	st, err := p.Dir.Stat(p.Name)
+	return err == nil && st.Ino == op.StageIno && st.Mtime == op.StageMod
+}
+
+// moveBack does the same where there is nothing now.
+func (s *Switcher) moveBack(from, at slotfs.Place, _ *Op) error { return slotfs.Move(from, at) }
+
+// edited says whether what was taken out is not what the plan expected there.
+func edited(out slotfs.Place, op *Op) bool {
+	st, err := out.Dir.Stat(out.Name)
+	return err == nil && op.Was != nil && !st.Unchanged(*op.Was)
 }
 
 // twoSteps is exchange where the file system knows none: there is nothing at the path for a moment.
@@ -74,6 +118,9 @@ func (s *Switcher) twoSteps(staged, at slotfs.Place, op *Op) error {
 	old := s.former(op)
 	if err := slotfs.Move(at, old); err != nil {
 		return err
+	}
+	if edited(old, op) {
+		return s.giveBack(old, at, op, s.moveBack)
 	}
 	if err := s.step(); err != nil {
 		return err
@@ -84,128 +131,40 @@ func (s *Switcher) twoSteps(staged, at slotfs.Place, op *Op) error {
 	return s.displace(old, op)
 }
 
+// staged is where what is to be placed waits, and where exchange has what it replaces.
+func (s *Switcher) staged(op *Op) slotfs.Place {
+	return slotfs.Place{Dir: s.Area.Stage, Name: op.Stage}
+}
+
 // former is where twoSteps has what it replaces.
 func (s *Switcher) former(op *Op) slotfs.Place {
 	return slotfs.Place{Dir: s.Area.Stage, Name: op.Stage + ".old"}
 }
 
 // resume completes what an earlier run has begun at a path, and says whether there was something.
-func (s *Switcher) resume(staged, at slotfs.Place, op *Op, now slotfs.Stat, found bool) (bool, error) {
-	old := s.former(op)
-	_, oldErr := old.Dir.Stat(old.Name)
-	switch {
-	case found && now.Ino == op.StageIno && now.Mtime == op.StageMod:
-		s.out.Installed++
-		if oldErr == nil {
-			staged = old
-		}
-		return true, s.displace(staged, op)
-	case !found && oldErr == nil:
+func (s *Switcher) resume(i int, at slotfs.Place, op *Op, now slotfs.Stat, found bool) (bool, error) {
+	staged, old := s.staged(op), s.former(op)
+	switch done := found && now.Ino == op.StageIno && now.Mtime == op.StageMod; {
+	case done && there(old):
+		return true, s.placed(op, s.displace(old, op))
+	case done && edited(staged, op):
+		return true, s.placed(op, s.giveBack(staged, at, op, s.exchangeBack))
+	case done:
+		return true, s.placed(op, s.displace(staged, op))
+	case !found && edited(old, op):
+		return true, s.placed(op, s.giveBack(old, at, op, s.moveBack))
+	case !found && there(old):
 		if err := slotfs.Move(staged, at); err != nil {
 			return true, err
 		}
-		s.out.Installed++
-		return true, s.displace(old, op)
+		return true, s.placed(op, s.displace(old, op))
 	}
 	st, err := staged.Dir.Stat(staged.Name)
-	switch {
-	case slotfs.Gone(err): // it was placed, and an operator has changed it since
-		s.kept(op)
-		return true, nil
-	case err == nil && op.Was != nil && st.Unchanged(*op.Was): // the same, but there was something
-		s.kept(op)
-		return true, s.displace(staged, op)
+	if err != nil && !slotfs.Gone(err) {
+		return false, err
 	}
-	return false, err
-}
-
-// displace takes what a switch has taken out of the slot to where it is kept. There may be nothing.
-func (s *Switcher) displace(from slotfs.Place, op *Op) error {
-	st, err := from.Dir.Stat(from.Name)
-	if op.Was == nil {
-		return nil
+	if err != nil || there(old) || op.Was != nil && st.Ino != op.StageIno { // it was placed, and an operator has changed it since
+		return true, s.left(i, op)
 	}
-	gone := slotfs.Gone(err)
-	if err != nil && !gone {
-		return err
-	}
-	if !gone {
-		if err := s.step(); err != nil {
-			return err
-		}
-	}
-	switch {
-	case op.Aside != "":
-		to := slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}
-		if !gone {
-			err = slotfs.Move(from, to)
-		}
-		if err == nil || gone && there(to) {
-			s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, op.Aside, op.Old})
-		}
-	case op.Old.Type == tree.File:
-		to := slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()}
-		if !gone {
-			err = slotfs.Replace(from, to)
-		}
-		if err == nil || gone && there(to) {
-			s.out.Displaced = append(s.out.Displaced, op.Old)
-		}
-	case !gone && st.Type != tree.Dir:
-		err = from.Dir.Remove(from.Name)
-	}
-	if gone { // an earlier run has moved it, or an operator has removed it
-		return nil
-	}
-	return err
-}
-
-func there(p slotfs.Place) bool {
-	_, err := p.Dir.Stat(p.Name)
-	return err == nil
-}
-
-// remove takes a file or a symlink out of the slot.
-func (s *Switcher) remove(i int, at slotfs.Place, op *Op) error {
-	taken := s.taken(i)
-	now, err := at.Dir.Stat(at.Name)
-	switch {
-	case slotfs.Gone(err), err == nil && op.Early && now.Type == tree.Dir: // an earlier run has done it
-		return s.settle(i, op)
-	case err != nil:
-		return err
-	case !op.Known || !now.Unchanged(*op.Was):
-		s.kept(op)
-		return nil
-	}
-	if err := s.step(); err != nil {
-		return err
-	}
-	if err := slotfs.Move(at, taken); err != nil {
-		if slotfs.Gone(err) {
-			return nil
-		}
-		return err
-	}
-	if out, err := taken.Dir.Stat(taken.Name); err != nil || !out.Unchanged(*op.Was) {
-		if err := slotfs.Move(taken, at); err == nil {
-			s.kept(op)
-			return nil
-		}
-		op.Aside, op.AsideID = "edited while it was removed", fmt.Sprintf("%s.%d", op.AsideID, i)
-	}
-	return s.settle(i, op)
-}
-
-func (s *Switcher) taken(i int) slotfs.Place {
-	return slotfs.Place{Dir: s.Area.Stage, Name: fmt.Sprintf("removed.%d", i)}
-}
-
-// settle finishes a removal: what was taken out, now or by an earlier run, is displaced.
-func (s *Switcher) settle(i int, op *Op) error {
-	if op.Verb == Remove {
-		s.out.Removed++
-		return s.displace(s.taken(i), op)
-	}
-	return nil
+	return false, nil
 }

@@ -23,7 +23,8 @@ type Outcome struct {
 // Aside is something that was put aside.
 type Aside struct {
 	ID, Path, Reason string
-	Entry            tree.Entry
+	Type             tree.Type
+	Size             int64 // of a file
 }
 
 // Switcher carries out plans.
@@ -55,8 +56,7 @@ func (s *Switcher) do(i int, op *Op) error {
 	dir, name, err := s.parent(op.Path)
 	if slotfs.Gone(err) { // an operator removed the directory meanwhile
 		if op.Verb != Remove && op.Verb != RemoveDir {
-			s.kept(op)
-			return nil
+			return s.left(i, op)
 		}
 		return s.settle(i, op)
 	}
@@ -65,8 +65,7 @@ func (s *Switcher) do(i int, op *Op) error {
 	}
 	err = s.verb(i, slotfs.Place{Dir: dir, Name: name}, op)
 	if slotfs.Gone(err) { // between two steps: an operator has the last word
-		s.kept(op)
-		return nil
+		return s.left(i, op)
 	}
 	return err
 }
@@ -76,7 +75,7 @@ func (s *Switcher) verb(i int, at slotfs.Place, op *Op) error {
 	case MakeDir:
 		return s.makeDir(at, op)
 	case Place:
-		return s.place(at, op)
+		return s.place(i, at, op)
 	case SetMode:
 		return s.setMode(at, op)
 	case Remove:
@@ -157,13 +156,19 @@ func (s *Switcher) setMode(at slotfs.Place, op *Op) error {
 	return at.Dir.Chmod(at.Name, op.Entry.Mode)
 }
 
+// notEmpty is why a directory is put aside.
+const notEmpty = "it was in a directory that became something else"
+
 func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
 	if err := s.step(); err != nil {
 		return err
 	}
+	aside := slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}
 	err := at.Dir.RemoveDir(at.Name)
 	switch {
-	case err == nil, slotfs.Gone(err):
+	case slotfs.Gone(err):
+		return s.settle(0, op)
+	case err == nil:
 		return nil
 	case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST):
 		return err
@@ -173,6 +178,5 @@ func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
 	if err := s.step(); err != nil {
 		return err
 	}
-	s.out.Aside = append(s.out.Aside, Aside{op.AsideID, op.Path, "it was in a directory that became something else", op.Old})
-	return slotfs.Move(at, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID})
+	return s.putAside(at, aside, op, notEmpty)
 }

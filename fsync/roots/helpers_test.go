@@ -81,7 +81,12 @@ func (n *testNode) lacks(p string) bool {
 // await waits for a condition.
 func (w *world) await(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+	w.awaitFor(patience, what, ok)
+}
+
+func (w *world) awaitFor(within time.Duration, what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			for id, n := range w.nodes {
 				if n.store != nil {
@@ -116,6 +121,13 @@ func (w *world) awaitEqual() {
 		}
 		return true
 	})
+}
+
+// forget removes a node that is closed.
+func (w *world) forget(n *testNode) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.nodes, n.id)
 }
 
 func (w *world) count() int {

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"saltclusterd/gossip/node"
 )
 
 // fill makes a tree with what a tree can hold.
@@ -72,31 +75,108 @@ func TestTwentyThousandFiles(t *testing.T) {
 	}
 }
 
-// TestALargeFile has one of 2 GiB fetched. ROOTS_LARGE=1 runs it: it takes as much on the disk twice.
-func TestALargeFile(t *testing.T) {
+// large skips what takes minutes and gigabytes.
+func large(t *testing.T) {
+	t.Helper()
 	if os.Getenv("ROOTS_LARGE") == "" {
-		t.Skip("ROOTS_LARGE is not set")
+		t.Skip("ROOTS_LARGE is not set; run: make test-roots")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
+}
+
+// heapPeak samples the heap of this process, in which all nodes of the test are; stop returns how much it grew, in MiB.
+func heapPeak() (stop func() int) {
+	debug.FreeOSMemory()
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapInuse)
+	}
+	base, peak := heap(), 0
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+				peak = max(peak, heap())
+			}
+		}
+	}()
+	return func() int {
+		close(done)
+		<-ended
+		return max(0, peak-base) >> 20
+	}
+}
+
+// maxGrowth is how much memory a sender and a receiver in one process may need, in MiB, beside the lists of their files.
+const maxGrowth = 300
+
+// receive starts nodes that have nothing, one after the other, and tells how long each takes to get everything.
+func (w *world) receive(from *testNode, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		stop := heapPeak()
+		began := time.Now()
+		n := w.node(node.ID(name))
+		n.open()
+		w.awaitFor(10*time.Minute, name+" has it", func() bool {
+			st := n.store.Status()
+			return st.CaughtUp && !st.Edited && st.Live == from.store.Status().HeadRoot
+		})
+		took, grown := time.Since(began), stop()
+		w.t.Logf("fetched in %.1f s, %+v, heap %d MiB more", took.Seconds(), *n.store.Status().LastSwitch, grown)
+		if grown > maxGrowth {
+			w.t.Errorf("the heap has grown by %d MiB", grown)
+		}
+		n.close()
+		must(w.t, os.RemoveAll(filepath.Dir(n.state)))
+		w.forget(n)
+	}
+}
+
+// TestALargeFile has one of 2 GiB fetched.
+func TestALargeFile(t *testing.T) {
+	large(t)
 	w := newWorld(t)
 	a := w.node("a")
 	f, err := os.Create(a.path("large"))
 	must(t, err)
-	must(t, f.Truncate(2<<30)) // chunks of zeros but for the ends
-	for i := range int64(16) {
-		_, err = f.WriteAt([]byte(noise(byte(i), 1<<20)), i*(128<<20)-i)
+	for i := range int64(2 << 30 / (8 << 20)) { // no two pieces are the same
+		_, err = f.WriteAt([]byte(noise(byte(i), 7<<20)+fmt.Sprintf("%1048576d", i)), i*(8<<20))
 		must(t, err)
 	}
 	must(t, f.Close())
+	stop := heapPeak()
 	began := time.Now()
 	a.open()
-	w.await("the first revision", func() bool { return a.store.Status().Stable(1) })
-	t.Logf("first look %v", time.Since(began))
-	began = time.Now()
-	b := w.start("b")
-	w.await("b has it", func() bool { return b.store.Status().Stable(1) })
-	t.Logf("fetched in %v", time.Since(began))
-	if a.store.Status().HeadRoot != b.store.Status().Live {
-		t.Error("another content")
+	w.awaitFor(5*time.Minute, "the first revision", func() bool { return a.store.Status().Stable(1) })
+	t.Logf("first look in %.1f s, heap %d MiB more", time.Since(began).Seconds(), stop())
+	w.receive(a, "b", "c", "d")
+}
+
+// TestFiftyThousandFiles has as many as we promise, and then edits one of them.
+func TestFiftyThousandFiles(t *testing.T) {
+	large(t)
+	const files = 50_000
+	w := newWorld(t)
+	a := w.node("a")
+	a.fill(files)
+	stop := heapPeak()
+	began := time.Now()
+	a.open()
+	w.awaitFor(5*time.Minute, "the first revision", func() bool { st := a.store.Status(); return st.Base > 0 && st.CaughtUp })
+	t.Logf("first look in %.1f s, heap %d MiB more", time.Since(began).Seconds(), stop())
+	w.receive(a, "b", "c", "d")
+	e := w.start("e")
+	w.awaitFor(5*time.Minute, "e has it", func() bool { return e.store.Status().Live == a.store.Status().HeadRoot })
+	for i := range 5 {
+		began := time.Now()
+		a.write("d1/e1/f1", fmt.Sprint("changed", i))
+		w.await("e has the edit", func() bool { return e.has("d1/e1/f1", fmt.Sprint("changed", i)) })
+		t.Logf("an edit after %.2f s", time.Since(began).Seconds())
 	}
+	w.awaitEqual()
 }

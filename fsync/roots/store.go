@@ -146,13 +146,9 @@ func (s *Store) load() error {
 	}
 	s.base = s.base.clone()
 	s.collected = s.base.Number
-	var j journal
-	found, err := s.db.get(bucketMeta, keyJournal, &j)
+	err := s.loadPending()
 	if err != nil {
 		return err
-	}
-	if found {
-		s.pending = &j
 	}
 	if err := each(s.db, bucketConflicts, func(id string, c Conflict) { s.conflict[id] = c }); err != nil {
 		return err
@@ -169,6 +165,24 @@ func (s *Store) load() error {
 			s.log.Warn("index of a slot not read, its files will be", "path", st.Dir, "err", err)
 		}
 	}
+	return nil
+}
+
+// loadPending finds out whether a switch was interrupted.
+func (s *Store) loadPending() error {
+	var j journal
+	found, err := s.db.get(bucketMeta, keyJournal, &j)
+	if err != nil {
+		return err
+	}
+	if !found {
+		note, err := readNote(s.cfg.StateDir)
+		if err != nil || note == nil || note.Base.Number < s.base.Number {
+			return err
+		}
+		j = *note
+	}
+	s.pending = &j
 	return nil
 }
 

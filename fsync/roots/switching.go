@@ -31,17 +31,19 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	}
 	j.Began = time.Now()
 	if j.atOnce() {
-		return s.carryOut(ctx, &j, areas)
+		err = writeNote(s.cfg.StateDir, &j)
+	} else {
+		err = s.db.put(pair{bucketMeta, keyJournal, j})
 	}
-	if err := s.db.put(pair{bucketMeta, keyJournal, j}); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
 	s.pending = &j
 	return s.carryOut(ctx, &j, areas)
 }
 
-// atOnce says that a switch is a single exchange, which nothing can interrupt: after a kill it has been made or not, and what is on
-// the disk is the old tree or the new one.
+// atOnce says that a switch is a single exchange: whatever interrupts it, what is on the disk is the old tree or the new one. Its
+// plan need not be on the disk before it, see note.go.
 func (j *journal) atOnce() bool {
 	if len(j.Plans) != 1 || len(j.Plans[0].Ops) != 1 {
 		return false
@@ -208,6 +210,9 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	if err := s.db.put(pairs...); err != nil { // done all the same; when it was interrupted, the next start repeats it
 		return fmt.Errorf("end a switch: %w", err)
 	}
+	if err := removeNote(s.cfg.StateDir); err != nil {
+		return fmt.Errorf("end a switch: %w", err)
+	}
 	s.pending, s.baseUnsaved = nil, false
 	s.metrics.conflicts.Set(float64(n))
 	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
@@ -231,7 +236,7 @@ func (s *Store) reindex(p *apply.Plan, area *apply.Area) {
 func (s *Store) newConflict(slot SlotName, a apply.Aside, revision uint64, area *apply.Area) Conflict {
 	return Conflict{
 		ID: a.ID, Slot: slot, Path: a.Path, Reason: a.Reason, Revision: revision, Node: s.cfg.Self, Time: time.Now(),
-		Kept: area.Path + "/aside/" + a.ID, Type: a.Entry.Type.String(), Size: a.Entry.Size(),
+		Kept: area.Path + "/aside/" + a.ID, Type: a.Type.String(), Size: a.Size,
 	}
 }
 

@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"fmt"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// left lets a path be as an operator has made it, and takes care of what an earlier run has taken out there.
+func (s *Switcher) left(i int, op *Op) error {
+	s.kept(op)
+	switch op.Verb {
+	case Remove:
+		return s.displace(s.taken(i), op)
+	case Place:
+		if st, err := s.Area.Stage.Stat(op.Stage); err == nil && st.Ino != op.StageIno {
+			return s.displace(s.staged(op), op)
+		}
+		return s.displace(s.former(op), op)
+	}
+	return nil
+}
+
+// displace takes what a switch has taken out of the slot to where it is kept. There may be nothing.
+func (s *Switcher) displace(from slotfs.Place, op *Op) error {
+	if op.Was == nil {
+		return nil
+	}
+	st, err := from.Dir.Stat(from.Name)
+	if err != nil && !slotfs.Gone(err) {
+		return err
+	}
+	gone := err != nil
+	if !gone {
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	switch aside := s.editedAside(op); {
+	case op.Aside != "":
+		return s.putAside(from, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}, op, op.Aside)
+	case !gone && !st.Unchanged(*op.Was), gone && there(aside):
+		return s.putAside(from, aside, op, "edited while it was replaced")
+	case op.Old.Type == tree.File:
+		to := slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()}
+		if !gone {
+			err = slotfs.Replace(from, to)
+		}
+		if err == nil || gone && there(to) {
+			s.out.Displaced = append(s.out.Displaced, op.Old)
+		}
+	case !gone && st.Type != tree.Dir:
+		err = from.Dir.Remove(from.Name)
+	}
+	if gone { // an earlier run has moved it, or an operator has removed it
+		return nil
+	}
+	return err
+}
+
+// putAside moves something aside, or notes that an earlier run has done it.
+func (s *Switcher) putAside(from, to slotfs.Place, op *Op, reason string) error {
+	if err := slotfs.Move(from, to); err != nil && !slotfs.Gone(err) {
+		return err
+	}
+	return s.noteAside(to, op, reason)
+}
+
+// noteAside tells of what was put aside, if there was anything.
+func (s *Switcher) noteAside(to slotfs.Place, op *Op, reason string) error {
+	st, err := to.Dir.Stat(to.Name)
+	if slotfs.Gone(err) {
+		return nil
+	}
+	a := Aside{ID: to.Name, Path: op.Path, Reason: reason, Type: st.Type}
+	if st.Type == tree.File {
+		a.Size = st.Size
+	}
+	s.out.Aside = append(s.out.Aside, a)
+	return err
+}
+
+// editedAside is where an edit goes that came between two looks. Its name is the same however often a switch is repeated.
+func (s *Switcher) editedAside(op *Op) slotfs.Place {
+	h := tree.Sum(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%d", op.Path, op.Was.Ino, op.Was.Mtime, op.StageIno))
+	return slotfs.Place{Dir: s.Area.Aside, Name: "E" + h.String()[:25]}
+}
+
+func there(p slotfs.Place) bool {
+	_, err := p.Dir.Stat(p.Name)
+	return err == nil
+}
