@@ -54,8 +54,9 @@ func (c KeySet) apply(d *data) Result {
 	if c.State == KeyDeleted {
 		return c.remove(d, old)
 	}
-	pub := c.Pub
+	pub, again := c.Pub, uint64(0)
 	if old != nil {
+		again = old.Again
 		if pub == "" {
 			pub = old.Pub
 		}
@@ -72,7 +73,10 @@ func (c KeySet) apply(d *data) Result {
 	if old != nil && old.State == KeyAccepted && (c.State != KeyAccepted || old.Pub != pub) {
 		d.revokedRev = rev
 	}
-	d.putKey(Key{ID: c.ID, State: c.State, Pub: pub, Rev: rev, Audit: c.Audit})
+	if old == nil && c.BaseRev != 0 {
+		again = rev
+	}
+	d.putKey(Key{ID: c.ID, State: c.State, Pub: pub, Rev: rev, Again: again, Audit: c.Audit})
 	return Result{Rev: rev}
 }
 

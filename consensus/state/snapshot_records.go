@@ -106,8 +106,8 @@ func (r *snapshotReader) key(k Key) error {
 	default:
 		return errors.New("unknown key state")
 	}
-	if r.d.keyRev(k.ID) != 0 || r.d.keys.len() >= MaxKeys {
-		return errors.New("key twice or too many")
+	if r.d.keyRev(k.ID) != 0 || r.d.keys.len() >= MaxKeys || k.Again > k.Rev {
+		return errors.New("key twice, too many or from the future")
 	}
 	if err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.rev(k.Rev, true)); err != nil {
 		return err

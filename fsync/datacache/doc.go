@@ -16,6 +16,7 @@
 //   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the time
 //     of their file; files written here get the time of their stamp, so that a lost table does no harm.
 //   - table: stamp and hash, per minion, of what is on disk.
+//   - life: of an id, from when it has got a key until that is deleted. Data of an earlier one are no data, whatever the key.
 //   - gone: of a mine that was flushed. The table keeps it, so that it does not come back from a node that was away.
 //   - part: a record with more pillars than a 3006 or 3007 master has a place for, as such a node holds it.
 //   - digest: a table's ids and stamps, told to a peer, which answers with the data that have later stamps.

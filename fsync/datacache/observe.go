@@ -31,11 +31,11 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	if !ok {
 		return nil, nil
 	}
-	key := fingerprint(pub)
+	key, life := fingerprint(pub), s.cfg.Keys.Life(id)
 	names := s.layout.names(id)
 	e, had := s.table[id]
 	before := look(root, names)
-	if quick && had && e.Key == key && before == s.seen[id] {
+	if quick && had && e.Key == key && e.Life >= life && before == s.seen[id] {
 		return nil, nil
 	}
 	files, err := read(root, names)
@@ -44,17 +44,19 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	}
 	if _, err := s.layout.parse(id, files); err != nil {
 		if had {
-			s.vanished(root, id, key, len(files) > 0)
+			s.vanished(root, id, key, life, len(files) > 0)
 		}
 		return nil, nil
 	}
-	now := entry{Key: key, Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env, Part: e.Part}
+	now := entry{Key: key, Life: max(life, e.Life), Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env, Part: e.Part}
+	former := had && (e.Key != key || e.Life < life && !s.cfg.Master.Preserve)
 	switch {
-	case had && e.Key != key && e.Hash == now.Hash && e.MTime == now.MTime:
+	case former && e.Hash == now.Hash && e.MTime == now.MTime:
 		s.forget(id)
-		return nil, s.layout.drop(root, id) // of a predecessor with another key
+		s.miss(id)
+		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
 	case had && e.Key == key && e.Hash == now.Hash:
-		if e.MTime != now.MTime {
+		if e.MTime != now.MTime || e.Life != now.Life {
 			s.set(id, now)
 		}
 	default:
@@ -66,12 +68,12 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 }
 
 // vanished is about data that the table knows and that are not there, or are no data any more. s.mu is held.
-func (s *Store) vanished(root *os.Root, id, key string, broken bool) {
+func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool) {
 	e := s.table[id]
 	switch {
 	case !broken && e.Key == key && e.Gone:
 	case !broken && e.Key == key && s.scanned && s.layout.cleared(root, id):
-		s.tell(id, entry{Key: key, Gone: true, Stamp: s.cfg.Clock.Now()})
+		s.tell(id, entry{Key: key, Life: life, Gone: true, Stamp: s.cfg.Clock.Now()})
 		delete(s.seen, id)
 	default: // what the others have is better
 		s.forget(id)
@@ -126,7 +128,7 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	if err := s.cfg.Clock.Observe(r.stamp); err != nil {
 		return tooEarly, err
 	}
-	if e, had := s.table[r.id]; had && e.Key == r.key && r.stamp <= e.Stamp {
+	if e, had := s.table[r.id]; had && e.Key == r.key && e.Life >= s.cfg.Keys.Life(r.id) && r.stamp <= e.Stamp {
 		return stale, nil // a joiner hears everything from each of the others: the disk is not asked again
 	}
 	what, err := s.merge(root, r)
@@ -167,7 +169,7 @@ func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
 		what = written
 	}
 	delete(s.seen, r.id)
-	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Gone: true})
+	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Gone: true})
 	return what, nil
 }
 
@@ -201,7 +203,7 @@ func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 		all[name], what = content, written
 	}
 	s.seen[r.id] = sightOf(all, files, stampTime(r.stamp)) // and not what is seen now: the master may write right after
-	e := entry{Stamp: r.stamp, Key: r.key, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
+	e := entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {
 		e.Env = r.data.pillars[0].env
@@ -221,17 +223,19 @@ func (s *Store) purge(root *os.Root, id string) error {
 	return nil
 }
 
-// purgeUnknown removes the data of minions whose keys are gone.
+// purgeUnknown removes the data of minions whose keys are gone, or were for a while.
 func (s *Store) purgeUnknown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var gone []string
-	for id := range s.table {
+	var gone, again []string
+	for id, e := range s.table {
 		if !s.cfg.Keys.Known(id) {
 			gone = append(gone, id)
+		} else if e.Life < s.cfg.Keys.Life(id) {
+			again = append(again, id)
 		}
 	}
-	if len(gone) == 0 {
+	if len(gone)+len(again) == 0 {
 		return
 	}
 	root, err := s.disk.root()
@@ -246,6 +250,11 @@ func (s *Store) purgeUnknown() {
 			continue
 		}
 		if err := s.purge(root, id); err != nil {
+			s.fail("purge", id, err)
+		}
+	}
+	for _, id := range again {
+		if _, err := s.observe(root, id, false); err != nil {
 			s.fail("purge", id, err)
 		}
 	}

@@ -136,6 +136,39 @@ func TestAnotherMinionOfThatNameDoesNotInherit(t *testing.T) {
 	w.everywhere("web1", nil, nil)
 }
 
+// The very same key was deleted and accepted again while a node was away: what it has of the minion does not come back.
+func TestAnEarlierLifeOfTheSameKeyIsForgotten(t *testing.T) {
+	for _, quickly := range []bool{false, true} {
+		t.Run(fmt.Sprintf("before anybody could look: %t", quickly), func(t *testing.T) {
+			w, a, b, c := three(t)
+			w.setKey("web1", "k")
+			w.setKey("web2", "k")
+			a.stock("web1", texts("v", "1"), texts("p", "1"))
+			w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+			c.close()
+			if quickly {
+				w.mu.Lock()
+				w.lives["web1"]++
+				w.mu.Unlock()
+				w.changed()
+			} else {
+				w.setKey("web1", "")
+			}
+			for _, n := range []*testNode{a, b} {
+				w.poll("purged", func() bool { g, _ := n.has("web1"); return g == nil })
+			}
+			w.setKey("web1", "k")
+			c.open()
+			w.changed()
+			c.stock("web2", texts("v", "2"), texts("p", "2")) // whoever has this has heard of all that c has
+			w.everywhere("web2", texts("v", "2"), texts("p", "2"))
+			w.everywhere("web1", nil, nil)
+			b.stock("web1", texts("v", "3"), texts("p", "3"))
+			w.everywhere("web1", texts("v", "3"), texts("p", "3"))
+		})
+	}
+}
+
 func TestPreservedData(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t)

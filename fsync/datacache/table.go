@@ -20,6 +20,7 @@ const (
 type entry struct {
 	Stamp uint64 `json:"s"`
 	Key   string `json:"k"`           // print of the key the data were gathered under
+	Life  uint64 `json:"l,omitempty"` // which life of the id that was
 	Hash  string `json:"h"`           // of the files
 	MTime int64  `json:"m"`           // of the newest file, in nanoseconds since 1970
 	Env   string `json:"e,omitempty"` // pillarenv of the pillar in a joined file, as far as known

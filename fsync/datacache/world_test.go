@@ -31,6 +31,7 @@ type world struct {
 	clock uint64
 	keys  map[string]string // accepted ones
 	other map[string]bool   // known, but not accepted
+	lives map[string]uint64 // how often a key was taken away
 	wakes []chan struct{}
 	nodes map[node.ID]*testNode
 	down  map[node.ID]bool
@@ -47,7 +48,7 @@ type testNode struct {
 }
 
 func newWorld(t tb) *world {
-	return &world{t: t, keys: map[string]string{}, other: map[string]bool{}, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
+	return &world{t: t, keys: map[string]string{}, other: map[string]bool{}, lives: map[string]uint64{}, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
 }
 
 func (w *world) now() uint64 {
@@ -70,11 +71,20 @@ func (w *world) Known(id string) bool {
 	return w.keys[id] != "" || w.other[id]
 }
 
+func (w *world) Life(id string) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lives[id]
+}
+
 // setKey gives a minion an accepted key, or takes it away.
 func (w *world) setKey(id, pub string) {
 	w.mu.Lock()
 	if w.keys[id] = pub; pub == "" {
 		delete(w.keys, id)
+		if !w.other[id] {
+			w.lives[id]++
+		}
 	}
 	w.mu.Unlock()
 	w.changed()

@@ -97,6 +97,12 @@ func (k *keyView) Known(id string) bool {
 	return !deleted && (!v.Initialized() || !k.m.cons.CaughtUp())
 }
 
+// Life implements datacache.Keys.
+func (k *keyView) Life(id string) uint64 {
+	key, _ := k.m.cons.View().Key(id)
+	return key.Again
+}
+
 // dataPeers implements datacache.Peers and tokens.Peers.
 type dataPeers struct {
 	m    *member
