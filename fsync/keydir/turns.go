@@ -43,8 +43,11 @@ const (
 	sharedRescan = 3 * time.Second
 )
 
-// errNotLatest ends a keeper's turn.
-var errNotLatest = errors.New("the latest key decisions cannot be asked for")
+// What ends a keeper's turn.
+var (
+	errNotLatest = errors.New("the latest key decisions cannot be asked for")
+	errOtherLock = errors.New("another file system is mounted there now")
+)
 
 // takeTurns follows and keeps until ctx ends.
 func (d *Dir) takeTurns(ctx context.Context) error {
@@ -143,9 +146,23 @@ func (d *Dir) keep(ctx context.Context, lock *os.File) error {
 			if err := d.latest(ctx); err != nil {
 				return err
 			}
+			if !d.stillLocked(lock) {
+				return errOtherLock
+			}
 		}
 	})
 	return g.Wait()
+}
+
+// stillLocked says whether the lock this node holds is the one that others see. It is not when the share was mounted anew, or something
+// else was for a while.
+func (d *Dir) stillLocked(lock *os.File) bool {
+	held, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	seen, err := os.Lstat(filepath.Join(d.cfg.PKIDir, lockFile))
+	return err == nil && os.SameFile(held, seen)
 }
 
 // lockText is what followers read: of which cluster, how far. Within one it has always the same length, for it is written over.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -225,5 +226,22 @@ func TestKeeperWithoutAMajority(t *testing.T) {
 	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}}); err != nil {
 		t.Fatal(err)
 	}
+	await(t, files{"minions/web": k[0]}, nodes...)
+}
+
+// Where the share was mounted anew, the lock that a keeper holds is not the one that others see: two would keep.
+func TestAKeeperOfAnotherMountGivesUp(t *testing.T) {
+	k := keyTexts()
+	log := newShared(t)
+	nodes := sharing(t, log, "m1", "m2")
+	lock := filepath.Join(nodes[0].pki, lockFile)
+	if err := os.Rename(lock, lock+".before"); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "m1 has given up", func() bool { return logged(nodes[0], errOtherLock.Error()) })
+	poll(t, "there is a keeper again", func() bool {
+		return logged(nodes[1], "sees to the shared") || strings.Count(nodes[0].logs.String(), "sees to the shared") > 1
+	})
+	nodes[0].put(acceptedDir, "web", k[0])
 	await(t, files{"minions/web": k[0]}, nodes...)
 }
