@@ -61,7 +61,7 @@ func TestPlanOfAHost(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	sizes := make([]unshare.Size, len(p.Trees))
-	steps := strings.Join(d.migration.planSteps(p, sizes), "\n")
+	steps := strings.Join(d.migration.planSteps(p, "", sizes), "\n")
 	for _, want := range []string{
 		top + "/var/lib/salt-master/pki", top + "/var/lib/salt-master/file_roots/base/0", top + "/etc/salt/master.d/" + masterDropIn,
 		top + "/etc/salt/saltclusterd.d/" + ownDropIn, "cluster_isolated_filesystem: True", top + "/cache/jobs", restartByHand,

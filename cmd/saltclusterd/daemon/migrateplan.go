@@ -166,13 +166,18 @@ func sameRoots(have map[string][]string, want map[string]any) bool {
 }
 
 // planSteps says in order what will be done.
-func (g *migration) planSteps(p unshare.Plan, trees []unshare.Size) []string {
+func (g *migration) planSteps(p unshare.Plan, to string, trees []unshare.Size) []string {
 	master, own, texts, err := g.dropIns(p)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	var steps []string
 	say := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
+	if ask := g.roomToWrite(p, to); ask != nil {
+		for _, cmd := range ask.Commands {
+			say("by hand: %s", cmd)
+		}
+	}
 	for i, t := range p.Trees {
 		say("copy %s to %s (%d files, %d MiB), owner and modes kept, compared by hash", t.From, t.To, trees[i].Files, trees[i].Bytes>>20)
 	}

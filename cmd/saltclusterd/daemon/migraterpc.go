@@ -200,7 +200,7 @@ func (s *service) migrateNode(ctx context.Context, plan bool, to string) adminap
 		n.Trees = append(n.Trees, adminapi.MigrateTree{Name: t.Name, From: t.From, To: t.To, Files: size.Files, Bytes: size.Bytes})
 	}
 	if plan && d.shares() && len(n.Refused) == 0 {
-		n.Steps = g.planSteps(*st.Plan, sizes)
+		n.Steps = g.planSteps(*st.Plan, to, sizes)
 	}
 	return n
 }

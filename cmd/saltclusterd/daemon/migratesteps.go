@@ -70,6 +70,9 @@ func (s *service) copyShare(ctx context.Context, to string) error {
 	if len(p.Refused) > 0 {
 		return adminapi.Errorf(adminapi.CodeRefused, "", "%s", strings.Join(p.Refused, "; "))
 	}
+	if err := g.awaitHand(ctx, func() *adminapi.MigrateByHand { return g.roomToWrite(p, to) }); err != nil {
+		return err
+	}
 	for _, t := range p.Trees {
 		size, err := unshare.Measure(ctx, t.From)
 		if err == nil {
