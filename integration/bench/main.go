@@ -58,7 +58,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.keep, "keep", false, "keep the lab's directory with logs")
 	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
-	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master alone needs a quarter of an hour")
+	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

@@ -111,7 +111,7 @@ func (p *pack) gather(ctx context.Context, say func(string, ...any)) error {
 const jobWithin = 4 * time.Minute
 
 // job publishes one and waits until the job cache has all returns.
-func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
+func (p *pack) job(ctx context.Context, cost *jobCost) error {
 	n := p.herd.Stats().Minions
 	own, err := herd.CPU()
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *pack) job(ctx context.Context, cost *jobCost, keep bool) error {
 		}
 		return err
 	})
-	if err != nil || !keep {
+	if err != nil {
 		return err
 	}
 	ownAfter, err := herd.CPU()

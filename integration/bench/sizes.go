@@ -73,7 +73,7 @@ func (o options) size() sizes {
 		s.herd = o.herdSize
 	}
 	if s.herd > 2000 { // one takes minutes
-		s.limit, s.herdRounds = time.Hour, 1
+		s.limit, s.herdRounds = 2*time.Hour, 1
 	}
 	if o.rounds > 0 {
 		s.rounds, s.dataRounds, s.rootsRounds = o.rounds, min(s.dataRounds, o.rounds), o.rounds
