@@ -259,7 +259,7 @@ func testMixed(t *testing.T, c *lab.Cluster) {
 	}
 	a := asyncAtLast(t, gone, "from the one that has left")
 	b := asyncAtLast(t, sharing, "from one on the share")
-	sameJobs(t, time.Minute, c.Nodes, a, b)
+	sameAnswers(t, time.Minute, c.Nodes, a, b)
 }
 
 // guideRest runs saltclusterctl migrate to its end, from a node that it migrates on the way.
