@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle \
-	test-systemd bench chaos soak lint clean
+	test-systemd sbom bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ test-race: ## unit tests under the race detector
 
 test-fuzz: ## every fuzz target for FUZZTIME seconds
 	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
+
+sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from them
+	@$(GO) run ./packaging/sbom -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
+	@echo dist/saltclusterd.cdx.json
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
 	@integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...

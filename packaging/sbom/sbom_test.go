@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"testing"
+)
+
+func built(change ...func(*debug.BuildInfo)) program {
+	info := &debug.BuildInfo{
+		GoVersion: "go1.26.6 X:nocoverageredesign", Path: "saltclusterd/cmd/saltclusterd",
+		Main: debug.Module{Path: "saltclusterd", Version: "v1.2.3"},
+		Deps: []*debug.Module{
+			{Path: "github.com/z/last", Version: "v1.0.0+incompatible", Sum: "h1:z"},
+			{Path: "github.com/a/first", Version: "v0.1.0", Sum: "h1:a"},
+		},
+		Settings: []debug.BuildSetting{
+			{Key: "CGO_ENABLED", Value: "0"}, {Key: "GOOS", Value: "linux"}, {Key: "-compiler", Value: "gc"},
+			{Key: "vcs.time", Value: "2026-11-01T13:00:00+01:00"},
+		},
+	}
+	for _, c := range change {
+		c(info)
+	}
+	return program{name: "saltclusterd", info: info}
+}
+
+func TestDescribe(t *testing.T) {
+	other := built(func(i *debug.BuildInfo) { i.Deps = i.Deps[1:] })
+	other.name = "saltclusterctl"
+	text, err := describe([]program{built(), other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := describe([]program{built(), other})
+	if err != nil || !bytes.Equal(text, again) {
+		t.Fatalf("the same programs, another document: %v", err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(d.SerialNumber) {
+		t.Errorf("serial number %q", d.SerialNumber)
+	}
+	if d.Metadata.Timestamp != "2026-11-01T12:00:00Z" || d.Metadata.Component.PURL != "pkg:golang/saltclusterd@v1.2.3" {
+		t.Errorf("metadata %+v", d.Metadata)
+	}
+	var got []string
+	for _, c := range d.Components {
+		got = append(got, c.PURL)
+		for _, p := range c.Property {
+			got = append(got, p.Name+"="+p.Value)
+		}
+	}
+	want := []string{
+		"pkg:golang/github.com/a/first@v0.1.0", "go:sum=h1:a", "saltclusterd:program=saltclusterd", "saltclusterd:program=saltclusterctl",
+		"pkg:golang/github.com/z/last@v1.0.0%2Bincompatible", "go:sum=h1:z", "saltclusterd:program=saltclusterd",
+		"pkg:golang/std@1.26.6", "saltclusterd:program=saltclusterd", "saltclusterd:program=saltclusterctl",
+	}
+	if len(got) != len(want) {
+		t.Fatalf("components\n%q, want\n%q", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+	if len(d.Dependencies) != 4 || len(d.Dependencies[0].DependsOn) != 3 {
+		t.Errorf("dependencies %+v", d.Dependencies)
+	}
+}
+
+func TestProgramsThatBreakPromises(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*debug.BuildInfo)
+		want   error
+	}{
+		"good":     {func(*debug.BuildInfo) {}, nil},
+		"cgo":      {func(i *debug.BuildInfo) { i.Settings[0].Value = "1" }, errCgo},
+		"unknown":  {func(i *debug.BuildInfo) { i.Settings = nil }, errCgo},
+		"replaced": {func(i *debug.BuildInfo) { i.Deps[0].Replace = &debug.Module{Path: "../there"} }, errReplaced},
+		"no sum":   {func(i *debug.BuildInfo) { i.Deps[1].Sum = "" }, errNoSum},
+	} {
+		if err := check(built(c.change).info); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	newer := built(func(i *debug.BuildInfo) { i.Deps[1].Version = "v0.2.0" })
+	if _, err := describe([]program{built(), newer}); !errors.Is(err, errDiffer) {
+		t.Errorf("two versions of a module: %v", err)
+	}
+}
+
+func TestWhatIsNoProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inspect(path); err == nil {
+		t.Error("a shell script has a bill of materials")
+	}
+	out := filepath.Join(t.TempDir(), "dist", "x.cdx.json")
+	if err := run(out, []string{path}); err == nil {
+		t.Error("a shell script has a bill of materials")
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("an error leaves a document behind")
+	}
+}
