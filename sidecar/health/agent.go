@@ -15,19 +15,42 @@ const (
 	agentDrain   = 1 << 10 // bytes of agent-send that are read and dropped
 )
 
-// AgentLine is what HAProxy's agent-check reads: "up 100% ready", "drain" or
-// "down #<failing checks>". "ready" is needed because HAProxy keeps a server in
-// drain until it hears that word.
+const (
+	cautious  = 75 // percent of its weight that a node with a warning asks for
+	slowFirst = 10 // percent that one begins with which has just become well
+	slowStep  = 5  // HAProxy logs every change
+)
+
+// AgentLine is what HAProxy's agent-check reads: "up N% ready", "drain",
+// "maint" or "down #<failing checks>". "ready" is needed because HAProxy keeps
+// a server in drain or maintenance until it hears that word. N is below 100
+// when something warns, and for SlowStart after the node has become well.
 func (c *Checker) AgentLine() string {
 	r := c.Report(ScopePub | ScopeReq)
 	switch {
+	case r.Maintenance:
+		return "maint\n"
 	case r.Draining:
 		return "drain\n"
 	case !r.OK:
 		return "down #" + r.failing() + "\n"
 	default:
-		return "up 100% ready\n"
+		return fmt.Sprintf("up %d%% ready\n", r.weight(time.Now(), c.cfg.SlowStart))
 	}
+}
+
+// weight is the part of a node's weight, in percent, with which it shall get new connections.
+func (r Report) weight(now time.Time, slow time.Duration) int {
+	full := 100
+	if len(r.Bad()) > 0 {
+		full = cautious
+	}
+	well := now.Sub(r.Well)
+	if r.Well.IsZero() || slow <= 0 || well >= slow {
+		return full
+	}
+	part := slowFirst + int((100-slowFirst)*max(well, 0)/slow)
+	return min(full, max(slowFirst, part-part%slowStep))
 }
 
 // serveAgent answers each connection with one line. The listener's limit

@@ -30,6 +30,8 @@ type Result struct {
 	Level  Level
 	Reason string
 	Hint   string
+	// Maintenance makes a failure one that nobody waits for: load balancers are told to leave the node alone.
+	Maintenance bool
 }
 
 // Scope says which answers a check takes part in.

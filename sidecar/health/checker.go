@@ -16,6 +16,7 @@ import (
 type CheckerConfig struct {
 	Interval   time.Duration // between two runs of a check; default 1 s
 	Timeout    time.Duration // of one run; default 2 s
+	SlowStart  time.Duration // over which AgentLine asks for ever more after a recovery; 0: all at once
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -26,6 +27,7 @@ type Checker struct {
 	log      *slog.Logger
 	checks   []*check // fixed after Open
 	draining atomic.Bool
+	resumed  atomic.Int64 // when draining ended, in nanoseconds; 0: it never began
 	opened   bool
 
 	cancel context.CancelFunc
@@ -43,6 +45,7 @@ type check struct {
 	known   bool // it has answered once
 	last    Result
 	since   time.Time // of last.Level
+	well    time.Time // since when it does not fail; zero: it does
 	running time.Time // start of the run that goes on; zero: none
 }
 
@@ -126,7 +129,11 @@ func (c *Checker) Kick(names ...string) {
 }
 
 // SetDraining makes the node unready for everything but live, at once.
-func (c *Checker) SetDraining(on bool) { c.draining.Store(on) }
+func (c *Checker) SetDraining(on bool) {
+	if c.draining.Swap(on) && !on {
+		c.resumed.Store(time.Now().UnixNano())
+	}
+}
 
 func (c *Checker) loop(ctx context.Context, one *check) {
 	tick := time.NewTicker(c.cfg.Interval)
@@ -164,6 +171,12 @@ func (k *check) finish(now time.Time, r Result) (changed bool) {
 	changed = !k.known || r.Level != k.last.Level
 	if changed {
 		k.since = now
+	}
+	switch {
+	case r.Level == Fail:
+		k.well = time.Time{}
+	case k.well.IsZero():
+		k.well = now
 	}
 	k.running, k.known, k.last = time.Time{}, true, r
 	return changed

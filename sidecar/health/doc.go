@@ -3,8 +3,8 @@
 // numbers for monitoring.
 //
 // It owns the checks' goroutines and results (Checker) and two listeners
-// (Server): HTTP with /livez, /readyz, /pub, /req and /metrics, and HAProxy's
-// agent-check line.
+// (Server): HTTP with /livez, /readyz, /pub, /req, /leader and /metrics, and
+// HAProxy's agent-check line.
 //
 // In: named check functions with a scope. Out: ok, warn or fail with a reason.
 //

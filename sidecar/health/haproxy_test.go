@@ -2,6 +2,7 @@ package health
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -30,7 +32,7 @@ backend keep
     http-check disable-on-404
     server m1 127.0.0.1:%[2]s check inter 50ms fall 1 rise 1 on-marked-down shutdown-sessions
 backend agent
-    server m1 127.0.0.1:%[2]s agent-check agent-port %[3]s agent-inter 50ms
+    server m1 127.0.0.1:%[2]s agent-check agent-port %[3]s agent-inter 50ms weight 100
 `
 
 // TestHAProxyUnderstands runs a real HAProxy against both answers: a drained
@@ -40,27 +42,40 @@ func TestHAProxyUnderstands(t *testing.T) {
 	if err != nil {
 		t.Skip("haproxy is not installed")
 	}
-	c := settled(t, func(c *Checker) { c.Register("publisher", ScopeServe, always(OK, "")) })
+	var state atomic.Pointer[Result]
+	state.Store(&Result{})
+	c := settled(t, func(c *Checker) {
+		c.Register("publisher", ScopeServe, func(context.Context) Result { return *state.Load() })
+	})
 	url, agent := serve(t, c)
 	socket := startHAProxy(t, bin, url[strings.LastIndex(url, ":")+1:], agent[strings.LastIndex(agent, ":")+1:])
 	steps := []struct {
 		name             string
 		drain            bool
+		result           Result
 		pub, keep, agent string
+		weight           string
 	}{
-		{"serving", false, "UP", "UP", "no check"},
-		{"draining", true, "DOWN", "NOLB", "DRAIN"}, // NOLB: no new connections, those there are live on
-		{"serving again", false, "UP", "UP", "no check"},
+		{"serving", false, Result{}, "UP", "UP", "no check", "100"},
+		{"draining", true, Result{}, "DOWN", "NOLB", "DRAIN", ""}, // NOLB: no new connections, those there are live on
+		{"serving again", false, Result{}, "UP", "UP", "no check", "100"},
+		{"with a warning", false, Result{Level: Warn}, "UP", "UP", "no check", "75"},
+		{"removed", false, Result{Level: Fail, Maintenance: true}, "DOWN", "DOWN", "MAINT", ""},
+		{"joined again", false, Result{}, "UP", "UP", "no check", "100"},
+		{"failing", false, Result{Level: Fail}, "DOWN", "DOWN", "DOWN", ""},
 	}
 	for _, s := range steps {
 		c.SetDraining(s.drain)
+		state.Store(&s.result)
+		c.Kick()
 		var last map[string]string
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			if last = serverStates(socket); last["pub"] == s.pub && last["keep"] == s.keep && strings.HasPrefix(last["agent"], s.agent) {
+			if last = serverStates(socket); last["pub"] == s.pub && last["keep"] == s.keep && strings.HasPrefix(last["agent"], s.agent) &&
+				(s.weight == "" || last["agent weight"] == s.weight) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: HAProxy sees %v, want %s, %s and %s", s.name, last, s.pub, s.keep, s.agent)
+				t.Fatalf("%s: HAProxy sees %v, want %s, %s and %s %s", s.name, last, s.pub, s.keep, s.agent, s.weight)
 			}
 		}
 	}
@@ -106,8 +121,8 @@ func serverStates(socket string) map[string]string {
 	rows, _ := csv.NewReader(io.LimitReader(c, 1<<20)).ReadAll()
 	states := map[string]string{}
 	for _, row := range rows {
-		if len(row) > 17 && row[1] == "m1" {
-			states[row[0]] = row[17]
+		if len(row) > 18 && row[1] == "m1" {
+			states[row[0]], states[row[0]+" weight"] = row[17], row[18]
 		}
 	}
 	return states

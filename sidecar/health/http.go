@@ -1,6 +1,7 @@
 package health
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -16,6 +17,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/readyz", s.answer(ScopeReady))
 	mux.HandleFunc("/pub", s.answer(ScopePub))
 	mux.HandleFunc("/req", s.answer(ScopeReq))
+	if s.cfg.Leads != nil {
+		mux.HandleFunc("/leader", s.leader)
+	}
 	if s.cfg.Gatherer != nil {
 		metrics := promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
 			MaxRequestsInFlight: 2, Timeout: 10 * time.Second, ErrorHandling: promhttp.ContinueOnError,
@@ -31,36 +35,104 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
+// asks reports whether a request only asks; OPTIONS is what HAProxy's "option httpchk" sends when no method is written.
+func asks(w http.ResponseWriter, r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD, OPTIONS")
+	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	return false
+}
+
 // answer gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are being let
-// go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us. OPTIONS is what HAProxy's "option httpchk" sends
-// when no method is written.
+// go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us.
 func (s *Server) answer(scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		switch r.Method {
-		case http.MethodGet, http.MethodHead, http.MethodOptions:
-		default:
-			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		if !asks(w, r) {
 			return
 		}
 		report := s.cfg.Checker.Report(scope)
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
+		status := http.StatusOK
 		switch {
 		case scope&ScopeReady == 0 && report.OnlyDraining():
-			w.WriteHeader(http.StatusNotFound)
+			status = http.StatusNotFound
 		case !report.OK:
-			w.WriteHeader(http.StatusServiceUnavailable)
+			status = http.StatusServiceUnavailable
 		}
-		if s.trusted(r) {
-			fmt.Fprint(w, report.text())
+		trusted := s.trusted(r)
+		if r.URL.Query().Get("format") == "text" {
+			text := report.terse()
+			if trusted {
+				text = report.text()
+			}
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(status)
+			_, _ = fmt.Fprint(w, text)
 			return
 		}
-		fmt.Fprint(w, report.terse())
+		reply(w, status, report.body(trusted))
 	}
 }
 
-// terse says which checks fail, without reasons: they may name nodes, versions
-// and paths.
+// leader gives 200 on the node that leads and 503 on every other.
+func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
+	if !asks(w, r) {
+		return
+	}
+	if s.cfg.Leads() {
+		reply(w, http.StatusOK, body{Status: "leader"})
+		return
+	}
+	reply(w, http.StatusServiceUnavailable, body{Status: "not leader"})
+}
+
+// body is an answer. Reasons may name nodes, versions and paths; only trusted networks get them.
+type body struct {
+	Status  string      `json:"status"` // ok, failing, draining, leader, not leader
+	Failing []string    `json:"failing,omitempty"`
+	Checks  []bodyCheck `json:"checks,omitempty"`
+}
+
+type bodyCheck struct {
+	Check  string    `json:"check"`
+	Level  string    `json:"level"`
+	Reason string    `json:"reason,omitempty"`
+	Hint   string    `json:"hint,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+func (r Report) body(trusted bool) body {
+	b := body{Status: "ok"}
+	switch {
+	case r.OnlyDraining():
+		b.Status = draining
+	case !r.OK:
+		b.Status = "failing"
+	}
+	for _, f := range r.Findings {
+		if f.Level == Fail {
+			b.Failing = append(b.Failing, f.Check)
+		}
+		if trusted {
+			b.Checks = append(b.Checks, bodyCheck{
+				Check: f.Check, Level: f.Level.String(), Reason: f.Reason, Hint: f.Hint, Since: f.Since.UTC().Truncate(time.Second),
+			})
+		}
+	}
+	return b
+}
+
+func reply(w http.ResponseWriter, status int, b body) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(b) // a load balancer that went away needs no error
+}
+
+// terse says which checks fail, without reasons.
 func (r Report) terse() string {
 	if r.OK {
 		return "ok\n"
@@ -71,11 +143,7 @@ func (r Report) terse() string {
 // text says everything.
 func (r Report) text() string {
 	var b strings.Builder
-	if r.OK {
-		b.WriteString("ok\n")
-	} else {
-		b.WriteString("failing: " + r.failing() + "\n")
-	}
+	b.WriteString(r.terse())
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%-4s %s", f.Level, f.Check)
 		if f.Reason != "" {

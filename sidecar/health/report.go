@@ -11,13 +11,17 @@ type Finding struct {
 	Check string
 	Result
 	Since time.Time // of this level; zero: never answered
+	Well  time.Time // since when it does not fail; zero: it does
 }
 
 // Report is one answer.
 type Report struct {
 	OK       bool // nothing fails
 	Draining bool
-	Findings []Finding // of every check in scope, in the order of registration
+	// Maintenance says that a check fails with Result.Maintenance.
+	Maintenance bool
+	Well        time.Time // since when nothing fails; meaningless unless OK
+	Findings    []Finding // of every check in scope, in the order of registration
 }
 
 // Bad returns the findings that are not ok.
@@ -64,7 +68,14 @@ func (c *Checker) Report(scope Scope) Report {
 			r.Findings = append(r.Findings, k.finding(now, c.cfg.Timeout))
 		}
 	}
+	if at := c.resumed.Load(); at != 0 {
+		r.Well = time.Unix(0, at)
+	}
 	for _, f := range r.Findings {
+		if f.Well.After(r.Well) {
+			r.Well = f.Well
+		}
+		r.Maintenance = r.Maintenance || f.Level == Fail && f.Maintenance
 		starting := f.Since.IsZero() && f.Check != draining
 		if f.Level == Fail && !(starting && scope == ScopeLive) { // do not restart what is only starting
 			r.OK = false
@@ -78,7 +89,7 @@ func (c *Checker) Report(scope Scope) Report {
 func (k *check) finding(now time.Time, timeout time.Duration) Finding {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := Finding{Check: k.name, Result: k.last, Since: k.since}
+	f := Finding{Check: k.name, Result: k.last, Since: k.since, Well: k.well}
 	const grace = 100 * time.Millisecond // for a check that ends because its context did
 	if late := now.Sub(k.running); !k.running.IsZero() && late > timeout+grace {
 		f.Result = Result{Level: Fail, Reason: fmt.Sprintf("has not answered for %s", late.Round(time.Second))}

@@ -21,6 +21,7 @@ type ServerConfig struct {
 	Checker     *Checker
 	Trusted     []netip.Prefix      // networks that hear reasons and may read metrics
 	Gatherer    prometheus.Gatherer // nil: no /metrics
+	Leads       func() bool         // whether this node leads the cluster; nil: no /leader
 	// ListenWith gives the listeners; nil: they are made.
 	ListenWith func(ctx context.Context, network, addr string) (net.Listener, error)
 

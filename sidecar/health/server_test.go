@@ -101,6 +101,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/req", 405},
 		{"GET", "/", 404},
 		{"GET", "/metrics", 200},
+		{"GET", "/leader", 404},
 	}
 	for _, tt := range tests {
 		if status, body := ask(t, tt.method, url+tt.path); status != tt.status {
@@ -120,7 +121,7 @@ func TestStrangersHearNoDetails(t *testing.T) {
 		"stranger":      func() (int, string) { return ask(t, "GET", strange+"/readyz") },
 		"through proxy": func() (int, string) { return ask(t, "GET", trusted+"/readyz", "X-Forwarded-For") },
 	} {
-		if status, body := got(); status != 503 || body != "failing: quorum\n" {
+		if status, body := got(); status != 503 || body != `{"status":"failing","failing":["quorum"]}`+"\n" {
 			t.Errorf("%s: %d %q", name, status, body)
 		}
 	}
@@ -130,6 +131,32 @@ func TestStrangersHearNoDetails(t *testing.T) {
 	off, _ := serve(t, c, func(s *ServerConfig) { s.Gatherer = nil })
 	if status, _ := ask(t, "GET", off+"/metrics"); status != 404 {
 		t.Errorf("metrics switched off: %d", status)
+	}
+}
+
+func TestLeader(t *testing.T) {
+	leads := false
+	url, _ := serve(t, settled(t, broken), func(s *ServerConfig) { s.Leads = func() bool { return leads } })
+	for _, want := range []int{503, 200} {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+			if status, body := ask(t, method, url+"/leader"); status != want {
+				t.Errorf("%s is %d %q, want %d", method, status, body, want)
+			}
+		}
+		leads = true
+	}
+	if status, _ := ask(t, "DELETE", url+"/leader"); status != 405 {
+		t.Errorf("DELETE is %d", status)
+	}
+}
+
+func TestTextForPeople(t *testing.T) {
+	url, _ := serve(t, settled(t, broken))
+	if _, body := ask(t, "GET", url+"/readyz?format=text"); !strings.Contains(body, "fail quorum: m2 and m3") {
+		t.Errorf("trusted: %q", body)
+	}
+	if _, body := ask(t, "GET", url+"/readyz?format=text", "Via"); body != "failing: quorum\n" {
+		t.Errorf("stranger: %q", body)
 	}
 }
 

@@ -124,6 +124,8 @@ type Health struct {
 	AgentListen string // HAProxy agent-check; empty: off
 	Trusted     []netip.Prefix
 	Metrics     bool
+	// AgentSlowStart is the time over which the agent-check asks for ever more after a recovery.
+	AgentSlowStart time.Duration
 }
 
 // Log is how we talk.

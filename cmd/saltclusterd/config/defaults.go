@@ -65,7 +65,7 @@ func DefaultConfig() Config {
 				netip.MustParsePrefix("127.0.0.0/8"),
 				netip.MustParsePrefix("::1/128"),
 			},
-			Metrics: true,
+			Metrics: true, AgentSlowStart: 30 * time.Second,
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

@@ -76,11 +76,17 @@ func healthOptions() []Option {
 	return []Option{
 		{
 			Name: "health_listen", Section: section, field: func(c *Config) any { return &c.Health.Listen },
-			Doc: "Address for /livez, /readyz, /pub, /req and /metrics over HTTP. Empty: off.", check: listenOrEmpty,
+			Doc: "Address for /livez, /readyz, /pub, /req, /leader and /metrics over HTTP. Empty: off.", check: listenOrEmpty,
 		},
 		{
 			Name: "agent_check_listen", Section: section, field: func(c *Config) any { return &c.Health.AgentListen },
 			Doc: "Address for HAProxy's agent-check. Empty: off.", Example: "0.0.0.0:4581", check: listenOrEmpty,
+		},
+		{
+			Name: "agent_check_slow_start", Section: section, field: func(c *Config) any { return &c.Health.AgentSlowStart },
+			Doc: "Time over which the agent-check raises this node's weight from 10% to 100% after it has become well. Servers in " +
+				"HAProxy's configuration need weight 100 for that: of weight 1 ten percent is none. 0: all at once.",
+			check: durationBetween(0, time.Hour),
 		},
 		{
 			Name: "health_trusted", Section: section, field: func(c *Config) any { return &c.Health.Trusted },

@@ -11,7 +11,7 @@ import (
 
 // openHealth registers the checks and opens the listeners for load balancers and monitoring.
 func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
-	d.checks = health.NewChecker(health.CheckerConfig{Logger: d.log, Registerer: d.reg.host})
+	d.checks = health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
 	d.checks.Register("member", health.ScopeServe, d.checkMember)
 	d.checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
@@ -28,7 +28,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	*open = append(*open, d.checks)
 	cfg := health.ServerConfig{
 		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
-		Trusted: d.cfg.Health.Trusted, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.host,
+		Trusted: d.cfg.Health.Trusted, Leads: d.leads, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.host,
 	}
 	if d.cfg.Health.Metrics {
 		cfg.Gatherer = d.reg
@@ -47,14 +47,20 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 
 var fine = health.Result{Level: health.OK}
 
+// leads says whether this node leads the cluster, as far as it knows.
+func (d *Daemon) leads() bool {
+	m := d.current()
+	return m != nil && m.cons.Status().Leader == d.id
+}
+
 func (d *Daemon) checkMember(context.Context) health.Result {
 	if d.current() == nil {
 		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
-			return health.Result{Level: health.Fail, Reason: left.sentence(), Hint: rejoinHint}
+			return health.Result{Level: health.Fail, Reason: left.sentence(), Hint: rejoinHint, Maintenance: true}
 		}
 		return health.Result{
 			Level: health.Fail, Reason: "this node belongs to no cluster yet",
-			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER",
+			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER", Maintenance: true,
 		}
 	}
 	return fine
