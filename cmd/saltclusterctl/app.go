@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -37,10 +38,13 @@ func newApp(e *env) *cli.App {
 		Commands: []*cli.Command{
 			newStatusCommand(e),
 			newMembersCommand(e),
+			newTopCommand(e),
 			newRingInfoCommand(e),
 			newMinionsCommand(e),
 			newVerifyCommand(e),
 			newJobsCommand(e),
+			newEventsCommand(e),
+			newKeysCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
 			newDrainCommand(e),
@@ -52,12 +56,23 @@ func newApp(e *env) *cli.App {
 			newRotateCommand(e),
 			newSyncRootsCommand(e),
 			newRootsCommand(e),
+			newDoctorCommand(e),
+			newHAProxyCommand(e),
 			newMigrateCommand(e),
 			newUpgradeCommand(e),
 			newConfigCommand(e),
+			newLogsCommand(e),
+			newBundleCommand(e),
+			newCompletionCommand(e),
 			newVersionCommand(e),
 		},
 	}
+	each(app.Commands, func(c *cli.Command) {
+		c.Before = func(c *cli.Context) error {
+			e.colour = e.colour && !c.Bool("no-color")
+			return nil
+		}
+	})
 	app.Action = func(c *cli.Context) error {
 		if !c.Args().Present() {
 			return cli.ShowAppHelp(c)
@@ -72,12 +87,31 @@ func newApp(e *env) *cli.App {
 func verb(c *cli.Command) *cli.Command {
 	c.OnUsageError = onUsageError
 	c.HideHelpCommand = true
+	if len(c.Subcommands) == 0 {
+		c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitCodesHelp
+	}
+	if !hasFlag(c, "timeout") {
+		c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Value: askTimeout, Usage: "give up after `TIME`"})
+	}
 	c.Flags = append(c.Flags,
-		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the output: table, json or yaml"},
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the output: " + strings.Join(formats, ", ")},
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Usage: "no colours, on a terminal either; as NO_COLOR does"},
 		&cli.StringFlag{Name: "socket", Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
 		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " + config.DefaultPath},
 	)
 	return c
+}
+
+// each calls f for all commands and their subcommands.
+func each(commands []*cli.Command, f func(*cli.Command)) {
+	for _, c := range commands {
+		f(c)
+		each(c.Subcommands, f)
+	}
+}
+
+func hasFlag(c *cli.Command, name string) bool {
+	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {

@@ -10,25 +10,9 @@ import (
 // arrange moves flags between command and arguments, where the library wants
 // them, so that `join PEER --timeout 1m` and `--out json members` work.
 func arrange(app *cli.App, args []string) []string {
-	valued := valuedFlags(app.Commands)
-	var flags, words, rest []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			rest = args[i+1:]
-			i = len(args)
-		case len(arg) < 2 || arg[0] != '-':
-			words = append(words, arg)
-		default:
-			flags = append(flags, arg)
-			name := strings.TrimLeft(arg, "-")
-			if valued[name] && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
-			}
-		}
-	}
+	_, words, _ := sortOut(args, valuedFlags(app.Commands))
+	// Flags of one name may take a value in one command and none in another.
+	flags, words, rest := sortOut(args, valuedFlags(named(app.Commands, words)))
 	n := depth(app.Commands, words)
 	if n == 0 && len(words) > 0 { // the unknown command is what to talk about, not its flags
 		return append([]string{"--"}, words...)
@@ -38,6 +22,38 @@ func arrange(app *cli.App, args []string) []string {
 		out = append(append(out, "--"), words...)
 	}
 	return out
+}
+
+// sortOut tells flags, with their values, from words, and from what follows "--".
+func sortOut(args []string, valued map[string]bool) (flags, words, rest []string) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			return flags, words, args[i+1:]
+		case len(arg) < 2 || arg[0] != '-':
+			words = append(words, arg)
+		default:
+			flags = append(flags, arg)
+			if valued[strings.TrimLeft(arg, "-")] && i+1 < len(args) {
+				i++
+				flags = append(flags, args[i])
+			}
+		}
+	}
+	return flags, words, nil
+}
+
+// named returns the command that the words name, with what is below it; all when they name none.
+func named(commands []*cli.Command, words []string) []*cli.Command {
+	for _, w := range words {
+		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(w) })
+		if i < 0 {
+			return commands
+		}
+		commands = append([]*cli.Command{commands[i]}, commands[i].Subcommands...)
+	}
+	return commands
 }
 
 // depth counts the leading words that name a command and its subcommands.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/cmd/saltclusterd/config"
@@ -15,10 +16,10 @@ func newConfigCommand(e *env) *cli.Command {
 		Usage:           "check and show saltclusterd's options",
 		HideHelpCommand: true,
 		OnUsageError:    onUsageError,
-		Subcommands:     []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDefaultCommand(e)},
+		Subcommands:     []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e), newConfigDefaultCommand(e)},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("saltclusterctl config check, show or default", "config has no %q", c.Args().First())
+				return usagef("saltclusterctl config check, show, diff or default", "config has no %q", c.Args().First())
 			}
 			return cli.ShowSubcommandHelp(c)
 		},
@@ -72,7 +73,8 @@ func newConfigShowCommand(e *env) *cli.Command {
 		Name:  "show",
 		Usage: "show every option, its value and where it comes from",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "running", Usage: "ask the running saltclusterd instead of reading the files"},
+			&cli.BoolFlag{Name: "running", Aliases: []string{"effective"}, Usage: "ask the running saltclusterd instead of reading the files"},
+			&cli.BoolFlag{Name: "changed", Usage: "only what is not the default"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -88,10 +90,13 @@ func runConfigShow(c *cli.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("changed") {
+		shown.Options = slices.DeleteFunc(shown.Options, func(o adminapi.ConfigOption) bool { return o.Source == "default" })
+	}
 	return e.show(c, shown, func(s *screen) {
 		rows := make([][]cell, 0, len(shown.Options))
 		for _, o := range shown.Options {
-			rows = append(rows, []cell{txt(o.Name), {text: clean(config.Flow(o.Value))}, {text: clean(o.Source)}})
+			rows = append(rows, []cell{txt(o.Name), {text: clean(config.Flow(whole(o.Value)))}, {text: clean(o.Source)}})
 		}
 		s.table("", []string{"OPTION", "VALUE", "SOURCE"}, rows)
 	})

@@ -20,11 +20,15 @@ func newDrainCommand(e *env) *cli.Command {
 			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`; default: its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs", Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
+			dryRunFlag(),
 		}, drainFlags("drained")...),
 		Action: func(c *cli.Context) error {
 			node, err := optionalNode(c)
 			if err != nil {
 				return err
+			}
+			if c.Bool("dry-run") {
+				return showForecast(c, e, drainForecast)
 			}
 			if c.Duration("over") < 0 {
 				return usagef("--over 1m", "the time to hand minions over in cannot be negative")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/consensus/archive"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -15,6 +17,7 @@ import (
 type fake struct {
 	status adminapi.Status
 	ring   adminapi.RingInfo
+	config *adminapi.Config // nil: a few options
 
 	share        fakeShare
 	verification adminapi.Verification
@@ -44,6 +47,9 @@ func (f *fake) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingI
 }
 
 func (f *fake) Config(context.Context) (adminapi.Config, error) {
+	if f.config != nil {
+		return *f.config, f.err
+	}
 	return adminapi.Config{Files: []string{"/etc/salt/saltclusterd"}, Options: []adminapi.ConfigOption{
 		{Name: "id", Value: "m1", Source: "/etc/salt/saltclusterd:3"},
 		{Name: "interface", Value: []string{"10.0.0.11", "2001:db8::11"}, Source: "/etc/salt/saltclusterd:4"},
@@ -121,6 +127,8 @@ func daemons() map[string]*fake {
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
+		"balanced": balanced3(),
+		"nearby":   nearby(),
 		"joins":    {operate: joins},
 		"drains":   {operate: drains},
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},
@@ -153,7 +161,7 @@ func healthy() *fake {
 		status: adminapi.Status{
 			Cluster: &adminapi.Cluster{
 				ID: "salt-lab", UUID: "0b0f3a52-5a6e-4a53-9d0c-3f0a4c0b9a11", Leader: "m1", Term: 4, Epoch: 2,
-				Quorum: adminapi.Quorum{Voters: 3, Alive: 3, Need: 2, OK: true},
+				Quorum: adminapi.Quorum{Voters: 3, Alive: 3, Need: 2, OK: true}, VoterIDs: []string{"m1", "m2", "m3"},
 			},
 			Members: members,
 			Node: adminapi.Node{
@@ -180,6 +188,26 @@ func healthy() *fake {
 			{ID: "m3", State: adminapi.StateFailed, Weight: 1, Draining: true},
 		}},
 	}
+}
+
+// balanced3 is a healthy cluster whose options are known.
+func balanced3() *fake {
+	f := healthy()
+	defaults := config.DefaultConfig()
+	defaults.Cluster.ID, defaults.Health.AgentListen = "salt-lab", "0.0.0.0:4581"
+	shown := defaults.Show()
+	f.config = &shown
+	return f
+}
+
+// nearby is balanced3 with members at addresses where nobody is, on this host.
+func nearby() *fake {
+	f := balanced3()
+	f.status.Members = slices.Clone(f.status.Members)
+	for i := range f.status.Members {
+		f.status.Members[i].Address = fmt.Sprintf("127.0.9.%d:4520", i+1)
+	}
+	return f
 }
 
 // differs is a cluster in which a key is not where it should be, and one node is of another kind than the others.

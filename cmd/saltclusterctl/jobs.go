@@ -60,10 +60,20 @@ func newJobsShowCommand(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return e.show(c, job, func(s *screen) { jobScreen(s, job) })
+			ring, _ := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+				return client.RingInfo(ctx, adminapi.RingQuery{JID: c.Args().First()}) // without it the publisher is not shown
+			})
+			shown := shownJob{Job: job, Missing: missingReturns(job)}
+			if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
+				shown.Publisher = o.Node
+			}
+			return e.show(c, shown, func(s *screen) { jobScreen(s, shown) })
 		},
 	})
 }
+
+// shownMissing bounds what a person is shown of the minions that have not returned; --out json has all.
+const shownMissing = 50
 
 func jobsScreen(s *screen, list adminapi.JobList) {
 	rows := make([][]cell, 0, len(list.Jobs))
@@ -83,8 +93,35 @@ func jobsScreen(s *screen, list adminapi.JobList) {
 	}
 }
 
-func jobScreen(s *screen, job adminapi.Job) {
+// shownJob is a job with what can be said about it.
+type shownJob struct {
+	adminapi.Job
+	Publisher string   `json:"publisher,omitempty"` // the node it was published on, while that is remembered
+	Missing   []string `json:"missing,omitempty"`   // minions that were expected to return and have not
+}
+
+// missingReturns compares the minions that were expected with those that returned.
+func missingReturns(job adminapi.Job) []string {
+	expected, ok := job.Minions.([]any)
+	if !ok || job.Cut {
+		return nil
+	}
+	var out []string
+	for _, v := range expected {
+		id, isText := v.(string)
+		if _, returned := job.Returns[id]; isText && !returned {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func jobScreen(s *screen, job shownJob) {
 	rows := [][]cell{}
+	if job.Publisher != "" {
+		rows = append(rows, []cell{{text: "published on"}, txt(job.Publisher)})
+	}
 	for _, f := range []struct {
 		name string
 		v    any
@@ -101,7 +138,18 @@ func jobScreen(s *screen, job adminapi.Job) {
 	for _, id := range slices.Sorted(maps.Keys(job.Returns)) {
 		s.line("%s  %s", s.paint(bold, clean(id)), clean(plainText(job.Returns[id].Return)))
 	}
-	s.line("%s", plural(len(job.Returns), "return"))
+	if expected, ok := job.Minions.([]any); ok {
+		s.line("%d of %d returned", len(job.Returns), len(expected))
+	} else {
+		s.line("%s", plural(len(job.Returns), "return"))
+	}
+	if len(job.Missing) > 0 {
+		s.line("%s", s.paint(yellow, clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
+		if more := len(job.Missing) - shownMissing; more > 0 {
+			s.line("and %d more", more)
+		}
+		s.line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
+	}
 	if job.Cut {
 		s.line("%s", s.paint(yellow, "more are left out: the job is too large to be shown whole"))
 	}

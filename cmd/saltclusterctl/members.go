@@ -9,8 +9,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// askTimeout bounds every verb that only asks; the daemon's own limit is
-// shorter.
+// askTimeout bounds every verb that only asks, unless --timeout says otherwise; the daemon's own limit is shorter.
 const askTimeout = 15 * time.Second
 
 func newMembersCommand(e *env) *cli.Command {
@@ -37,10 +36,14 @@ func runMembers(c *cli.Context, e *env) error {
 // ask calls a reading verb of the admin API.
 func ask[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
 	var none T
-	if err := checkFormat(c.String("out")); err != nil {
+	if err := checkOperation(c); err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
+	limit := c.Duration("timeout")
+	if limit == 0 {
+		limit = askTimeout
+	}
+	ctx, cancel := context.WithTimeout(c.Context, limit)
 	defer cancel()
 	client := e.client(c)
 	defer client.Close()

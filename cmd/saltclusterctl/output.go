@@ -3,14 +3,24 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
 )
 
+// formats are those of --out. All but table show the fields of package adminapi.
+var formats = []string{"table", "nested", "json", "yaml", "txt"}
+
 // show writes v in the format asked for; table is called for people.
 func (e *env) show(c *cli.Context, v any, table func(*screen)) error {
-	switch format := c.String("out"); format {
+	format := c.String("out")
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	switch format {
 	case "table":
 		s := &screen{colour: e.colour}
 		table(s)
@@ -18,39 +28,57 @@ func (e *env) show(c *cli.Context, v any, table func(*screen)) error {
 		return err
 	case "json":
 		enc := json.NewEncoder(e.stdout)
+		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
-	case "yaml":
-		return e.showYAML(v)
+	}
+	n, err := toNode(v)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case "nested":
+		s := &screen{colour: e.colour}
+		nested(s, n, 0, "")
+		_, err = e.stdout.Write(s.b.Bytes())
+		return err
+	case "txt":
+		_, err = io.WriteString(e.stdout, txtOut(n))
+		return err
 	default:
-		return checkFormat(format)
+		return showYAML(e.stdout, n)
 	}
 }
 
 // checkFormat is called before anything is done.
 func checkFormat(format string) error {
-	switch format {
-	case "table", "json", "yaml":
+	if slices.Contains(formats, format) {
 		return nil
 	}
-	return usagef("--out table, --out json or --out yaml", "%q is not an output format", format)
+	return usagef("--out "+strings.Join(formats, ", --out "), "%q is not an output format", format)
 }
 
-// showYAML goes through JSON, which YAML can read, so that both have the same
-// names in the same order.
-func (e *env) showYAML(v any) error {
+// toNode goes through JSON, which YAML can read, so that all formats have the same names in the same order.
+func toNode(v any) (*yaml.Node, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encode the answer: %w", err)
+		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
 	var n yaml.Node
 	if err := yaml.Unmarshal(data, &n); err != nil {
-		return fmt.Errorf("turn the answer into YAML: %w", err)
+		return nil, fmt.Errorf("turn the answer into YAML: %w", err)
 	}
-	blockStyle(&n)
-	enc := yaml.NewEncoder(e.stdout)
+	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
+		return n.Content[0], nil
+	}
+	return &n, nil
+}
+
+func showYAML(w io.Writer, n *yaml.Node) error {
+	blockStyle(n)
+	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
-	if err := enc.Encode(&n); err != nil {
+	if err := enc.Encode(n); err != nil {
 		return err
 	}
 	return enc.Close()

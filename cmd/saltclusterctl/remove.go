@@ -16,11 +16,15 @@ func newRemoveCommand(e *env) *cli.Command {
 			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
+			dryRunFlag(),
 			timeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
+			}
+			if c.Bool("dry-run") {
+				return showForecast(c, e, removeForecast)
 			}
 			return runRemove(c, e)
 		},

@@ -25,6 +25,9 @@ func TestArrange(t *testing.T) {
 		{"config check --config x", "config check --config x"},
 		{"--config x config check", "config check --config x"},
 		{"help join", "help -- join"},
+		{"events --explain -m web1 tag", "events --explain -m web1 -- tag"},
+		{"doctor --explain words", "doctor --explain words"},
+		{"--explain words doctor", "doctor --explain words"},
 		{"nonsense --out json", "-- nonsense"},
 		{"members --out", "members --out"},
 	}
@@ -139,5 +142,42 @@ func TestReport(t *testing.T) {
 	e.report(fmt.Errorf("ask: %w", context.Canceled))
 	if got := out.String(); got != "saltclusterctl: interrupted\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestSumMetrics(t *testing.T) {
+	sums := sumMetrics(strings.NewReader(`# HELP x_total all 7
+# TYPE x_total counter
+x_total{a="1 2",b="}"} 3
+x_total{a="2"} 4e+00
+y_seconds 0.5
+broken{ nonsense
+`))
+	if sums["x_total"] != 7 || sums["y_seconds"] != 0.5 {
+		t.Errorf("%v", sums)
+	}
+	for listen, want := range map[string]string{
+		"0.0.0.0:4580": "http://127.0.0.1:4580/metrics", "[::]:4580": "http://127.0.0.1:4580/metrics",
+		"10.0.0.11:1": "http://10.0.0.11:1/metrics", "": "", ":4580": "http://127.0.0.1:4580/metrics",
+	} {
+		if got := metricsURL(listen); got != want {
+			t.Errorf("%q: %q, want %q", listen, got, want)
+		}
+	}
+}
+
+func TestScrubber(t *testing.T) {
+	s := &scrubber{known: [][]byte{[]byte("Zm9vYmFy/IGlz")}}
+	for in, want := range map[string]string{
+		"a Zm9vYmFy/IGlz b": "a [redacted] b",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x": "[redacted] x",
+		`"password": "hunter2hunter2",`:                                          `"password": "[redacted]",`,
+		"cluster_secret: abcdefghijkl":                                           "cluster_secret: [redacted]",
+		"-----BEGIN PUBLIC KEY-----":                                             "-----BEGIN PUBLIC KEY-----",
+		`"tokens": 12345678910`:                                                  `"tokens": 12345678910`,
+	} {
+		if got := string(s.clean([]byte(in))); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
 	}
 }

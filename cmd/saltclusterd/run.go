@@ -65,7 +65,8 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		fmt.Fprintln(stdout, "configuration is valid")
 		return nil
 	}
-	log := newLogger(cfg.Log, stderr)
+	level := new(slog.LevelVar)
+	log := newLogger(cfg.Log, level, stderr)
 	slog.SetDefault(log)
 	d, err := daemon.New(cfg, buildVersion(), log)
 	if err != nil {
@@ -80,6 +81,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	d.SetProcess(p)
+	d.SetLogLevelVar(level)
 	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion(), "pid", os.Getpid())
 	go reload(ctx, d, log) // ends with ctx, or with the process
 	err = d.Run(ctx, func() { notify("READY=1") })
@@ -95,11 +97,9 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	return err
 }
 
-func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
-	levels := map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
-	}
-	opts := &slog.HandlerOptions{Level: levels[cfg.Level]}
+func newLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
+	level.Set(daemon.LogLevels[cfg.Level])
+	opts := &slog.HandlerOptions{Level: level}
 	var h slog.Handler = slog.NewTextHandler(w, opts)
 	if cfg.Format == "json" {
 		h = slog.NewJSONHandler(w, opts)

@@ -45,6 +45,20 @@ func (s *Server) handler() http.Handler {
 	if v, ok := b.(Verifier); ok {
 		mux.HandleFunc("GET /v1/verify", s.verify(v))
 	}
+	if k, ok := b.(KeyKeeper); ok {
+		mux.HandleFunc("GET /v1/keys", s.keys(k))
+		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
+	}
+	if l, ok := b.(Logger); ok {
+		mux.HandleFunc("GET /v1/log", read(s, "log", l.LogLevel))
+		mux.HandleFunc("POST /v1/log", s.setLogLevel(l))
+	}
+	if x, ok := b.(EventExplainer); ok {
+		mux.HandleFunc("GET /v1/events/explain", s.explainEvent(x))
+	}
+	if x, ok := b.(Examiner); ok {
+		mux.HandleFunc("GET /v1/checkup", read(s, "checkup", x.Checkup))
+	}
 	if k, ok := b.(RootsKeeper); ok {
 		s.handleRoots(mux, k)
 	}

@@ -78,8 +78,17 @@ func (c *Client) RingInfo(ctx context.Context, q RingQuery) (RingInfo, error) {
 }
 
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	return exchange[T](ctx, c, http.MethodGet, path, query, nil)
+}
+
+// send asks for something to be done that takes no time.
+func send[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	return exchange[T](ctx, c, method, path, nil, body)
+}
+
+func exchange[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
 	var out T
-	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+	resp, err := c.do(ctx, method, path, query, body)
 	if err != nil {
 		return out, err
 	}

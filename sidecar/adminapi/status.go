@@ -21,6 +21,7 @@ type Cluster struct {
 	Quorum              Quorum   `json:"quorum"`
 	VoterIDs            []string `json:"voter_ids,omitempty"`            // who votes at the moment; others are in reserve
 	Generation          uint64   `json:"generation,omitempty"`           // how often the cluster was recovered or restored
+	Rev                 uint64   `json:"rev,omitempty"`                  // of what the cluster has agreed on, as far as this node has it
 	Epoch               uint64   `json:"epoch"`                          // number of the current cluster AES key
 	IdentityFingerprint string   `json:"identity_fingerprint,omitempty"` // of the cluster's master.pub
 }

@@ -36,6 +36,7 @@ type EventRules struct{ rules []eventRule }
 type eventRule struct {
 	tag   *regexp.Regexp
 	route EventRoute
+	text  EventRule
 }
 
 // NewEventRules compiles rules.
@@ -50,21 +51,29 @@ func NewEventRules(rules []EventRule) (*EventRules, error) {
 		if !ok {
 			return nil, fmt.Errorf("events %q: %q is no route", rule.Tag, rule.Route)
 		}
-		r.rules = append(r.rules, eventRule{re, route})
+		r.rules = append(r.rules, eventRule{re, route, rule})
 	}
 	return r, nil
 }
 
 // Route says where events of a tag fire.
 func (r *EventRules) Route(tag string) EventRoute {
+	if rule, ok := r.find(tag); ok {
+		return rule.route
+	}
+	return Owner
+}
+
+// find returns the rule that decides about a tag.
+func (r *EventRules) find(tag string) (eventRule, bool) {
 	if r != nil {
 		for _, rule := range r.rules {
 			if rule.tag.MatchString(tag) {
-				return rule.route
+				return rule, true
 			}
 		}
 	}
-	return Owner
+	return eventRule{}, false
 }
 
 func (r *EventRules) empty() bool { return r == nil || len(r.rules) == 0 }

@@ -41,6 +41,7 @@ type Daemon struct {
 	aloneAfter time.Duration // see alone.go
 
 	migration *migration
+	logging   logging
 
 	op chan struct{} // holds a token while a bootstrap or join is under way
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
@@ -90,6 +91,7 @@ func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, er
 type nodeStats struct {
 	consensus.PeerStats
 	Sync []adminapi.SyncPart `json:"sync,omitempty"`
+	Now  time.Time           `json:"now,omitzero"` // by the clock of its host
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
@@ -144,7 +146,7 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 }
 
 func (m *member) localStats() nodeStats {
-	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport()}
+	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: time.Now().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	return s
 }

@@ -25,7 +25,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 		Epoch: v.Epochs().Current.N, IdentityFingerprint: saltcrypt.Fingerprint(m.public),
 		Quorum: quorum(members, cons.Voters, cons.HasQuorum),
 	}
-	st.Cluster.Generation = v.Generation()
+	st.Cluster.Generation, st.Cluster.Rev = v.Generation(), v.Rev()
 	for _, id := range cons.Voters {
 		st.Cluster.VoterIDs = append(st.Cluster.VoterIDs, string(id))
 	}

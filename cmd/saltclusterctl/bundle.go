@@ -1,0 +1,203 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newBundleCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "bundle", ArgsUsage: "FILE",
+		Usage: "write what others need to help with a problem into FILE (tar.gz)",
+		Description: "Status, members, ring, options, roots, what the doctor finds, the newest log lines. No secrets and no private keys: secrets\n" +
+			"are not asked for, and what looks like one is blanked out. Names and addresses of hosts and minions are in it: look through\n" +
+			"it before you give it away.",
+		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "take the newest `N` lines of the log; 0: none"}},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl bundle /root/bundle.tar.gz", "bundle takes the name of the file to write")
+			}
+			return runBundle(c, e, c.Args().First())
+		},
+	})
+}
+
+// bundled is what the verb shows.
+type bundled struct {
+	File  string   `json:"file"`
+	Parts []string `json:"parts"`
+	Bytes int      `json:"bytes"`
+}
+
+func runBundle(c *cli.Context, e *env, path string) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.configPath(c))}
+	b.collect()
+	raw, err := b.pack()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	_, err = f.Write(raw)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	out := bundled{File: path, Bytes: len(raw)}
+	for _, p := range b.parts {
+		out.Parts = append(out.Parts, p.name)
+	}
+	return e.show(c, out, func(s *screen) {
+		s.line("%s: %s, %d KiB", clean(path), plural(len(out.Parts), "part"), (len(raw)+1023)/1024)
+		s.line("secrets are blanked out; names and addresses are not: look through it before you give it away")
+	})
+}
+
+type bundle struct {
+	c     *cli.Context
+	e     *env
+	when  time.Time
+	scrub *scrubber
+	parts []part
+}
+
+type part struct {
+	name string
+	text []byte
+}
+
+// collect asks for everything; what cannot be had is a part that says why.
+func (b *bundle) collect() {
+	client := b.e.client(b.c)
+	defer client.Close()
+	gather(b, client, "version", (*adminapi.Client).Version)
+	gather(b, client, "status", (*adminapi.Client).Status)
+	gather(b, client, "ring", func(c *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+		return c.RingInfo(ctx, adminapi.RingQuery{})
+	})
+	gather(b, client, "config", (*adminapi.Client).Config)
+	gather(b, client, "roots", (*adminapi.Client).RootsStatus)
+	gather(b, client, "roots-history", (*adminapi.Client).RootsHistory)
+	gather(b, client, "checkup", (*adminapi.Client).Checkup)
+	gather(b, client, "keys", func(c *adminapi.Client, ctx context.Context) (adminapi.Keys, error) {
+		return c.Keys(ctx, adminapi.KeyQuery{History: true, Limit: 1000})
+	})
+	p := &patient{c: b.c, e: b.e, proc: "/proc"}
+	if err := p.examine(); err != nil {
+		p.add(doctor.Finding{Check: "doctor", Level: doctor.Skip, What: err.Error()})
+	}
+	b.add("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
+	if n := b.c.Int("lines"); n > 0 {
+		b.add("log.txt", logLines(b.c.Context, n))
+	}
+}
+
+func gather[T any](b *bundle, client *adminapi.Client, name string, call func(*adminapi.Client, context.Context) (T, error)) {
+	ctx, cancel := context.WithTimeout(b.c.Context, askTimeout)
+	defer cancel()
+	v, err := call(client, ctx)
+	if err != nil {
+		b.add(name+".error.txt", []byte(err.Error()+"\n"))
+		return
+	}
+	b.add(name+".json", asJSON(v))
+}
+
+func (b *bundle) add(name string, text []byte) {
+	b.parts = append(b.parts, part{name, b.scrub.clean(text)})
+}
+
+func asJSON(v any) []byte {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return append(raw, '\n')
+}
+
+// maxLog bounds what is taken of a log, in bytes.
+const maxLog = 16 << 20
+
+func logLines(ctx context.Context, n int) []byte {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", "--unit", "saltclusterd", "--no-pager", "--output", "short-iso", "--lines", fmt.Sprint(n))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return []byte("no log: " + err.Error() + "\n")
+	}
+	text, err := io.ReadAll(io.LimitReader(out, maxLog))
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		text = append(text, []byte("the log ends here: "+err.Error()+"\n")...)
+	}
+	return text
+}
+
+func (b *bundle) pack() ([]byte, error) {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	t := tar.NewWriter(z)
+	for _, p := range b.parts {
+		h := &tar.Header{Name: "saltclusterd-bundle/" + p.name, Mode: 0o600, Size: int64(len(p.text)), ModTime: b.when}
+		if err := t.WriteHeader(h); err != nil {
+			return nil, fmt.Errorf("write the bundle: %w", err)
+		}
+		if _, err := t.Write(p.text); err != nil {
+			return nil, fmt.Errorf("write the bundle: %w", err)
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, fmt.Errorf("write the bundle: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// scrubber blanks out what must not leave the host, should it ever be somewhere that it does not belong: nothing that is
+// collected holds it.
+type scrubber struct{ known [][]byte }
+
+var (
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----`)
+	assigned   = regexp.MustCompile(`(?i)((?:secret|password|passwd|token|key_pass)["']?\s*[:=]\s*["']?)([^\s"',}]{8,})`)
+)
+
+const blank = "[redacted]"
+
+func newScrubber(configPath string) *scrubber {
+	s := &scrubber{}
+	cfg, err := config.Load(configPath)
+	if secret := cfg.Cluster.Secret.Reveal(); err == nil && len(secret) >= 8 {
+		s.known = append(s.known, []byte(secret))
+	}
+	return s
+}
+
+func (s *scrubber) clean(text []byte) []byte {
+	for _, known := range s.known {
+		text = bytes.ReplaceAll(text, known, []byte(blank))
+	}
+	text = privateKey.ReplaceAll(text, []byte(blank))
+	return assigned.ReplaceAll(text, []byte("${1}"+blank))
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+var shells = []string{"bash", "zsh", "fish"}
+
+func newCompletionCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "completion", ArgsUsage: "bash|zsh|fish",
+		Usage: "print what makes a shell complete commands and flags",
+		Description: "bash: saltclusterctl completion bash > /usr/share/bash-completion/completions/saltclusterctl\n" +
+			"zsh: saltclusterctl completion zsh > /usr/share/zsh/vendor-completions/_saltclusterctl\n" +
+			"fish: saltclusterctl completion fish > /usr/share/fish/vendor_completions.d/saltclusterctl.fish",
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
+				return usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s", strings.Join(shells, ", "))
+			}
+			text, err := completion(newApp(e), c.Args().First())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(e.stdout, text)
+			return err
+		},
+	}
+}
+
+func completion(app *cli.App, shell string) (string, error) {
+	switch shell {
+	case "fish":
+		return app.ToFishCompletion()
+	case "zsh":
+		return zshCompletion(places(app)), nil
+	}
+	return bashCompletion(places(app)), nil
+}
+
+// place is where one can be on a command line: after some commands.
+type place struct {
+	path  string // " keys list"
+	words []choice
+}
+
+// choice is a word that can follow, and what it is for.
+type choice struct{ word, usage string }
+
+func places(app *cli.App) []place {
+	top := place{}
+	for _, c := range app.Commands {
+		top.words = append(top.words, choice{c.Name, c.Usage})
+	}
+	return append([]place{top}, placesOf("", app.Commands)...)
+}
+
+func placesOf(path string, commands []*cli.Command) []place {
+	var out []place
+	for _, c := range commands {
+		p := place{path: path + " " + c.Name}
+		for _, sub := range c.Subcommands {
+			p.words = append(p.words, choice{sub.Name, sub.Usage})
+		}
+		for _, f := range c.Flags {
+			usage := ""
+			if d, ok := f.(cli.DocGenerationFlag); ok {
+				usage = strings.ReplaceAll(d.GetUsage(), "`", "")
+			}
+			if name := f.Names()[0]; len(name) > 1 {
+				p.words = append(p.words, choice{"--" + name, usage})
+			}
+		}
+		out = append(append(out, p), placesOf(p.path, c.Subcommands)...)
+	}
+	return out
+}
+
+func bashCompletion(all []place) string {
+	var b strings.Builder
+	b.WriteString(`# bash completion of saltclusterctl; made by saltclusterctl completion bash
+_saltclusterctl() {
+    local cur=${COMP_WORDS[COMP_CWORD]} path="" word
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case "$path $word" in
+`)
+	fmt.Fprintf(&b, "        %s) path=\"$path $word\" ;;\n        esac\n    done\n    case \"$path\" in\n", paths(all))
+	for _, p := range all {
+		words := make([]string, 0, len(p.words))
+		for _, w := range p.words {
+			words = append(words, w.word)
+		}
+		fmt.Fprintf(&b, "    %q) COMPREPLY=($(compgen -W %q -- \"$cur\")) ;;\n", p.path, strings.Join(words, " "))
+	}
+	b.WriteString("    esac\n    [[ ${#COMPREPLY[@]} -gt 0 || $cur == -* ]] || compopt -o default 2>/dev/null\n}\ncomplete -F _saltclusterctl saltclusterctl\n")
+	return b.String()
+}
+
+func paths(all []place) string {
+	var quoted []string
+	for _, p := range all {
+		if p.path != "" {
+			quoted = append(quoted, fmt.Sprintf("%q", p.path))
+		}
+	}
+	return strings.Join(quoted, "|")
+}
+
+func zshCompletion(all []place) string {
+	var b strings.Builder
+	b.WriteString(`#compdef saltclusterctl
+# zsh completion of saltclusterctl; made by saltclusterctl completion zsh
+_saltclusterctl() {
+    local at="" word
+    local -a choices
+    for word in "${words[@]:1:$((CURRENT-2))}"; do
+        case "$at $word" in
+`)
+	fmt.Fprintf(&b, "        (%s)) at=\"$at $word\" ;;\n        esac\n    done\n    case \"$at\" in\n", paths(all))
+	quote := strings.NewReplacer("'", `'\''`, ":", `\:`)
+	for _, p := range all {
+		fmt.Fprintf(&b, "    (%q) choices=(", p.path)
+		for _, w := range p.words {
+			fmt.Fprintf(&b, "\n        '%s:%s'", quote.Replace(w.word), quote.Replace(w.usage))
+		}
+		b.WriteString("\n    ) ;;\n")
+	}
+	b.WriteString("    esac\n    _describe saltclusterctl choices || _files\n}\n_saltclusterctl \"$@\"\n")
+	return b.String()
+}

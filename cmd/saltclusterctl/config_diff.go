@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newConfigDiffCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "diff",
+		Usage: "compare the files with what the running saltclusterd works with",
+		Description: "What differs takes effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: something differs. Of\n" +
+			"secrets only whether they are set can be compared.",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runConfigDiff(c, e)
+		},
+	})
+}
+
+// differing is an option that is not in effect as it is written.
+type differing struct {
+	Name    string `json:"name"`
+	Running any    `json:"running"`
+	Files   any    `json:"files"`
+	Source  string `json:"source"` // of the value in the files
+}
+
+func runConfigDiff(c *cli.Context, e *env) error {
+	running, err := ask(c, e, (*adminapi.Client).Config)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Read(e.configPath(c))
+	if err != nil {
+		return fmt.Errorf("the configuration has mistakes, so saltclusterd would not take it; saltclusterctl config check lists them all: %w", err)
+	}
+	diff := compareConfigs(running, cfg.Show())
+	err = e.show(c, diff, func(s *screen) {
+		if len(diff) == 0 {
+			s.line("%s", s.paint(green, "saltclusterd runs with what the files say"))
+			return
+		}
+		rows := make([][]cell, 0, len(diff))
+		for _, d := range diff {
+			rows = append(rows, []cell{txt(d.Name), {text: clean(config.Flow(d.Running))}, {text: clean(config.Flow(d.Files))}, txt(d.Source)})
+		}
+		s.table("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
+		s.line("saltclusterctl upgrade makes the files take effect")
+	})
+	if err == nil && len(diff) > 0 {
+		return &silentError{exitProblems}
+	}
+	return err
+}
+
+// compareConfigs goes by the way values are written: one side has been through JSON. The secret is left out: it may come from
+// a place that only the daemon can read.
+func compareConfigs(running, files adminapi.Config) []differing {
+	out := []differing{}
+	was := optionsOf(running)
+	for _, o := range files.Options {
+		before, known := was[o.Name]
+		before = whole(before)
+		switch {
+		case o.Name == "cluster_secret", known && config.Flow(before) == config.Flow(o.Value):
+			continue
+		case !known && o.Source == "default": // this tool is newer than the daemon
+			continue
+		case !known:
+			before = "(not known)"
+		}
+		out = append(out, differing{o.Name, before, o.Value, o.Source})
+	}
+	return out
+}
+
+// whole gives a number of JSON its integer back: YAML would write a million as 1e+06.
+func whole(v any) any {
+	if f, ok := v.(float64); ok && f == float64(int64(f)) {
+		return int64(f)
+	}
+	return v
+}

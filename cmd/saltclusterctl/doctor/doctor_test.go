@@ -1,0 +1,400 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	zmq4 "github.com/go-zeromq/zmq4"
+	"github.com/go-zeromq/zmq4/security/null"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// levels are those of findings, in their order.
+func levels(found []Finding) string {
+	var out []string
+	for _, f := range found {
+		out = append(out, string(f.Level))
+		if (f.Level == Warn || f.Level == Fail) && (f.Why == "" && f.Check != "status" || f.Next == "") {
+			out = append(out, "(says too little: "+f.What+")")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestJudgePorts(t *testing.T) {
+	at := func(addr, process string) Listener { return Listener{netip.MustParseAddrPort(addr), process} }
+	ours := Ports{Publish: 4505, Ret: 4506, Ours: []string{"10.0.0.11:4505", "10.0.0.11:4506"}}
+	good := []Listener{at("127.0.0.1:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", ""), at("10.0.0.11:4505", ""), at("10.0.0.11:4506", "")}
+	for name, tt := range map[string]struct {
+		ports Ports
+		have  []Listener
+		want  string
+	}{
+		"good":                 {ours, good, "ok"},
+		"master on everything": {Ports{Publish: 4505, Ret: 4506}, []Listener{at("0.0.0.0:4505", "salt-master (pid 7)"), at("0.0.0.0:4506", "")}, "fail fail"},
+		"master on the address": {
+			Ports{Publish: 4505, Ret: 4506},
+			[]Listener{at("10.0.0.11:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", "")}, "fail",
+		},
+		"no master":          {ours, good[2:], "fail"},
+		"not opened":         {Ports{Publish: 4505, Ret: 4506}, good[:2], "warn"},
+		"other ports":        {Ports{Publish: 14505, Ret: 14506, Ours: []string{"10.0.0.11:14505"}}, good, "fail"},
+		"a witness":          {Ports{Publish: 4505, Ret: 4506, Witness: true}, nil, ""},
+		"no daemon, by name": {Ports{Publish: 4505, Ret: 4506}, append([]Listener{at("10.0.0.11:4505", "saltclusterd (pid 8)")}, good[:2]...), "warn"},
+	} {
+		if got := levels(JudgePorts(tt.ports, tt.have)); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakeProc is a /proc with one process, 42, that listens on 127.0.0.1:4505 and [::1]:4506 and holds three watches.
+func fakeProc(t *testing.T) string {
+	t.Helper()
+	proc := t.TempDir()
+	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	write(t, filepath.Join(proc, "net/tcp"), head+
+		"   0: 0100007F:1199 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0\n"+
+		"   1: 0100007F:1199 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 112 1 0\n"+
+		"   2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 113 1 0\nshort line\n")
+	write(t, filepath.Join(proc, "net/tcp6"), head+
+		"   0: 00000000000000000000000001000000:119A 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 114 1 0\n")
+	write(t, filepath.Join(proc, "42/comm"), "salt-master\n")
+	write(t, filepath.Join(proc, "42/fdinfo/5"), "pos: 0\ninotify wd:3 ino:1\ninotify wd:2 ino:2\ninotify wd:1 ino:3\n")
+	if err := os.MkdirAll(filepath.Join(proc, "42/fd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"3": "socket:[111]", "4": "socket:[114]", "5": "anon_inode:inotify", "6": "/dev/null"} {
+		if err := os.Symlink(target, filepath.Join(proc, "42/fd", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_watches"), "8192\n")
+	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_instances"), "128\n")
+	return proc
+}
+
+func TestListeners(t *testing.T) {
+	got, err := Listeners(fakeProc(t), 4505, 4506)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if got[0].Addr.String() != "127.0.0.1:4505" || got[0].Process != "salt-master (pid 42)" || got[1].Addr.String() != "[::1]:4506" {
+		t.Errorf("%v", got)
+	}
+	if _, err := Listeners(t.TempDir(), 4505); !os.IsNotExist(err) {
+		t.Errorf("without /proc: %v", err)
+	}
+	for _, bad := range []string{"", "0100007F", "0100007F:x", "zz:1199", "01:1199"} {
+		if _, ok := kernelAddr(bad); ok {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func TestInotify(t *testing.T) {
+	proc := fakeProc(t)
+	if got := levels(Inotify(proc, 42)); got != "ok ok" {
+		t.Errorf("enough: %s", got)
+	}
+	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_watches"), "3\n")
+	if got := levels(Inotify(proc, 42)); got != "fail ok" {
+		t.Errorf("none left: %s", got)
+	}
+	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_instances"), "what\n")
+	if got := levels(Inotify(proc, 42)); got != "fail skip" {
+		t.Errorf("unreadable: %s", got)
+	}
+	if got := levels(Inotify(proc, 43)); got != "skip" {
+		t.Errorf("no such process: %s", got)
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	dir := t.TempDir()
+	pki, secret := filepath.Join(dir, "pki"), filepath.Join(dir, "master.pem")
+	if err := os.Mkdir(pki, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, secret, "x")
+	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
+	paths := []Path{{Path: pki, Writes: true}, {Path: filepath.Join(dir, "none"), Writes: true}}
+	if got := levels(Permissions(me, my, paths)); got != "ok" {
+		t.Errorf("the owner: %s", got)
+	}
+	if got := levels(Permissions(me+1, my+1, paths)); got != "fail" {
+		t.Errorf("somebody else: %s", got)
+	}
+	if got := levels(Permissions(0, 0, append(paths, Path{Path: secret, Secret: true}))); got != "fail" {
+		t.Errorf("a key for everybody: %s", got)
+	}
+	if err := os.Chmod(secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := levels(Permissions(0, 0, []Path{{Path: secret, Secret: true}})); got != "ok" {
+		t.Errorf("a key for its owner: %s", got)
+	}
+}
+
+func TestKeysAndCertificates(t *testing.T) {
+	dir := t.TempDir()
+	pub := filepath.Join(dir, "master.pub")
+	if got := levels(Identity(pub, "aa")); got != "" {
+		t.Errorf("no key: %s", got)
+	}
+	write(t, pub, "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n")
+	if got := levels(Identity(pub, "aa")) + " " + levels(MinionsMaster(pub, "aa")); got != "fail warn" {
+		t.Errorf("another: %s", got)
+	}
+	crt := filepath.Join(dir, "node.crt")
+	if got := levels(Certificate(crt, time.Now())); got != "" {
+		t.Errorf("no certificate: %s", got)
+	}
+	write(t, crt, "what")
+	if got := levels(Certificate(crt, time.Now())); got != "fail" {
+		t.Errorf("no PEM: %s", got)
+	}
+}
+
+func TestClocksAndVersions(t *testing.T) {
+	skew := func(s float64) *float64 { return &s }
+	peers := []adminapi.CheckupPeer{
+		{Node: "a", RoundTrip: 0.001, Skew: skew(0.4)}, {Node: "b", RoundTrip: 0.001, Skew: skew(-3)}, {Node: "c", Skew: skew(60)},
+		{Node: "far", RoundTrip: 10, Skew: skew(5)}, {Node: "old"}, {Node: "down", Error: "connection refused"},
+	}
+	if got := levels(Clocks(peers)); got != "ok warn fail ok skip fail" {
+		t.Error(got)
+	}
+	member := func(salt, ours string) adminapi.Member {
+		return adminapi.Member{ID: "m", SaltVersion: salt, Version: ours}
+	}
+	for want, members := range map[string][]adminapi.Member{
+		"ok":      {member("3006.28", "1"), member("3006.1", "1"), member("", "")},
+		"warn":    {member("3006.28", "1"), member("3006.28", "2")},
+		"fail ok": {member("2019.2.8", "1"), member("3007.15", "1")},
+		"warn ok": {member("3008.3", "1"), member("3007.15", "2")},
+	} {
+		if got := levels(Versions(members)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := levels(Problems(adminapi.Status{Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "x", Hint: "y"}}})); got != "fail" {
+		t.Error(got)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	have := []netip.Addr{netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("2001:db8::11"), netip.MustParseAddr("127.0.0.1")}
+	for want, in := range map[string]struct {
+		bound     []string
+		advertise string
+	}{
+		"ok":        {[]string{"10.0.0.11", "2001:db8::11"}, "10.0.0.11:4520"},
+		"fail":      {[]string{"10.0.0.12", "10.0.0.11"}, ""},
+		"warn":      {nil, "192.0.2.1"},
+		"fail warn": {[]string{"10.0.0.12"}, "[2001:db8::12]:4520"},
+	} {
+		if got := levels(Addresses(in.bound, in.advertise, have)); got != want {
+			t.Errorf("%v: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got := levels(Names(ctx, []string{"10.0.0.1", "[2001:db8::1]:4520", "10.0.0.2:4520"})); got != "" {
+		t.Errorf("addresses: %s", got)
+	}
+	if got := levels(Names(ctx, []string{"localhost"})); got != "fail" {
+		t.Errorf("this host: %s", got)
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for in, want := range map[string]Target{
+		"10.0.0.5":           {"minions'", "10.0.0.5", 4505, 4506},
+		"lb.example.com:5:6": {"minions'", "lb.example.com", 5, 6},
+		"2001:db8::1":        {"minions'", "2001:db8::1", 4505, 4506},
+		"[2001:db8::1]":      {"minions'", "2001:db8::1", 4505, 4506},
+		"[2001:db8::1]:5:6":  {"minions'", "2001:db8::1", 5, 6},
+	} {
+		if got, err := ParseTarget(in, 4505, 4506); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "a:b:c", "[::1]:5"} {
+		if _, err := ParseTarget(bad, 4505, 4506); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func listenPort(t *testing.T, serve func(net.Conn)) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); serve(c) }()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// server is a ZeroMQ server of the other implementation. answer gives what it says to a request.
+func server(t *testing.T, kind zmq4.SocketType, answer func([]byte) []byte) int {
+	t.Helper()
+	return listenPort(t, func(c net.Conn) {
+		z, err := zmq4.Open(c, null.Security(), kind, nil, true, nil)
+		if err != nil {
+			return
+		}
+		for {
+			m, err := z.RecvMsg()
+			if err != nil {
+				return
+			}
+			if reply := answer(m.Bytes()); reply != nil {
+				_ = z.SendMsg(zmq4.NewMsgFrom(nil, reply))
+			}
+		}
+	})
+}
+
+// TestProbe: who serves well, who answers wrongly, only small requests or not at all, who is hostile, who is not there.
+func TestProbe(t *testing.T) {
+	pub := server(t, zmq4.XPub, func([]byte) []byte { return nil })
+	silent := listenPort(t, func(c net.Conn) { time.Sleep(30 * time.Second) })
+	web := listenPort(t, func(c net.Conn) {
+		_, _ = c.Write([]byte("HTTP/1.0 400 Bad request\r\n\r\n" + strings.Repeat(" ", 100)))
+	})
+	huge := listenPort(t, func(c net.Conn) {
+		greeting := append([]byte{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0}, append([]byte("NULL"), make([]byte, 48)...)...)
+		_, _ = c.Write(append(greeting, 0x06, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff))
+		_, _ = c.Read(make([]byte, 1000))
+	})
+	closed := listenPort(t, func(net.Conn) {})
+	for name, tt := range map[string]struct {
+		pub, req int
+		want     string
+	}{
+		"good":         {pub, server(t, zmq4.Router, func(b []byte) []byte { return b }), "ok ok"},
+		"another text": {pub, server(t, zmq4.Router, func([]byte) []byte { return []byte("what?") }), "ok fail"},
+		"small only": {pub, server(t, zmq4.Router, func(b []byte) []byte {
+			if len(b) > 1500 {
+				return nil
+			}
+			return b
+		}), "ok fail"},
+		"no answer":    {pub, server(t, zmq4.Router, func([]byte) []byte { return nil }), "ok fail"},
+		"silent":       {silent, silent, "fail fail"},
+		"a web server": {web, web, "fail fail"},
+		"a huge frame": {huge, huge, "fail fail"},
+		"hangs up":     {closed, closed, "fail fail"},
+		"crossed":      {server(t, zmq4.Router, func([]byte) []byte { return nil }), pub, "fail fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			found := Probe(ctx, []Target{{Name: "m1", Host: "127.0.0.1", PublishPort: tt.pub, RetPort: tt.req}})
+			if got := levels(found); got != tt.want {
+				t.Errorf("%s, want %s: %+v", got, tt.want, found)
+			}
+		})
+	}
+}
+
+func TestProbeOfNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	found := Probe(t.Context(), []Target{{Name: "m1", Host: "127.0.0.1", PublishPort: port, RetPort: port}})
+	if got := levels(found); got != "fail fail" || !strings.Contains(found[0].What, "refused") {
+		t.Errorf("%s: %+v", got, found)
+	}
+}
+
+// FuzzBounded feeds what a server sends, in pieces of any size.
+func FuzzBounded(f *testing.F) {
+	f.Add(make([]byte, 200), 7)
+	f.Add(append(make([]byte, greetingSize), 2, 0, 0, 0, 0, 1, 0, 0, 0), 1)
+	f.Add(append(make([]byte, greetingSize), 0, 3, 1, 2, 3, 2, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1), 3)
+	f.Fuzz(func(t *testing.T, sent []byte, step int) {
+		b := newBounded(nil)
+		step = max(1, step%1000)
+		for len(sent) > 0 {
+			n := min(step, len(sent))
+			if err := b.follow(sent[:n]); err != nil {
+				if !errors.Is(err, errFrame) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if b.body > maxFrame || len(b.head) > 8 {
+				t.Fatalf("%d bytes of a frame are awaited, %d of its head", b.body, len(b.head))
+			}
+			sent = sent[n:]
+		}
+	})
+}
+
+func TestGuideIsTheTable(t *testing.T) {
+	const path = "../../../docs/troubleshoot.md"
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != Guide() {
+		if os.Getenv("UPDATE") == "" {
+			t.Fatalf("%s is not what the table says; UPDATE=1 rewrites it", path)
+		}
+		if err := os.WriteFile(path, []byte(Guide()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, s := range Symptoms() {
+		if got := Explain("[ERROR] " + strings.ToUpper(s.Words) + "!"); len(got) == 0 {
+			t.Errorf("%q is not found", s.Words)
+		}
+		for _, c := range s.Causes {
+			if c.Cause == "" || c.Look == "" || c.Then == "" {
+				t.Errorf("%q: %+v", s.Words, c)
+			}
+		}
+	}
+	if len(Explain("")) != 0 || len(Explain("xyzzy")) != 0 {
+		t.Error("something is known about nothing")
+	}
+}

@@ -1,0 +1,157 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// Path is a directory or file that saltclusterd works with.
+type Path struct {
+	Path   string
+	Writes bool // it must be able to write there
+	Secret bool // nobody else may read there
+}
+
+// Permissions looks whether a user can do there what it must, by owner and mode; ACLs are not looked at.
+func Permissions(uid, gid uint32, paths []Path) []Finding {
+	const check = "permissions"
+	var out []Finding
+	for _, p := range paths {
+		info, err := os.Stat(p.Path)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			out = append(out, skip(check, p.Path, "run it as root to look there"))
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			continue // it is made when it is needed
+		case err != nil:
+			out = append(out, skip(check, p.Path, err.Error()))
+			continue
+		}
+		st, isUnix := info.Sys().(*syscall.Stat_t)
+		if !isUnix {
+			continue
+		}
+		mode := info.Mode().Perm()
+		if p.Writes && uid != 0 && !mayWrite(st, mode, uid, gid) {
+			out = append(out, Finding{
+				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, uid),
+				Why:  "what the cluster decides does not reach this master's files (keys: Authentication denied, minions stay unaccepted here)",
+				Next: fmt.Sprintf("run saltclusterd as the master's user, or: chown -R %d %s", uid, p.Path),
+			})
+		}
+		if p.Secret && mode&0o007 != 0 {
+			out = append(out, Finding{
+				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("has mode %04o: every user of this host may read it", mode),
+				Why:  "it holds keys: who has them can pose as the master or as this node",
+				Next: "chmod o-rwx " + p.Path,
+			})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write where it must", uid)))
+	}
+	return out
+}
+
+func mayWrite(st *syscall.Stat_t, mode fs.FileMode, uid, gid uint32) bool {
+	switch {
+	case st.Uid == uid:
+		return mode&0o200 != 0
+	case st.Gid == gid:
+		return mode&0o020 != 0
+	}
+	return mode&0o002 != 0
+}
+
+// maxKey bounds a key file, in bytes.
+const maxKey = 64 << 10
+
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxKey))
+}
+
+// Identity compares the master.pub that this host's master presents with the cluster's.
+func Identity(path, cluster string) []Finding {
+	return compareKey(path, cluster, Finding{
+		Check: "identity", Level: Fail, What: "is not the cluster's master.pub",
+		Why: "the salt-master presents another identity than the other nodes: minions stop with The master key has changed, " +
+			"the salt master could have been subverted, or Invalid master key",
+		Next: "systemctl restart saltclusterd, which installs the cluster's; then systemctl restart salt-master",
+	})
+}
+
+// MinionsMaster compares the key that a minion on this host has pinned with the cluster's.
+func MinionsMaster(path, cluster string) []Finding {
+	return compareKey(path, cluster, Finding{
+		Check: "identity", Level: Warn, What: "the minion of this host has pinned another master.pub than the cluster's",
+		Why:  "if the cluster is its master, it logs The master key has changed and does not start; after a move from another master that is so on every minion",
+		Next: "only when you know why: remove the file on the minion and restart it; or keep the old master's key as the cluster's identity (bootstrap on that master)",
+	})
+}
+
+func compareKey(path, cluster string, other Finding) []Finding {
+	raw, err := readSmall(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return []Finding{skip(other.Check, path, err.Error())}
+	}
+	other.Where = path
+	if saltcrypt.Fingerprint(string(raw)) == cluster {
+		return []Finding{ok(other.Check, path, "is the cluster's key")}
+	}
+	return []Finding{other}
+}
+
+// newCertificate: the roster knows a node by its certificate, so another one means to join anew.
+const newCertificate = "restore state_dir from a backup; or on another node saltclusterctl remove this one, here empty state_dir and join"
+
+// Certificate says when the node's own certificate ends.
+func Certificate(path string, now time.Time) []Finding {
+	const check = "expiry"
+	raw, err := readSmall(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return []Finding{skip(check, path, err.Error())}
+	}
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "is no certificate", Why: "this node cannot talk with the others",
+			Next: newCertificate}}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "cannot be read: " + err.Error(), Why: "this node cannot talk with the others",
+			Next: newCertificate}}
+	}
+	left := cert.NotAfter.Sub(now)
+	switch {
+	case left <= 0:
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "has expired on " + cert.NotAfter.Format(time.DateOnly),
+			Why: "the other nodes refuse this one", Next: "is the clock right? else " + newCertificate}}
+	case left < 30*24*time.Hour:
+		return []Finding{{Check: check, Level: Warn, Where: path, What: "expires on " + cert.NotAfter.Format(time.DateOnly),
+			Why: "the other nodes will refuse this one", Next: newCertificate}}
+	case cert.NotAfter.Year() > 9000:
+		return []Finding{ok(check, path, "never expires; the roster decides who belongs")}
+	}
+	return []Finding{ok(check, path, "expires on "+cert.NotAfter.Format(time.DateOnly))}
+}

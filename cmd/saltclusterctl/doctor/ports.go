@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Ports is what a node should listen on.
+type Ports struct {
+	Publish, Ret int      // of minions
+	Ours         []string // addresses that saltclusterd says it has bound for them; nil: it does not run, or not yet
+	Witness      bool
+}
+
+// JudgePorts compares who listens with who should.
+func JudgePorts(p Ports, have []Listener) []Finding {
+	if p.Witness {
+		return nil
+	}
+	var out []Finding
+	loopback := map[int]bool{}
+	for _, l := range have {
+		port := int(l.Addr.Port())
+		if port != p.Publish && port != p.Ret {
+			continue
+		}
+		ours := slices.Contains(p.Ours, l.Addr.String()) || strings.HasPrefix(l.Process, "saltclusterd ")
+		switch {
+		case ours:
+		case l.Addr.Addr().IsUnspecified():
+			out = append(out, Finding{
+				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens on all addresses of this host",
+				Why:  "saltclusterd cannot open the port, and minions reach this one master past the cluster",
+				Next: "put 'interface: 127.0.0.1' into /etc/salt/master.d/zz-saltclusterd.conf, then: systemctl restart salt-master saltclusterd",
+			})
+		case l.Addr.Addr().IsLoopback():
+			loopback[port] = true
+		default:
+			out = append(out, Finding{
+				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens where saltclusterd should",
+				Why:  "minions that come to this address do not reach the cluster",
+				Next: "move it away: for the salt-master 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf, then restart both",
+			})
+		}
+	}
+	for _, port := range []int{p.Publish, p.Ret} {
+		if !loopback[port] && len(out) == 0 {
+			out = append(out, Finding{
+				Check: "ports", Level: Fail, Where: fmt.Sprintf("127.0.0.1:%d", port), What: "the salt-master does not listen",
+				Why:  "this node sends requests to the other nodes' masters, and nothing can be published here",
+				Next: "systemctl start salt-master; its log says why it does not (/var/log/salt/master)",
+			})
+			break
+		}
+	}
+	if p.Ours == nil && len(out) == 0 {
+		out = append(out, Finding{
+			Check: "ports", Level: Warn, What: fmt.Sprintf("saltclusterd has not opened %d and %d", p.Publish, p.Ret),
+			Why:  "no minion can use this node: Salt request timed out, Minion did not return",
+			Next: "saltclusterctl status says what it waits for",
+		})
+	}
+	if len(out) == 0 {
+		out = append(out, ok("ports", "", fmt.Sprintf("%s for minions, 127.0.0.1 for the salt-master", strings.Join(p.Ours, " "))))
+	}
+	return out
+}
+
+func who(l Listener) string {
+	if l.Process == "" {
+		return "a process (root may see which: ss -ltnp)"
+	}
+	return l.Process
+}

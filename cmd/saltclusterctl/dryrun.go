@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func dryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only say what would become of the cluster"}
+}
+
+// forecast is what a verb would do, as far as can be told beforehand.
+type forecast struct {
+	Node    string   `json:"node"`
+	Refused string   `json:"refused,omitempty"` // why it would not be done
+	Effects []string `json:"effects"`
+}
+
+func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Member) forecast) error {
+	st, err := ask(c, e, (*adminapi.Client).Status)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(st.Members, func(m adminapi.Member) bool {
+		return m.ID == c.Args().First() || c.NArg() == 0 && m.Self
+	})
+	if at < 0 {
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "no member is called %q", c.Args().First())
+	}
+	f := tell(st, st.Members[at])
+	return e.show(c, f, func(s *screen) {
+		for _, effect := range f.Effects {
+			s.line("%s", clean(effect))
+		}
+		if f.Refused != "" {
+			s.line("%s", s.paint(red, "it would be refused: "+clean(f.Refused)))
+			return
+		}
+		s.line("nothing was done")
+	})
+}
+
+// others are the nodes that would serve minions without one.
+func others(st adminapi.Status, but string) (ids []string) {
+	for _, m := range st.Members {
+		if m.ID != but && m.Role != adminapi.RoleWitness && m.State == adminapi.StateAlive && !m.Draining && (m.Ready == nil || *m.Ready) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func leavingText(st adminapi.Status, m adminapi.Member) string {
+	n := 0
+	if m.Subscribers != nil {
+		n = *m.Subscribers
+	}
+	rest := others(st, m.ID)
+	if len(rest) == 0 {
+		return fmt.Sprintf("%s of %s would find no other node", plural(n, "minion"), m.ID)
+	}
+	return fmt.Sprintf("%s of %s would go to %s", plural(n, "minion"), m.ID, strings.Join(rest, ", "))
+}
+
+func drainForecast(st adminapi.Status, m adminapi.Member) forecast {
+	f := forecast{Node: m.ID, Effects: []string{leavingText(st, m)}}
+	if m.Leader {
+		f.Effects = append(f.Effects, "another node would lead")
+	}
+	if m.Draining {
+		f.Effects = []string{m.ID + " is drained, or being drained, already"}
+	} else if len(others(st, m.ID)) == 0 {
+		f.Refused = "no other node serves minions (--force does it all the same)"
+	}
+	return f
+}
+
+func removeForecast(st adminapi.Status, m adminapi.Member) forecast {
+	f := forecast{Node: m.ID, Effects: []string{leavingText(st, m)}}
+	if st.Cluster == nil {
+		return f
+	}
+	voters, alive := 0, 0
+	for _, o := range st.Members {
+		if o.ID != m.ID && slices.Contains(st.Cluster.VoterIDs, o.ID) {
+			voters++
+			if o.State == adminapi.StateAlive {
+				alive++
+			}
+		}
+	}
+	need := voters/2 + 1
+	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d", plural(voters, "voter"), alive, need),
+		"to come back "+m.ID+" has to join again: saltclusterctl join PEER there")
+	switch {
+	case voters == 0:
+		f.Refused = "it is the last voter"
+	case alive < need:
+		f.Refused = "the rest would be no majority (--force does it all the same)"
+	}
+	return f
+}

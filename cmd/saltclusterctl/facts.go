@@ -1,0 +1,101 @@
+package main
+
+import (
+	"net"
+	"strconv"
+	"time"
+
+	"saltclusterd/cmd/saltclusterctl/haproxy"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// factsOf takes from the options of a node what a load balancer depends on.
+func factsOf(cfg adminapi.Config) haproxy.Facts {
+	o := optionsOf(cfg)
+	return haproxy.Facts{
+		Cluster:     o.text("cluster_id"),
+		PublishPort: o.number("publish_port"),
+		RetPort:     o.number("ret_port"),
+		HealthPort:  portOf(o.text("health_listen")),
+		AgentPort:   portOf(o.text("agent_check_listen")),
+
+		Heartbeat:      o.time("heartbeat_interval"),
+		ForwardTimeout: o.time("forward_timeout"),
+		ProxyProtocol:  o.truth("proxy_protocol"),
+	}
+}
+
+// addMembers adds the nodes that serve minions, and counts these.
+func addMembers(f *haproxy.Facts, members []adminapi.Member) {
+	for _, m := range members {
+		host, _, err := net.SplitHostPort(m.Address)
+		if err != nil || m.Role == adminapi.RoleWitness {
+			continue
+		}
+		f.Servers = append(f.Servers, haproxy.Server{Name: m.ID, Address: host})
+		if m.Subscribers != nil {
+			f.Minions += *m.Subscribers
+		}
+	}
+}
+
+func portOf(address string) int {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// options are those of a node by name, from its files or from itself: numbers are of any type then.
+type options map[string]any
+
+func optionsOf(cfg adminapi.Config) options {
+	o := options{}
+	for _, one := range cfg.Options {
+		o[one.Name] = one.Value
+	}
+	return o
+}
+
+func (o options) text(name string) string { s, _ := o[name].(string); return s }
+
+func (o options) truth(name string) bool { b, _ := o[name].(bool); return b }
+
+func (o options) number(name string) int {
+	switch n := o[name].(type) {
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return 0
+}
+
+func (o options) time(name string) time.Duration {
+	d, err := time.ParseDuration(o.text(name))
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+func (o options) list(name string) []string {
+	switch l := o[name].(type) {
+	case []string:
+		return l
+	case []any:
+		out := make([]string, 0, len(l))
+		for _, v := range l {
+			if s, ok := v.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}

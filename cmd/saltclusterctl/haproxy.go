@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterctl/haproxy"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newHAProxyCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "haproxy",
+		Usage: "print a configuration of HAProxy for this cluster",
+		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should have, too.\n" +
+			"What to do with it: saltclusterctl haproxy > /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own beside others;\n" +
+			"haproxy -c -f FILE; systemctl reload haproxy. Minions get the address of HAProxy as their master. saltclusterctl doctor\n" +
+			"--haproxy FILE looks at one that is in use.",
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
+			&cli.StringSliceFlag{Name: "server", Usage: "use `ID=ADDRESS` for a node; may be repeated. With it nobody is asked about members"},
+			&cli.BoolFlag{Name: "send-proxy", Usage: "tell the nodes the minions' addresses, which they must be ready for (proxy_protocol: True)"},
+			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes; default: agent_check_listen"},
+			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions; default: twice those there are, 5000 at least"},
+			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
+			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
+			&cli.BoolFlag{Name: "check", Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runHAProxy(c, e)
+		},
+	})
+}
+
+// balanced is what the verb shows: the text, and what it was made of.
+type balanced struct {
+	Servers []haproxy.Server `json:"servers"`
+	Config  string           `json:"config"`
+}
+
+func runHAProxy(c *cli.Context, e *env) error {
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	facts, err := e.balancerFacts(c)
+	if err != nil {
+		return err
+	}
+	if n := c.Int("agent-port"); n != 0 {
+		facts.AgentPort = n
+	}
+	facts.Minions = max(2*facts.Minions, 5000)
+	if n := c.Int("minions"); n > 0 {
+		facts.Minions = n
+	}
+	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), Fragment: c.Bool("fragment")}
+	if c.Bool("send-proxy") {
+		o.PublishProxy, o.RequestProxy = "send-proxy-v2", "send-proxy-v2"
+	}
+	text, err := haproxy.Write(facts, o)
+	if err != nil {
+		return err
+	}
+	if c.Bool("check") {
+		if err := checkWithHAProxy(c.Context, text); err != nil {
+			return err
+		}
+	}
+	return e.show(c, balanced{facts.Servers, text}, func(s *screen) { s.b.WriteString(text) })
+}
+
+// balancerFacts asks the daemon what its cluster is like, or with --server the configuration files.
+func (e *env) balancerFacts(c *cli.Context) (haproxy.Facts, error) {
+	named := c.StringSlice("server")
+	if len(named) > 0 {
+		cfg, err := config.Read(e.configPath(c))
+		if err != nil && len(cfg.Files()) > 0 {
+			return haproxy.Facts{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w", err)
+		}
+		f := factsOf(cfg.Show())
+		for _, s := range named {
+			id, address, ok := strings.Cut(s, "=")
+			if !ok || id == "" || address == "" {
+				return f, usagef("--server m1=10.0.0.11", "%q is not ID=ADDRESS", s)
+			}
+			f.Servers = append(f.Servers, haproxy.Server{Name: id, Address: strings.Trim(address, "[]")})
+		}
+		return f, nil
+	}
+	cfg, err := ask(c, e, (*adminapi.Client).Config)
+	if err != nil {
+		return haproxy.Facts{}, err
+	}
+	members, err := ask(c, e, (*adminapi.Client).Members)
+	if err != nil {
+		return haproxy.Facts{}, err
+	}
+	f := factsOf(cfg)
+	addMembers(&f, members.Members)
+	return f, nil
+}
+
+// checkWithHAProxy has the real one look at a configuration.
+func checkWithHAProxy(ctx context.Context, text string) error {
+	bin, err := findHAProxy()
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp("", "saltclusterctl-haproxy-*.cfg")
+	if err != nil {
+		return fmt.Errorf("write a file for haproxy -c: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write a file for haproxy -c: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, bin, "-c", "-f", file.Name()).CombinedOutput(); err != nil {
+		said := lines(string(out))
+		for i := range said {
+			said[i] = clean(said[i])
+		}
+		return fmt.Errorf("haproxy does not take it: %w\n%s", err, strings.Join(said, "\n"))
+	}
+	return nil
+}
+
+// findHAProxy looks where distributions put it, too: sbin is not in everyone's PATH.
+func findHAProxy() (string, error) {
+	if bin, err := exec.LookPath("haproxy"); err == nil {
+		return bin, nil
+	}
+	for _, bin := range []string{"/usr/sbin/haproxy", "/usr/local/sbin/haproxy"} {
+		if _, err := os.Stat(bin); err == nil {
+			return bin, nil
+		}
+	}
+	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host", Hint: "install it, or leave --check out"}
+}

@@ -1,0 +1,34 @@
+package haproxy
+
+import "time"
+
+// Server is one node as load balancers see it.
+type Server struct {
+	Name    string `json:"name"`    // id of the node
+	Address string `json:"address"` // without port
+}
+
+// Facts are what a configuration depends on.
+type Facts struct {
+	Cluster     string
+	Servers     []Server
+	PublishPort int
+	RetPort     int
+	HealthPort  int // 0: the nodes have no health port
+	AgentPort   int // 0: no agent-check
+	Minions     int // 0: not known
+
+	Heartbeat      time.Duration // of the nodes on 4505
+	ForwardTimeout time.Duration // of the nodes on 4506
+	ProxyProtocol  bool          // the nodes want to be told for whom a connection is
+}
+
+// side is one of Salt's two ports.
+type side struct {
+	name  string // of its section
+	probe string // where the nodes answer for it
+	port  int
+}
+
+func (f Facts) publish() side { return side{"salt-publish", "/pub", f.PublishPort} }
+func (f Facts) request() side { return side{"salt-request", "/req", f.RetPort} }

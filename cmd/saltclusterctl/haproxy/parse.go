@@ -1,0 +1,312 @@
+package haproxy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxFile bounds a configuration, in bytes.
+const MaxFile = 4 << 20
+
+// Config is what matters of a configuration.
+type Config struct {
+	MaxConn int // of global; 0: not set
+	Proxies []Proxy
+}
+
+// Proxy is a listen, frontend or backend section with what it has from its defaults.
+type Proxy struct {
+	Kind, Name string
+	Line       int
+	Mode       string // empty: never said, which is tcp
+	Balance    string
+	Binds      []Bind
+	Servers    []ServerLine
+	Timeouts   map[string]Timeout
+	Backends   []string // that a frontend uses
+	HTTPCheck  string   // path of option httpchk, or http-check send
+	Checked    bool     // it has option httpchk
+	On404      bool     // http-check disable-on-404
+	MaxConn    int
+	StickTable bool
+
+	preset ServerLine // what default-server says so far
+}
+
+// Bind is a listening address.
+type Bind struct {
+	Line, Port int
+	TLS        bool
+}
+
+// Timeout is how long, and where that is said.
+type Timeout struct {
+	Line int
+	Time time.Duration
+}
+
+// ServerLine is a server of a proxy.
+type ServerLine struct {
+	Line            int
+	Name, Host      string
+	Port, CheckPort int
+	Check, Agent    bool
+	Weight          int // 0: not set
+	Proxy           bool
+	Shutdown        bool // on-marked-down shutdown-sessions
+	TLS             bool
+}
+
+// Parse reads a configuration.
+func Parse(text string) (*Config, error) {
+	if len(text) > MaxFile {
+		return nil, fmt.Errorf("the file is larger than %d bytes", MaxFile)
+	}
+	r := &reader{defaults: map[string]Proxy{}}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if words := split(line); len(words) > 0 {
+			r.line(number, words)
+		}
+	}
+	r.end()
+	return &r.cfg, nil
+}
+
+type reader struct {
+	cfg      Config
+	global   bool
+	now      *Proxy // the section being read; nil: none that matters
+	last     Proxy  // the newest defaults
+	defaults map[string]Proxy
+}
+
+func (r *reader) line(number int, words []string) {
+	switch words[0] {
+	case "global", "defaults", "listen", "frontend", "backend":
+		r.begin(number, words)
+		return
+	case "peers", "resolvers", "userlist", "mailers", "program", "cache", "ring", "http-errors", "fcgi-app", "crt-store", "log-forward", "traces":
+		r.end()
+		return
+	}
+	switch {
+	case r.global && words[0] == "maxconn":
+		r.cfg.MaxConn = number0(word(words, 1))
+	case r.now != nil:
+		r.now.keyword(number, words)
+	}
+}
+
+func (r *reader) begin(number int, words []string) {
+	r.end()
+	if words[0] == "global" {
+		r.global = true
+		return
+	}
+	p := Proxy{}
+	if words[0] != "defaults" {
+		p = r.last
+	}
+	if i := slices.Index(words, "from"); i > 0 {
+		p = r.defaults[word(words, i+1)]
+	}
+	p.Kind, p.Name, p.Line = words[0], word(words, 1), number
+	timeouts := make(map[string]Timeout, len(p.Timeouts))
+	for name, t := range p.Timeouts {
+		timeouts[name] = t
+	}
+	p.Timeouts, p.Binds, p.Servers, p.Backends = timeouts, nil, nil, nil
+	r.now = &p
+}
+
+func (r *reader) end() {
+	r.global = false
+	if r.now == nil {
+		return
+	}
+	if r.now.Kind == "defaults" {
+		r.last = *r.now
+		r.defaults[r.now.Name] = *r.now
+	} else {
+		r.cfg.Proxies = append(r.cfg.Proxies, *r.now)
+	}
+	r.now = nil
+}
+
+func (p *Proxy) keyword(number int, words []string) {
+	switch words[0] {
+	case "mode":
+		p.Mode = word(words, 1)
+	case "balance":
+		p.Balance = word(words, 1)
+	case "maxconn":
+		p.MaxConn = number0(word(words, 1))
+	case "bind":
+		for _, a := range strings.Split(word(words, 1), ",") {
+			_, port := address(a)
+			p.Binds = append(p.Binds, Bind{Line: number, Port: port, TLS: slices.Contains(words, "ssl")})
+		}
+	case "timeout":
+		if d, ok := duration(word(words, 2)); ok {
+			p.Timeouts[word(words, 1)] = Timeout{number, d}
+		}
+	case "option":
+		if word(words, 1) == "httpchk" {
+			p.Checked, p.HTTPCheck = true, probePath(words[2:])
+		}
+	case "http-check":
+		p.check(words)
+	case "default_backend", "use_backend":
+		p.Backends = append(p.Backends, word(words, 1))
+	case "stick-table":
+		p.StickTable = true
+	case "default-server":
+		p.preset = p.preset.with(words[1:])
+	case "server":
+		p.server(number, words)
+	}
+}
+
+func (p *Proxy) check(words []string) {
+	switch word(words, 1) {
+	case "disable-on-404":
+		p.On404 = true
+	case "send":
+		if i := slices.Index(words, "uri"); i > 0 {
+			p.HTTPCheck = word(words, i+1)
+		}
+	}
+}
+
+func (p *Proxy) server(number int, words []string) {
+	s := p.preset
+	s.Line, s.Name = number, word(words, 1)
+	s.Host, s.Port = address(word(words, 2))
+	if len(words) > 3 {
+		s = s.with(words[3:])
+	}
+	p.Servers = append(p.Servers, s)
+}
+
+// with adds the keywords of a server line.
+func (s ServerLine) with(words []string) ServerLine {
+	for i, w := range words {
+		next := word(words, i+1)
+		switch w {
+		case "check":
+			s.Check = true
+		case "no-check":
+			s.Check = false
+		case "port":
+			s.CheckPort = number0(next)
+		case "agent-check":
+			s.Agent = true
+		case "weight":
+			s.Weight = number0(next)
+		case "send-proxy", "send-proxy-v2", "send-proxy-v2-ssl", "send-proxy-v2-ssl-cn":
+			s.Proxy = true
+		case "on-marked-down":
+			s.Shutdown = next == "shutdown-sessions"
+		case "ssl":
+			s.TLS = true
+		}
+	}
+	return s
+}
+
+// probePath is the path of "option httpchk [METHOD] [URI [VERSION]]".
+func probePath(words []string) string {
+	switch len(words) {
+	case 0:
+		return "/"
+	case 1:
+		return words[0]
+	}
+	return words[1]
+}
+
+// split cuts a line into words as HAProxy does: quotes, backslashes, # for the rest of the line.
+func split(line string) []string {
+	var words []string
+	var w strings.Builder
+	open, quote := false, rune(0)
+	flush := func() {
+		if open {
+			words = append(words, w.String())
+			w.Reset()
+			open = false
+		}
+	}
+	escaped := false
+	for _, c := range strings.TrimRight(line, "\r\n") {
+		switch {
+		case escaped:
+			w.WriteRune(c)
+			open, escaped = true, false
+		case c == '\\' && quote != '\'':
+			escaped = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			w.WriteRune(c)
+		case c == '"' || c == '\'':
+			quote, open = c, true
+		case c == '#':
+			flush()
+			return words
+		case c == ' ' || c == '\t':
+			flush()
+		default:
+			w.WriteRune(c)
+			open = true
+		}
+	}
+	flush()
+	return words
+}
+
+func word(words []string, i int) string {
+	if i < 0 || i >= len(words) {
+		return ""
+	}
+	return words[i]
+}
+
+func number0(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// address cuts host and port at the last colon; HAProxy has no other rule for IPv6 either.
+func address(s string) (host string, port int) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, 0
+	}
+	return strings.Trim(s[:i], "[]"), number0(s[i+1:])
+}
+
+// duration is a time of HAProxy: milliseconds unless it has a unit.
+func duration(s string) (time.Duration, bool) {
+	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	unit := "ms"
+	if end >= 0 {
+		s, unit = s[:end], s[end:]
+	}
+	units := map[string]time.Duration{
+		"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || units[unit] == 0 {
+		return 0, false
+	}
+	return time.Duration(n) * units[unit], true
+}

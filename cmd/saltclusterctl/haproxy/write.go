@@ -1,0 +1,187 @@
+package haproxy
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Options are what an operator may choose. The zero value is good.
+type Options struct {
+	Bind         []string      // addresses; empty: all of IPv4
+	PublishProxy string        // "send-proxy" or "send-proxy-v2" on the servers of 4505; empty: what Facts say
+	RequestProxy string        // the same of 4506
+	Idle         time.Duration // after which silent connections are cut; 0: a day on 4505, an hour on 4506
+	StatsSocket  string        // path; empty: none
+	Fragment     bool          // without global and defaults, to be added to a file there is
+	MaxConn      int           // of all and of each port; 0: by the number of minions
+	NoPublish    bool
+	NoRequest    bool
+}
+
+// Bounds of what is written.
+const (
+	defaultMinions = 5000
+	publishTunnel  = 24 * time.Hour
+	requestTunnel  = time.Hour
+)
+
+var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -}}
+# HAProxy in front of the Salt masters of the cluster {{.Cluster}}; made by saltclusterctl haproxy.
+# Check it with: haproxy -c -f FILE. What is wrong with one that was changed: saltclusterctl doctor --haproxy FILE
+
+global
+    maxconn {{.Limit}}
+{{- if .StatsSocket}}
+    stats socket {{.StatsSocket}} mode 600 level admin
+{{- end}}
+
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+{{end}}
+{{- range .Sections}}
+# {{.About}}
+listen {{.Name}}
+{{- range .Binds}}
+    bind {{.}}
+{{- end}}
+    mode tcp
+    maxconn {{.MaxConn}}
+    balance {{.Balance}}
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+    timeout tunnel {{.Tunnel}}
+    timeout client-fin 10s
+    timeout server-fin 10s
+    option clitcpka
+    option srvtcpka
+    # A node that has just died is not tried again, which would cost a minion seconds, but the next one.
+    retries 2
+    option redispatch 1
+{{- if $.HealthPort}}
+    # The node itself says whether minions may come. 404 is a drain: nobody new, and the node lets go who is there.
+    timeout check 3s
+    option httpchk GET {{.Probe}}
+    http-check disable-on-404
+{{- end}}
+{{- range .Servers}}
+    server {{.Name}} {{.Address}}{{.Check}}{{.Proxy}}
+{{- end}}
+{{end -}}
+`))
+
+type page struct {
+	Options
+	Facts
+	Limit    int
+	Sections []section
+}
+
+type section struct {
+	Name, About, Balance, Tunnel, Probe string
+	Binds                               []string
+	MaxConn                             int
+	Servers                             []serverLine
+}
+
+type serverLine struct{ Name, Address, Check, Proxy string }
+
+// Write makes a configuration for the cluster.
+func Write(f Facts, o Options) (string, error) {
+	if f.Minions == 0 {
+		f.Minions = defaultMinions
+	}
+	p := page{Options: o, Facts: f, Limit: 4*f.Minions + 1000} // two ports; both may be reconnecting
+	if o.MaxConn > 0 {
+		p.Limit = o.MaxConn
+	}
+	if !o.NoPublish {
+		s := f.section(o, f.publish(), f.proxy(o.PublishProxy))
+		s.About, s.Balance = "Publications: one connection for each minion, for as long as it lives. The nodes send a PING every "+short(f.Heartbeat)+".", "leastconn"
+		s.Tunnel = o.tunnel(publishTunnel)
+		p.Sections = append(p.Sections, s)
+	}
+	if !o.NoRequest {
+		s := f.section(o, f.request(), f.proxy(o.RequestProxy))
+		s.About, s.Balance = "Requests and returns: any of them may go to any node. A minion that was cut makes a new connection for its next one.", "roundrobin"
+		s.Tunnel = o.tunnel(requestTunnel)
+		p.Sections = append(p.Sections, s)
+	}
+	var b strings.Builder
+	if err := file.Execute(&b, p); err != nil {
+		return "", fmt.Errorf("write an HAProxy configuration: %w", err)
+	}
+	return strings.TrimLeft(b.String(), "\n"), nil
+}
+
+func (f Facts) proxy(asked string) string {
+	if asked == "" && f.ProxyProtocol {
+		return "send-proxy-v2"
+	}
+	return asked
+}
+
+func (o Options) tunnel(usual time.Duration) string {
+	if o.Idle > 0 {
+		usual = o.Idle
+	}
+	return short(usual)
+}
+
+func (f Facts) section(o Options, of side, proxy string) section {
+	s := section{Name: of.name, Probe: of.probe, MaxConn: 2*f.Minions + 500}
+	if o.MaxConn > 0 {
+		s.MaxConn = o.MaxConn
+	}
+	port := strconv.Itoa(of.port)
+	for _, a := range o.Bind {
+		s.Binds = append(s.Binds, net.JoinHostPort(a, port))
+	}
+	if len(o.Bind) == 0 {
+		s.Binds = []string{":" + port}
+	}
+	for _, n := range f.Servers {
+		line := serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port), Check: f.check()}
+		if proxy != "" {
+			line.Proxy = " " + proxy
+		}
+		s.Servers = append(s.Servers, line)
+	}
+	return s
+}
+
+// check is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same without one.
+func (f Facts) check() string {
+	text := " weight 100"
+	if f.HealthPort != 0 {
+		text += fmt.Sprintf(" check port %d inter 1s fall 2 rise 2 on-marked-down shutdown-sessions", f.HealthPort)
+	} else {
+		text += " check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions"
+	}
+	if f.AgentPort != 0 {
+		return text + fmt.Sprintf(" agent-check agent-port %d agent-inter 1s", f.AgentPort)
+	}
+	return text + " slowstart 30s"
+}
+
+// short is a time as HAProxy reads it.
+func short(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0"
+	case d%time.Hour == 0:
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	case d%time.Minute == 0:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	case d%time.Second == 0:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+}

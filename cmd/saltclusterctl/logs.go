@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newLogsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "logs", Usage: "let saltclusterd log more or less, without a restart",
+		Subcommands: []*cli.Command{newLogsLevelCommand(e)},
+		Action: func(c *cli.Context) error {
+			return usagef("saltclusterctl logs level debug --for 10m", "logs has no %q: it is level", c.Args().First())
+		},
+	})
+}
+
+func newLogsLevelCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "level", ArgsUsage: "[debug|info|warning|error|default]",
+		Usage: "show or set how much this node's saltclusterd logs",
+		Description: "It lasts until the process ends or another takes over (upgrade, reload); the option log_level is what lasts.\n" +
+			"The log is where the service manager puts it: journalctl -u saltclusterd",
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "set it for `TIME`, then as it is configured"}},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return usagef("saltclusterctl logs level debug --for 10m", "logs level takes one level")
+			}
+			return runLogsLevel(c, e)
+		},
+	})
+}
+
+func runLogsLevel(c *cli.Context, e *env) error {
+	level, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.LogLevel, error) {
+		name := c.Args().First()
+		if name == "" {
+			return client.LogLevel(ctx)
+		}
+		if name == "default" {
+			name = ""
+		}
+		return client.SetLogLevel(ctx, adminapi.SetLogLevelRequest{Level: name, For: c.Duration("for")})
+	})
+	if err != nil {
+		return err
+	}
+	return e.show(c, level, func(s *screen) {
+		switch {
+		case level.Level == level.Configured:
+			s.line("%s", level.Level)
+		case level.Until.IsZero():
+			s.line("%s (configured: %s)", level.Level, level.Configured)
+		default:
+			s.line("%s, for %s (configured: %s)", level.Level, age(time.Until(level.Until)), level.Configured)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterctl/haproxy"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// patient is what is known while the doctor looks.
+type patient struct {
+	c    *cli.Context
+	e    *env
+	proc string
+
+	cfg     *config.Config
+	options adminapi.Config
+	status  adminapi.Status
+	checkup adminapi.Checkup
+	facts   haproxy.Facts
+	found   []doctor.Finding
+}
+
+func (p *patient) add(found ...doctor.Finding) { p.found = append(p.found, found...) }
+
+func (p *patient) examine() error {
+	p.configuration()
+	p.daemon()
+	p.facts = factsOf(p.options)
+	addMembers(&p.facts, p.status.Members)
+	p.host()
+	p.network()
+	return p.balancer()
+}
+
+// configuration reads the files, which may be wrong while the daemon still runs with older ones.
+func (p *patient) configuration() {
+	cfg, err := config.Load(p.e.configPath(p.c))
+	p.cfg, p.options = cfg, cfg.Show()
+	if err == nil {
+		p.add(doctor.Finding{Check: "config", Level: doctor.OK, What: plural(len(cfg.Files()), "file") + " without a mistake"})
+		return
+	}
+	p.add(doctor.Finding{
+		Check: "config", Level: doctor.Fail, Where: p.e.configPath(p.c), What: "has mistakes, the first: " + firstLine(err.Error()),
+		Why: "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
+	})
+}
+
+func (p *patient) daemon() {
+	st, err := ask(p.c, p.e, (*adminapi.Client).Status)
+	if err != nil {
+		p.add(doctor.Finding{
+			Check: "daemon", Level: doctor.Fail, What: err.Error(), Why: "minions cannot use this node, what its master publishes does not leave this host",
+			Next: first(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
+		})
+		return
+	}
+	p.status = st
+	p.add(doctor.Problems(st)...)
+	p.add(doctor.Versions(st.Members)...)
+	if cfg, err := ask(p.c, p.e, (*adminapi.Client).Config); err == nil {
+		p.options = cfg
+	}
+	if p.checkup, err = ask(p.c, p.e, (*adminapi.Client).Checkup); err != nil {
+		p.checkup.Node = st.Node.ID
+		p.add(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(), Next: "saltclusterctl upgrade, if it is older than this tool"})
+		return
+	}
+	p.add(doctor.Clocks(p.checkup.Peers)...)
+}
+
+// host looks at ports, files and limits of this machine.
+func (p *patient) host() {
+	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Witness: p.cfg.Cluster.Witness}
+	for _, edge := range p.status.Node.Edges {
+		ports.Ours = append(ports.Ours, edge.Addresses...)
+	}
+	if have, err := doctor.HostAddresses(); err != nil {
+		p.add(doctor.Finding{Check: "addresses", Level: doctor.Skip, What: err.Error()})
+	} else {
+		p.add(doctor.Addresses(p.cfg.Edge.Interface, p.cfg.Cluster.Advertise, have)...)
+	}
+	if have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); err != nil {
+		p.add(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
+	} else {
+		p.add(doctor.JudgePorts(ports, have)...)
+	}
+	p.add(doctor.Certificate(p.cfg.Paths.StateDir+"/node.crt", time.Now())...)
+	if p.checkup.PID == 0 {
+		return
+	}
+	p.add(doctor.Inotify(p.proc, p.checkup.PID)...)
+	paths := []doctor.Path{{Path: p.cfg.Paths.StateDir, Writes: true, Secret: true}, {Path: p.cfg.Paths.RunDir, Writes: true}}
+	if m := p.checkup.Master; m != nil {
+		paths = append(paths,
+			doctor.Path{Path: m.PKIDir, Writes: true}, doctor.Path{Path: m.PKIDir + "/minions", Writes: true},
+			doctor.Path{Path: m.PKIDir + "/master.pem", Secret: true}, doctor.Path{Path: m.CacheDir, Writes: true},
+			doctor.Path{Path: m.CacheDir + "/jobs", Writes: true}, doctor.Path{Path: m.SockDir})
+	}
+	p.add(doctor.Permissions(uint32(p.checkup.UID), uint32(p.checkup.GID), paths)...)
+	if cluster, m := p.status.Cluster, p.checkup.Master; cluster != nil && m != nil {
+		p.add(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
+		p.add(doctor.MinionsMaster("/etc/salt/pki/minion/minion_master.pub", cluster.IdentityFingerprint)...)
+	}
+}
+
+// network goes where minions go.
+func (p *patient) network() {
+	ctx, cancel := context.WithTimeout(p.c.Context, max(p.c.Duration("timeout"), askTimeout))
+	defer cancel()
+	p.add(doctor.Names(ctx, p.cfg.Cluster.Peers)...)
+	var targets []doctor.Target
+	if !p.facts.ProxyProtocol { // else the nodes expect the balancer's header, which this tool does not send
+		targets = doctor.TargetsOf(p.status.Members, p.facts.PublishPort, p.facts.RetPort)
+	}
+	for _, via := range p.c.StringSlice("via") {
+		t, err := doctor.ParseTarget(via, p.facts.PublishPort, p.facts.RetPort)
+		if err != nil {
+			p.add(doctor.Finding{Check: "probe", Level: doctor.Fail, What: err.Error(), Next: "--via 10.0.0.5"})
+			continue
+		}
+		p.add(doctor.Names(ctx, []string{t.Host})...)
+		targets = append(targets, t)
+	}
+	p.add(doctor.Probe(ctx, targets)...)
+}
+
+// balancer judges the configuration of HAProxy that was named, or stands at the usual place.
+func (p *patient) balancer() error {
+	path, usual := p.c.String("haproxy"), "/etc/haproxy/haproxy.cfg"
+	if path == "" {
+		path = usual
+	}
+	text, err := p.readBalancer(path)
+	switch {
+	case os.IsNotExist(err) && !p.c.IsSet("haproxy"):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read HAProxy's configuration: %w", err)
+	}
+	cfg, err := haproxy.Parse(text)
+	if err != nil {
+		return fmt.Errorf("read HAProxy's configuration %s: %w", path, err)
+	}
+	carries := slices.ContainsFunc(cfg.Proxies, func(x haproxy.Proxy) bool {
+		return slices.ContainsFunc(x.Binds, func(b haproxy.Bind) bool { return b.Port == p.facts.PublishPort || b.Port == p.facts.RetPort })
+	})
+	if !carries && !p.c.IsSet("haproxy") {
+		return nil // it is about something else
+	}
+	found := haproxy.Judge(cfg, p.facts)
+	for _, f := range found {
+		where := path
+		if f.Line > 0 {
+			where = fmt.Sprintf("%s:%d", path, f.Line)
+		}
+		level := doctor.Warn
+		if f.Level == haproxy.Fail {
+			level = doctor.Fail
+		}
+		p.add(doctor.Finding{Check: "haproxy", Level: level, Where: where, What: f.What, Why: f.Why, Next: f.Next})
+	}
+	if len(found) == 0 {
+		p.add(doctor.Finding{Check: "haproxy", Level: doctor.OK, Where: path, What: "fits the cluster"})
+	}
+	return nil
+}
+
+func (p *patient) readBalancer(path string) (string, error) {
+	if path == "-" {
+		raw, err := io.ReadAll(io.LimitReader(p.e.stdin, haproxy.MaxFile+1))
+		return string(raw), err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, haproxy.MaxFile+1))
+	return string(raw), err
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// first returns the first text that says something.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+func joinQuoted(words []string) string {
+	quoted := make([]string, 0, len(words))
+	for _, w := range words {
+		quoted = append(quoted, strconv.Quote(w))
+	}
+	return strings.Join(quoted, ", ")
+}

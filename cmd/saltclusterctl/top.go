@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newTopCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "top",
+		Usage: "show the cluster and this node's work as it goes on; Ctrl-C ends it",
+		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
+			"When the output is no terminal, one screen follows the other.",
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second, Usage: "a screen every `TIME`, half a second at least"},
+			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runTop(c, e)
+		},
+	})
+}
+
+// rates are the counters that top shows as numbers per second, in this order.
+var rates = [][2]string{
+	{"publications", "saltcluster_fanout_publications_total"}, {"requests", "saltcluster_sidecar_requests_total"},
+	{"returns", "saltcluster_returns_total"}, {"sign-ins", "saltcluster_signin_total"}, {"refused", "saltcluster_guard_refused_total"},
+}
+
+// counters are the sums of metrics at a moment.
+type counters struct {
+	at   time.Time
+	sums map[string]float64
+}
+
+func runTop(c *cli.Context, e *env) error {
+	if format := c.String("out"); format != "table" {
+		return usagef("saltclusterctl status --out json", "top is for people: it has no --out %s", format)
+	}
+	if err := checkOperation(c); err != nil {
+		return err
+	}
+	cfg, err := ask(c, e, (*adminapi.Client).Config)
+	if err != nil {
+		return err
+	}
+	metrics := metricsURL(optionsOf(cfg).text("health_listen"))
+	tick := time.NewTicker(max(c.Duration("interval"), 500*time.Millisecond))
+	defer tick.Stop()
+	var before counters
+	for n := 1; ; n++ {
+		st, err := ask(c, e, (*adminapi.Client).Status)
+		if err != nil {
+			return err
+		}
+		now, err := readMetrics(c.Context, metrics)
+		s := &screen{colour: e.colour}
+		if e.colour { // a terminal: from its upper left corner, over what was there
+			s.b.WriteString("\x1b[H\x1b[2J")
+		}
+		topScreen(s, st, time.Now())
+		ratesLine(s, before, now, err)
+		if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
+			return err
+		}
+		before = now
+		if n == c.Int("n") {
+			return nil
+		}
+		select {
+		case <-c.Context.Done():
+			return nil // the usual end
+		case <-tick.C:
+		}
+	}
+}
+
+func topScreen(s *screen, st adminapi.Status, now time.Time) {
+	clusterLine(s, st.Cluster, st.Removed)
+	s.line("")
+	membersTable(s, "", st.Members)
+	s.line("")
+	for _, edge := range st.Node.Edges {
+		s.line("  %s  %s", edge.Name, edgeText(edge))
+	}
+	s.table("  ", nil, append([][]cell{upstreamRow(st.Node.Upstream, now)}, returnRows(st.Node.Returns, now)...))
+	s.line("")
+	problems(s, st.Problems)
+}
+
+func ratesLine(s *screen, before, now counters, err error) {
+	switch {
+	case err != nil:
+		s.line("%s", s.paint(yellow, "no rates: "+clean(err.Error())))
+	case before.sums == nil:
+		s.line("rates with the next screen")
+	default:
+		var parts []string
+		for _, r := range rates {
+			per := (now.sums[r[1]] - before.sums[r[1]]) / now.at.Sub(before.at).Seconds()
+			parts = append(parts, fmt.Sprintf("%s %.1f/s", r[0], max(per, 0)))
+		}
+		s.line("%s  %s", s.paint(bold, "this node"), strings.Join(parts, "  "))
+	}
+}
+
+// metricsURL is where this host reads the metrics; empty: they are off.
+func metricsURL(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/metrics"
+}
+
+// maxMetrics bounds the page, in bytes.
+const maxMetrics = 16 << 20
+
+func readMetrics(ctx context.Context, url string) (counters, error) {
+	if url == "" {
+		return counters{}, errors.New("health_listen is off")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return counters{}, fmt.Errorf("ask for metrics: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return counters{}, fmt.Errorf("ask for metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return counters{}, fmt.Errorf("%s says %s: is this host in health_trusted?", url, resp.Status)
+	}
+	return counters{time.Now(), sumMetrics(io.LimitReader(resp.Body, maxMetrics))}, nil
+}
+
+// sumMetrics adds up the samples of each metric, whatever their labels.
+func sumMetrics(r io.Reader) map[string]float64 {
+	sums := map[string]float64{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		name := line
+		if i := strings.IndexAny(line, "{ "); i >= 0 {
+			name = line[:i]
+		}
+		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err == nil && !strings.HasPrefix(line, "#") {
+			sums[name] += v
+		}
+	}
+	return sums
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/fnmatch"
+)
+
+func TestKeyLists(t *testing.T) {
+	s := state.New()
+	secret := func(c string, n int) state.Secret { return state.SecretText(strings.Repeat(c, n)) }
+	audit := state.Audit{By: "m1", At: 1000, Cause: "salt-key"}
+	set := func(id string, st state.KeyState, base uint64) state.KeySet {
+		return state.KeySet{ID: id, State: st, Pub: "PEM", BaseRev: base, Audit: audit}
+	}
+	for i, r := range s.ApplyCommands(
+		state.Init{
+			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: secret("s", 32), GossipKey: secret("g", 32),
+		},
+		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0), set("web2", state.KeyDeleted, 4),
+	) {
+		if err := r.Err(); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		q    adminapi.KeyQuery
+		want string
+		more int
+	}{
+		"all":       {adminapi.KeyQuery{}, "db1 accepted, web1 pending", 0},
+		"a state":   {adminapi.KeyQuery{State: adminapi.KeyPending}, "web1 pending", 0},
+		"a pattern": {adminapi.KeyQuery{Match: "db*"}, "db1 accepted", 0},
+		"deleted":   {adminapi.KeyQuery{ID: "web2"}, "web2 deleted", 0},
+		"history":   {adminapi.KeyQuery{History: true}, "web2 deleted, web1 pending, db1 accepted", 0},
+		"the first": {adminapi.KeyQuery{History: true, Limit: 1}, "web2 deleted", 2},
+	} {
+		if tt.q.Limit == 0 {
+			tt.q.Limit = 100
+		}
+		l := &keyList{KeyQuery: tt.q, out: adminapi.Keys{Counts: map[string]int{}}}
+		if tt.q.Match != "" {
+			re, err := fnmatch.Compile(tt.q.Match)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.match = re
+		}
+		var got []string
+		out := l.take(s.View())
+		for _, k := range out.Keys {
+			got = append(got, k.ID+" "+k.State)
+			if k.By != "m1" || k.Cause != "salt-key" || k.At != time.UnixMilli(1000).UTC() {
+				t.Errorf("%s: %+v", name, k)
+			}
+		}
+		if text := strings.Join(got, ", "); text != tt.want || out.More != tt.more {
+			t.Errorf("%s: %s and %d more", name, text, out.More)
+		}
+	}
+}
+
+func TestLogLevelForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		level := new(slog.LevelVar)
+		cfg := config.DefaultConfig()
+		d := &Daemon{cfg: &cfg, log: slog.New(slog.DiscardHandler)}
+		expect := func(when, want string) {
+			t.Helper()
+			l, err := d.LogLevel(t.Context())
+			if got := fmt.Sprintf("%s %s", l.Level, level.Level()); err != nil || got != want {
+				t.Errorf("%s: %s (%v), want %s", when, got, err, want)
+			}
+		}
+		set := func(name string, d2 time.Duration) {
+			t.Helper()
+			if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: name, For: d2}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "debug"}); adminapi.CodeOf(err) != adminapi.CodeUnavailable {
+			t.Errorf("without a level: %v", err)
+		}
+		d.SetLogLevelVar(level)
+		expect("at the start", "info INFO")
+		set("debug", 10*time.Minute)
+		expect("set", "debug DEBUG")
+		time.Sleep(5 * time.Minute)
+		set("error", 10*time.Minute)
+		time.Sleep(6 * time.Minute)
+		expect("the first time is over, the second is not", "error ERROR")
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		expect("over", "info INFO")
+		set("warning", 0)
+		time.Sleep(1000 * time.Hour)
+		expect("for ever", "warning WARN")
+		set("", 0)
+		expect("as configured", "info INFO")
+		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "loud"}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+			t.Errorf("no level: %v", err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// KeyKeeper is a Backend that knows and decides about minion keys.
+type KeyKeeper interface {
+	Keys(ctx context.Context, q adminapi.KeyQuery) (adminapi.Keys, error)
+	DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error)
+}
+
+// Bounds of a list and of a decision.
+const (
+	maxKeys    = 20_000
+	maxDecided = 256
+)
+
+func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := r.URL.Query()
+		q := adminapi.KeyQuery{State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), History: v.Get("history") != ""}
+		answer(s, w, r, "keys", func(ctx context.Context) (adminapi.Keys, error) {
+			n, err := strconv.Atoi(v.Get("limit"))
+			if err != nil || n < 0 {
+				return adminapi.Keys{}, adminapi.Errorf(adminapi.CodeInvalid, "", "the limit is not a number")
+			}
+			if q.Limit = n; n == 0 || n > maxKeys {
+				q.Limit = maxKeys
+			}
+			return k.Keys(ctx, q)
+		})
+	}
+}
+
+func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.DecideKeysRequest
+		e := decode(w, r, &req)
+		switch {
+		case e != nil:
+		case len(req.IDs) == 0 || len(req.IDs) > maxDecided:
+			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a decision is about 1 to %d keys", maxDecided)
+		case req.State != adminapi.KeyAccepted && req.State != adminapi.KeyRejected && req.State != adminapi.KeyDeleted:
+			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a key can be accepted, rejected or deleted, not %q", req.State)
+		}
+		if e != nil {
+			s.fail(w, "decide_keys", e)
+			return
+		}
+		answer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) { return k.DecideKeys(ctx, req) })
+	}
+}

@@ -1,0 +1,33 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Logger is a Backend that can log more and less.
+type Logger interface {
+	LogLevel(ctx context.Context) (adminapi.LogLevel, error)
+	SetLogLevel(ctx context.Context, r adminapi.SetLogLevelRequest) (adminapi.LogLevel, error)
+}
+
+// maxLogFor bounds the time for which a level is set.
+const maxLogFor = 7 * 24 * time.Hour
+
+func (s *Server) setLogLevel(l Logger) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.SetLogLevelRequest
+		e := decode(w, r, &req)
+		if e == nil && (req.For < 0 || req.For > maxLogFor) {
+			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a level is set for a week at most")
+		}
+		if e != nil {
+			s.fail(w, "set_log", e)
+			return
+		}
+		answer(s, w, r, "set_log", func(ctx context.Context) (adminapi.LogLevel, error) { return l.SetLogLevel(ctx, req) })
+	}
+}

@@ -1,0 +1,79 @@
+package adminapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// States of a MinionKey, beside those of the cluster.
+const (
+	KeyAccepted = "accepted"
+	KeyPending  = "pending"
+	KeyRejected = "rejected"
+	KeyDeleted  = "deleted" // it is remembered for a while
+	KeyDenied   = "denied"  // it was offered for an id that has another one
+)
+
+// MinionKey is a key as the cluster has decided about it, and the decision.
+type MinionKey struct {
+	ID          string    `json:"id"`
+	State       string    `json:"state"`
+	Fingerprint string    `json:"fingerprint,omitempty"` // as salt-key -f prints it
+	Rev         uint64    `json:"rev"`                   // grows with every decision of the cluster
+	By          string    `json:"by,omitempty"`          // the node it was made on
+	At          time.Time `json:"at,omitzero"`           // by that node's clock
+	Cause       string    `json:"cause,omitempty"`       // salt-key, auto-accept, saltclusterctl, ...
+}
+
+// KeyQuery asks for some keys.
+type KeyQuery struct {
+	State   string // empty: all that are not deleted
+	Match   string // glob; empty: all
+	ID      string // this one only, with what was denied for it
+	History bool   // the newest decisions first, deletions among them
+	Limit   int    // 0: as many as the daemon gives
+}
+
+// Keys is the answer of GET /v1/keys.
+type Keys struct {
+	From   string         `json:"from"`
+	Rev    uint64         `json:"rev"` // of what this node knows
+	Counts map[string]int `json:"counts"`
+	Keys   []MinionKey    `json:"keys"`
+	More   int            `json:"more,omitempty"` // that are not listed
+}
+
+// DecideKeysRequest is the body of POST /v1/keys.
+type DecideKeysRequest struct {
+	State string   `json:"state"` // KeyAccepted, KeyRejected or KeyDeleted
+	IDs   []string `json:"ids"`
+}
+
+// DecidedKeys is its answer.
+type DecidedKeys struct {
+	Rev  uint64       `json:"rev"`
+	Keys []DecidedKey `json:"keys"`
+}
+
+// DecidedKey is what became of one.
+type DecidedKey struct {
+	ID    string `json:"id"`
+	Error string `json:"error,omitempty"`
+}
+
+// Keys asks for minion keys.
+func (c *Client) Keys(ctx context.Context, q KeyQuery) (Keys, error) {
+	v := url.Values{"state": {q.State}, "match": {q.Match}, "id": {q.ID}, "limit": {strconv.Itoa(q.Limit)}}
+	if q.History {
+		v.Set("history", "1")
+	}
+	return get[Keys](ctx, c, "/keys", v)
+}
+
+// DecideKeys accepts, rejects or deletes keys in the whole cluster.
+func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKeys, error) {
+	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
+}

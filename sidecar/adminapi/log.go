@@ -1,0 +1,30 @@
+package adminapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// LogLevel is the answer of GET /v1/log.
+type LogLevel struct {
+	Level      string    `json:"level"`          // debug, info, warning or error
+	Configured string    `json:"configured"`     // option log_level
+	Until      time.Time `json:"until,omitzero"` // when Configured is in force again; zero: with the next process
+}
+
+// SetLogLevelRequest is the body of POST /v1/log; the answer is a LogLevel.
+type SetLogLevelRequest struct {
+	Level string        `json:"level"` // empty: as configured
+	For   time.Duration `json:"for,omitempty"`
+}
+
+// LogLevel asks how much the daemon logs.
+func (c *Client) LogLevel(ctx context.Context) (LogLevel, error) {
+	return get[LogLevel](ctx, c, "/log", nil)
+}
+
+// SetLogLevel changes it, until the daemon's process ends or is replaced.
+func (c *Client) SetLogLevel(ctx context.Context, r SetLogLevelRequest) (LogLevel, error) {
+	return send[LogLevel](ctx, c, http.MethodPost, "/log", r)
+}
