@@ -43,6 +43,7 @@ func TestCluster(t *testing.T) {
 		{"tokens", testTokens},
 		{"a cleared mine", testMineCleared},
 		{"verify", testVerify},
+		{"what operators have", testOperator},
 		{"roots", testRoots},
 		{"roots edited at once", testRootsEditedAtOnce},
 		{"roots with very much deleted", testRootsHeld},
