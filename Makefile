@@ -60,7 +60,8 @@ test-shared: build ## masters of three versions with keys, roots and jobs on one
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
 
-test-roots: build ## roots of three masters with full disks, kills in the middle, clocks apart, 20,000 files
+test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart
+	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestRootsFaults$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s

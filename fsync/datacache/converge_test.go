@@ -50,7 +50,12 @@ func TestNodesConverge(t *testing.T) {
 				w.setKey(id, "")
 				delete(last, id)
 				for _, o := range nodes {
-					w.poll("purged", func() bool { g, _ := o.has(id); return g == nil })
+					w.poll("purged", func() bool {
+						o.store.mu.Lock() // or it is still at it, and removes what comes next
+						defer o.store.mu.Unlock()
+						g, _ := o.has(id)
+						return g == nil
+					})
 				}
 			}
 		}
