@@ -73,6 +73,9 @@ func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trim()
+	if seq >= o.next { // a peer that says it has what was never sent
+		return nil, 0, o.added
+	}
 	first := o.next - uint64(len(o.recs))
 	if seq+1 < first {
 		missed, seq = first-seq-1, first-1

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -64,5 +65,18 @@ func TestOutboxBytesAreBounded(t *testing.T) {
 	}
 	if o.bytes > 10_000 {
 		t.Errorf("%d bytes kept, 10000 allowed", o.bytes)
+	}
+}
+
+// TestOutboxUnsent: a peer that acknowledges what was never sent gets nothing, and ends nothing.
+func TestOutboxUnsent(t *testing.T) {
+	o := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	for range 3 {
+		o.add(kindHeartbeat, 0, nil)
+	}
+	for _, seq := range []uint64{3, 4, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
+		if recs, missed, _ := o.after(seq, make([]record, 0, 8)); len(recs) > 0 || missed > 0 {
+			t.Errorf("after %d: %d records, %d missed", seq, len(recs), missed)
+		}
 	}
 }
