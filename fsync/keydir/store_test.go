@@ -316,8 +316,10 @@ func TestStoreThatIsTooSmall(t *testing.T) {
 	m2.put(pendingDir, long[:30], k[0])
 	want["minions/"+long], want["minions_pre/"+long[:30]] = k[0], k[0]
 	await(t, want, m1, m2)
-	if got := m1.stored(); len(got) != 5 {
-		t.Errorf("the store has%s", short(got))
+	for end := time.Now().Add(30 * time.Second); len(m1.stored()) != 5; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) { // files come first
+			t.Fatalf("the store has%s", short(m1.stored()))
+		}
 	}
 	m1.stop()
 	m1.start() // what is not in the store has not been deleted
