@@ -83,19 +83,3 @@ func (o options) time(name string) time.Duration {
 	}
 	return d
 }
-
-func (o options) list(name string) []string {
-	switch l := o[name].(type) {
-	case []string:
-		return l
-	case []any:
-		out := make([]string, 0, len(l))
-		for _, v := range l {
-			if s, ok := v.(string); ok {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	return nil
-}
