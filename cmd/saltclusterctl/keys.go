@@ -188,7 +188,7 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 		}
 	}
 	var all adminapi.DecidedKeys
-	for some := range slices.Chunk(ids, 256) {
+	for some := range slices.Chunk(ids, adminapi.MaxDecided) {
 		done, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
 			return client.DecideKeys(ctx, adminapi.DecideKeysRequest{State: to, IDs: some})
 		})

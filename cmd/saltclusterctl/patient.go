@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,7 +63,7 @@ func (p *patient) daemon() {
 	if err != nil {
 		p.add(doctor.Finding{
 			Check: "daemon", Level: doctor.Fail, What: err.Error(), Why: "minions cannot use this node, what its master publishes does not leave this host",
-			Next: first(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
+			Next: cmp.Or(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
 		})
 		return
 	}
@@ -194,16 +195,6 @@ func (p *patient) readBalancer(path string) (string, error) {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
-}
-
-// first returns the first text that says something.
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 func joinQuoted(words []string) string {

@@ -14,11 +14,8 @@ type KeyKeeper interface {
 	DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error)
 }
 
-// Bounds of a list and of a decision.
-const (
-	maxKeys    = 20_000
-	maxDecided = 256
-)
+// maxKeys bounds a list.
+const maxKeys = 20_000
 
 func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -43,8 +40,8 @@ func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 		e := decode(w, r, &req)
 		switch {
 		case e != nil:
-		case len(req.IDs) == 0 || len(req.IDs) > maxDecided:
-			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a decision is about 1 to %d keys", maxDecided)
+		case len(req.IDs) == 0 || len(req.IDs) > adminapi.MaxDecided:
+			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a decision is about 1 to %d keys", adminapi.MaxDecided)
 		case req.State != adminapi.KeyAccepted && req.State != adminapi.KeyRejected && req.State != adminapi.KeyDeleted:
 			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a key can be accepted, rejected or deleted, not %q", req.State)
 		}

@@ -50,7 +50,7 @@ func TestKeysLogsAndEvents(t *testing.T) {
 	if _, err := c.Keys(ctx, adminapi.KeyQuery{Limit: -1}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("a negative limit: %v", err)
 	}
-	many := strings.Split(strings.Repeat("x ", maxDecided+1), " ")
+	many := strings.Split(strings.Repeat("x ", adminapi.MaxDecided+1), " ")
 	for _, tt := range []struct {
 		r    adminapi.DecideKeysRequest
 		code adminapi.Code

@@ -46,10 +46,13 @@ type Keys struct {
 	More   int            `json:"more,omitempty"` // that are not listed
 }
 
+// MaxDecided bounds the keys of one DecideKeysRequest.
+const MaxDecided = 256
+
 // DecideKeysRequest is the body of POST /v1/keys.
 type DecideKeysRequest struct {
 	State string   `json:"state"` // KeyAccepted, KeyRejected or KeyDeleted
-	IDs   []string `json:"ids"`
+	IDs   []string `json:"ids"`   // 1 to MaxDecided
 }
 
 // DecidedKeys is its answer.

@@ -177,3 +177,31 @@ func TestQueueBack(t *testing.T) {
 		t.Errorf("after the end: %v", b.shed)
 	}
 }
+
+// TestAge is how long the first minion with an accepted key has waited since it asked last; strangers and who is served do not count.
+func TestAge(t *testing.T) {
+	b := newBench(100)
+	b.come("stranger", "1", false)
+	b.at = b.at.Add(time.Second)
+	if got := b.age(); got != 0 {
+		t.Errorf("strangers count: %s", got)
+	}
+	b.come("a", "1", true)
+	b.come("b", "1", true)
+	b.at = b.at.Add(2 * time.Second)
+	if got := b.age(); got != 2*time.Second {
+		t.Errorf("after two seconds: %s", got)
+	}
+	b.come("a", "2", true) // it has asked again: what it asked before, nobody hears
+	if got := b.age(); got != 0 {
+		t.Errorf("asked again: %s", got)
+	}
+	b.take(false)
+	if got := b.age(); got != 2*time.Second {
+		t.Errorf("while the first is served: %s", got)
+	}
+	b.all(false)
+	if got := b.age(); got != 0 {
+		t.Errorf("nobody waits: %s", got)
+	}
+}

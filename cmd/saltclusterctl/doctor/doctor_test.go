@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -289,7 +290,7 @@ func server(t *testing.T, kind zmq4.SocketType, answer func([]byte) []byte) int 
 // TestProbe: who serves well, who answers wrongly, only small requests or not at all, who is hostile, who is not there.
 func TestProbe(t *testing.T) {
 	pub := server(t, zmq4.XPub, func([]byte) []byte { return nil })
-	silent := listenPort(t, func(c net.Conn) { time.Sleep(30 * time.Second) })
+	silent := listenPort(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	web := listenPort(t, func(c net.Conn) {
 		_, _ = c.Write([]byte("HTTP/1.0 400 Bad request\r\n\r\n" + strings.Repeat(" ", 100)))
 	})

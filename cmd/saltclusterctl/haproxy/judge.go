@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,7 +227,7 @@ func (j *judge) server(r route, s ServerLine) {
 		j.add(Fail, s.Line, "server "+s.Name+" is not checked",
 			"minions are sent to it when it is down: Minion did not return, Salt request timed out", fmt.Sprintf("add: check port %d inter 1s fall 2 rise 2", f.HealthPort))
 	case r.back.Checked && f.HealthPort != 0 && s.CheckPort != f.HealthPort:
-		j.add(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name, first(s.CheckPort, s.Port)),
+		j.add(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name, cmp.Or(s.CheckPort, s.Port)),
 			"4505 and 4506 do not speak HTTP: the node is always down for HAProxy", fmt.Sprintf("add: port %d", f.HealthPort))
 	}
 	if s.Check && !s.Shutdown && r.name == f.publish().name {
@@ -234,7 +235,7 @@ func (j *judge) server(r route, s ServerLine) {
 			"minions of a node that has died stay with it until TCP gives up, minutes later: Minion did not return", "add: on-marked-down shutdown-sessions")
 	}
 	if s.Agent && s.Weight < 20 {
-		j.add(Warn, s.Line, fmt.Sprintf("server %s has an agent-check, and weight %d", s.Name, first(s.Weight, 1)),
+		j.add(Warn, s.Line, fmt.Sprintf("server %s has an agent-check, and weight %d", s.Name, cmp.Or(s.Weight, 1)),
 			"after a recovery the agent asks for 10% of the weight, which is none", "add: weight 100")
 	}
 	if s.TLS {
@@ -267,13 +268,4 @@ func (j *judge) room() {
 				"those beyond it wait until others leave: Minion did not return", fmt.Sprintf("maxconn %d", 2*j.facts.Minions+500))
 		}
 	}
-}
-
-func first(n ...int) int {
-	for _, v := range n {
-		if v != 0 {
-			return v
-		}
-	}
-	return 0
 }
