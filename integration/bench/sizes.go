@@ -77,6 +77,9 @@ func (o options) size() sizes {
 	}
 	if o.rounds > 0 {
 		s.rounds, s.dataRounds, s.rootsRounds = o.rounds, min(s.dataRounds, o.rounds), o.rounds
+		if s.herd > 2000 {
+			s.herdRounds = o.rounds
+		}
 	}
 	return s
 }

@@ -131,3 +131,20 @@ func peakBytes(pid int) (float64, error) {
 	}
 	return 0, fmt.Errorf("process %d: no peak", pid)
 }
+
+// fileSystem names the kind of file system that holds a directory: what directories cost differs much.
+func fileSystem(dir string) string {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return "an unknown file system"
+	}
+	switch s.Type {
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.XFS_SUPER_MAGIC:
+		return "XFS"
+	}
+	return fmt.Sprintf("a file system of type %#x", s.Type)
+}

@@ -44,6 +44,7 @@ type Job struct {
 	FirstHeard  time.Time
 	LastHeard   time.Time
 	LastAck     time.Time
+	LastEnd     time.Time // the last return acknowledged or given up
 	ReturnsLost int
 }
 
@@ -153,6 +154,7 @@ func (c *counters) acked(jid string, _ int) {
 	if j := c.job(jid); j != nil {
 		j.Acked++
 		j.LastAck = time.Now()
+		j.LastEnd = j.LastAck
 	}
 }
 
@@ -161,6 +163,7 @@ func (c *counters) returnLost(jid string, err error) {
 	c.s.ReturnsLost++
 	if j := c.job(jid); j != nil {
 		j.ReturnsLost++
+		j.LastEnd = time.Now()
 	}
 	c.mu.Unlock()
 	c.wrong(err)
