@@ -9,7 +9,7 @@ import (
 )
 
 // A node that is broken or hostile cannot pass on what no node ever does: requests in clear, whose allow-lists go by an
-// address that only it vouches for, and commands that no Salt has.
+// address that only it vouches for, and commands that no Salt has. Where sign-ins come, nothing else does.
 func TestWhatNoNodeRelays(t *testing.T) {
 	w := newWorld(t)
 	for _, cmd := range []string{"_auth", "ping", "publish", "runner", "wheel", "mk_token"} {
@@ -18,8 +18,10 @@ func TestWhatNoNodeRelays(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
-		if got := w.send(t, body, "b"); !bytes.Equal(got, saltwire.BadLoad()) {
-			t.Errorf("%s from a peer: %q", cmd, got)
+		for _, signIn := range []bool{false, true} { // this _auth is none
+			if got := w.take(t, &exchange{body: body, from: "b", signIn: signIn}); !bytes.Equal(got, saltwire.BadLoad()) {
+				t.Errorf("%s from a peer, as a sign-in %t: %q", cmd, signIn, got)
+			}
 		}
 	}
 	for _, cmd := range []string{"run_func", "__init__", "publish", "_prep_auth_info"} {
@@ -27,8 +29,28 @@ func TestWhatNoNodeRelays(t *testing.T) {
 			t.Errorf("%s from a peer: no answer", cmd)
 		}
 	}
+	sealed := &exchange{body: w.request(t, map[string]any{"cmd": "_pillar"}), from: "b", signIn: true}
+	if got := w.take(t, sealed); !bytes.Equal(got, saltwire.BadLoad()) {
+		t.Errorf("a sealed request from a peer, as a sign-in: %q", got)
+	}
+	if got := w.send(t, w.signIn(), "b"); !bytes.Equal(got, saltwire.BadLoad()) {
+		t.Errorf("a sign-in from a peer, as a sealed request: %q", got)
+	}
 	if len(w.atMaster) != 0 || w.signIns != 0 {
 		t.Errorf("%d requests reached the master, %d the sign-in", len(w.atMaster), w.signIns)
+	}
+}
+
+// A peer's sign-in is checked as if it came from the network, and known as a peer's.
+func TestASignInFromAPeer(t *testing.T) {
+	w := newWorld(t)
+	for i, from := range []node.ID{"", "b"} {
+		if got := w.take(t, &exchange{body: w.signIn(), from: from, signIn: from != ""}); string(got) != "signed in" {
+			t.Errorf("from %q: %q", from, got)
+		}
+		if w.caughtUp != i+1 || w.relayed != (from != "") {
+			t.Errorf("from %q: %d looks at the news, relayed %t", from, w.caughtUp, w.relayed)
+		}
 	}
 }
 

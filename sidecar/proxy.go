@@ -87,6 +87,7 @@ type exchange struct {
 	body   []byte
 	remote netip.AddrPort
 	from   node.ID // the peer that relayed it; empty: it came from the network
+	signIn bool    // relayed as a sign-in: it may be nothing else
 	at     time.Time
 	reply  func([]byte)
 	drop   func()
@@ -108,6 +109,14 @@ func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.Add
 	})
 }
 
+// ServeSignIn takes a sign-in that a peer handed over (relay.Receiver).
+func (p *Proxy) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+	p.serve(&exchange{
+		body: body, remote: remote, from: from, signIn: true, at: time.Now(), reply: reply, drop: drop,
+		gone: func() bool { return ctx.Err() != nil },
+	})
+}
+
 func (p *Proxy) serve(x *exchange) {
 	env, err := saltwire.ParseEnvelope(x.body)
 	if err != nil {
@@ -116,6 +125,10 @@ func (p *Proxy) serve(x *exchange) {
 	}
 	if r := p.cfg.Guard.CheckEnvelope(env, x.remote); r != nil {
 		p.refuse(x, r)
+		return
+	}
+	if x.from != "" && x.signIn != (env.Enc == saltwire.EncClear) { // each kind comes its own way
+		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
 		return
 	}
 	if env.Enc == saltwire.EncClear {
@@ -127,16 +140,16 @@ func (p *Proxy) serve(x *exchange) {
 
 // serveClear takes what is not encrypted: sign-ins, ping, and what an operator allowed.
 func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
-	if x.from != "" { // no node relays these, and the address they came from is that node's word only
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
-		return
-	}
 	peek, err := saltwire.PeekLoad(env.Load)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if peek.Cmd != "_auth" {
+		if x.from != "" { // no node relays these, and the address they came from is that node's word only
+			p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
+			return
+		}
 		if r := p.cfg.Guard.CheckClear(peek.Cmd, x.remote); r != nil {
 			p.refuse(x, r)
 			return
@@ -150,7 +163,12 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		p.forwardRaw(x)
 		return
 	}
-	auth, err := saltwire.ParseAuth(env.Load)
+	p.serveAuth(x, env.Load)
+}
+
+// serveAuth takes a sign-in, a minion's own or one that a peer relayed.
+func (p *Proxy) serveAuth(x *exchange, load []byte) {
+	auth, err := saltwire.ParseAuth(load)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
@@ -159,9 +177,13 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, r)
 		return
 	}
-	p.metrics.request("_auth", "local")
+	route := "local"
+	if x.from != "" {
+		route = "relayed"
+	}
+	p.metrics.request("_auth", route)
 	p.signIn(&signin.Request{
-		Auth: auth, Raw: x.body, Remote: x.remote.Addr(), Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at,
+		Auth: auth, Raw: x.body, Remote: x.remote, Relayed: x.from != "", Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at,
 	})
 }
 

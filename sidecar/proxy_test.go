@@ -45,6 +45,7 @@ type world struct {
 	atPeers    map[node.ID]int
 	peerErr    map[node.ID]error
 	signIns    int
+	relayed    bool // the last of them
 	invalidate int
 }
 
@@ -153,7 +154,21 @@ func (w *world) Sealing() (cur, prev *epochs.Material) {
 	return &epochs.Material{Crypticle: saltcrypt.NewCrypticle(w.epoch)}, nil
 }
 
-func (w *world) Serve(r *signin.Request) { w.signIns++; r.Reply([]byte("signed in")) }
+func (w *world) Serve(r *signin.Request) {
+	w.signIns++
+	w.relayed = r.Relayed
+	r.Reply([]byte("signed in"))
+}
+
+// signIn is what the minion signs in with.
+func (w *world) signIn() []byte {
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncClear, Version: 3, HasVersion: true,
+		Load: saltwire.AppendAuth(nil, saltwire.AuthRequest{
+			ID: "web1", Nonce: nonce, Pub: w.minion.PublicText(), EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
+		}),
+	})
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -201,11 +216,15 @@ func (w *world) request(t *testing.T, load map[string]any) []byte {
 // send carries one request through the proxy; a nil reply means that it was dropped.
 func (w *world) send(t *testing.T, body []byte, from node.ID) []byte {
 	t.Helper()
+	return w.take(t, &exchange{body: body, from: from})
+}
+
+func (w *world) take(t *testing.T, x *exchange) []byte {
+	t.Helper()
 	got := make(chan []byte, 2)
-	w.proxy.serve(&exchange{
-		body: body, from: from, at: time.Now(), reply: func(b []byte) { got <- b }, drop: func() { got <- nil },
-		gone: func() bool { return false },
-	})
+	x.at, x.gone = time.Now(), func() bool { return false }
+	x.reply, x.drop = func(b []byte) { got <- b }, func() { got <- nil }
+	w.proxy.serve(x)
 	select {
 	case b := <-got:
 		return b
@@ -254,14 +273,8 @@ func TestMinionAcceptedElsewhereAMomentAgo(t *testing.T) {
 
 func TestSignInIsDecidedByTheLatestNews(t *testing.T) {
 	w := newWorld(t)
-	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
-		Enc: saltwire.EncClear, Version: 3, HasVersion: true,
-		Load: saltwire.AppendAuth(nil, saltwire.AuthRequest{
-			ID: "web1", Nonce: nonce, Pub: w.minion.PublicText(), EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
-		}),
-	})
 	for i := range 2 {
-		if got := w.send(t, body, ""); string(got) != "signed in" || w.caughtUp != i+1 {
+		if got := w.send(t, w.signIn(), ""); string(got) != "signed in" || w.caughtUp != i+1 {
 			t.Errorf("answered %q after %d looks at the news", got, w.caughtUp)
 		}
 	}

@@ -67,6 +67,7 @@ func TestCluster(t *testing.T) {
 		{"returns that only Python can take", testReturnsOfPython},
 		{"a master restarts", testMasterRestart},
 		{"a master is killed", testMasterKilled},
+		{"new minions while masters are away", testStrangers},
 		{"saltclusterd is killed", testDaemonKilled},
 		{"a node is cut off", testIsolated},
 		{"a node was away for a week", testAway},

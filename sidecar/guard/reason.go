@@ -17,7 +17,7 @@ const (
 	ReasonInvalidID      Reason = "invalid_id"         // not an id a minion may have
 	ReasonAdminCommand   Reason = "admin_command"      // publish, runner, wheel, tokens: not from this address
 	ReasonUnknownCommand Reason = "unknown_command"    // in clear; no Salt has it
-	ReasonRelayedClear   Reason = "relayed_clear"      // in clear, from another node
+	ReasonRelayedClear   Reason = "relayed_clear"      // in clear, from another node, and no sign-in; or sealed where only those come
 	ReasonUnusablePub    Reason = "unusable_pub"       // sign-in with something that is no RSA key
 	ReasonKeyNotAccepted Reason = "key_not_accepted"   // sealed request of an id without accepted key
 	ReasonKeyUnusable    Reason = "key_unusable"       // the accepted key is no RSA key

@@ -19,11 +19,15 @@ import (
 const (
 	// Path is where a node takes relayed requests on its peer port.
 	Path = "/v1/relay"
+	// PathSignIn is where it takes sign-ins. Nodes of before do not have it.
+	PathSignIn = "/v1/relay/signin"
 	// MaxBody bounds a relayed request and its reply.
 	MaxBody = 64 << 20
+	// MaxSignIn bounds a relayed sign-in: a key, a token, some grains.
+	MaxSignIn = 256 << 10
 	// endsWithin is longer than any request is worked on.
 	endsWithin = 2 * time.Minute
-	// headerRemote tells the address the minion's connection came from, for logs.
+	// headerRemote tells the address the minion's connection came from.
 	headerRemote = "Scd-Remote"
 )
 
@@ -69,11 +73,20 @@ func (c *Client) count(to node.ID, n int) {
 // NewClient returns a client over the peer port's HTTP client, whose URL hosts are node ids.
 func NewClient(c *http.Client) *Client { return &Client{http: c, inFlight: map[node.ID]int{}} }
 
-// Do hands body to node to and returns its master's reply.
+// Do hands the sealed request of a minion to node to and returns its master's reply.
 func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
+	return c.send(ctx, to, Path, body, remote)
+}
+
+// SignIn hands a sign-in to node to and returns the reply that its own minions would get.
+func (c *Client) SignIn(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
+	return c.send(ctx, to, PathSignIn, body, remote)
+}
+
+func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte, remote netip.AddrPort) ([]byte, error) {
 	c.count(to, 1)
 	defer c.count(to, -1)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+Path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
 	}
@@ -105,10 +118,15 @@ func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.A
 	return reply, nil
 }
 
-// Receiver serves a request that a peer relayed. Exactly one of reply and drop is called, once, from any goroutine.
+// Receiver serves what a peer relayed. Exactly one of reply and drop is called, once, from any goroutine.
 type Receiver interface {
 	ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
+	// ServeSignIn serves what came to PathSignIn, which is to be nothing but a sign-in.
+	ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
 }
+
+// serve is one of a Receiver's methods.
+type serve func(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
 
 // budget is the bytes of requests that may be held for peers at a time.
 type budget struct {
@@ -125,10 +143,18 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// Handler returns the peer port's handler for Path. from tells which node a request came from. Requests that do not fit
-// into limit bytes (0: any) besides those that are being served are refused, so that their node tries another one.
+// Handler returns the peer port's handler for Path and PathSignIn. from tells which node a request came from. Requests
+// that do not fit into limit bytes (0: any) besides those that are being served are refused, so that their node tries
+// another one.
 func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int64) http.Handler {
 	room := &budget{limit: limit}
+	mux := http.NewServeMux()
+	mux.Handle(Path, handler(rcv.ServeRelayed, from, room, MaxBody))
+	mux.Handle(PathSignIn, handler(rcv.ServeSignIn, from, room, MaxSignIn))
+	return mux
+}
+
+func handler(serve serve, from func(context.Context) (node.ID, bool), room *budget, largest int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := from(r.Context())
 		if !ok || r.Method != http.MethodPost {
@@ -138,6 +164,10 @@ func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int
 		size := r.ContentLength
 		if size < 0 {
 			http.Error(w, "the length is missing", http.StatusLengthRequired)
+			return
+		}
+		if size > largest {
+			http.Error(w, fmt.Sprintf("body of %d bytes exceeds the limit of %d", size, largest), http.StatusRequestEntityTooLarge)
 			return
 		}
 		if !room.take(size) {
@@ -150,9 +180,9 @@ func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // only for logs; zero when absent
+		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // for logs, and how many strangers an address may send; zero when absent
 		replies := make(chan []byte, 1)
-		rcv.ServeRelayed(r.Context(), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
+		serve(r.Context(), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
 		select {
 		case <-r.Context().Done(): // who asked has given up; the request takes its room until it has come to an end here
 			select {

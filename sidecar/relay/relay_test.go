@@ -38,6 +38,10 @@ func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrP
 	}
 }
 
+func (r *receiver) ServeSignIn(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+	go reply(append([]byte("signed in:"), body...))
+}
+
 func start(t *testing.T, rcv Receiver, member bool) *Client {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(Handler(rcv, func(context.Context) (node.ID, bool) { return "a", member }, 4<<20))
@@ -79,6 +83,20 @@ func TestRelay(t *testing.T) {
 	defer cancel()
 	if _, err := c.Do(ctx, "b", []byte("hang"), remote); !errors.Is(err, context.DeadlineExceeded) || Unsent(err) {
 		t.Errorf("hanging node: %v, unsent %t", err, Unsent(err))
+	}
+}
+
+func TestSignInsHaveAWayOfTheirOwn(t *testing.T) {
+	c := start(t, &receiver{}, true)
+	got, err := c.SignIn(t.Context(), "b", []byte("web1"), netip.AddrPort{})
+	if err != nil || string(got) != "signed in:web1" {
+		t.Errorf("answered %q, %v", got, err)
+	}
+	if _, err := c.SignIn(t.Context(), "b", make([]byte, MaxSignIn+1), netip.AddrPort{}); err == nil {
+		t.Error("one that is too large was taken")
+	}
+	if _, err := start(t, &receiver{}, false).SignIn(t.Context(), "b", []byte("web1"), netip.AddrPort{}); err == nil {
+		t.Error("a stranger's sign-in was taken")
 	}
 }
 

@@ -52,8 +52,7 @@ const noJob = "req"
 // emptyMap is what a stock master answers to a command it does not have (salt/master.py:MWorker._handle_aes).
 var emptyMap = []byte{0x80}
 
-// Decide says where the request of an authenticated minion goes. It covers the commands of class AES; those in clear
-// never leave the node.
+// Decide says where the request of an authenticated minion goes. It covers the commands of class AES.
 func Decide(p saltwire.Peek, v View) Decision {
 	c, known := Lookup(AES, p.Cmd)
 	if !known {
@@ -77,6 +76,9 @@ func Decide(p saltwire.Peek, v View) Decision {
 	d.Repeat = c.Repeat
 	return d
 }
+
+// SignIn says who decides about a minion's key. Clear requests other than these never leave the node.
+func (v View) SignIn(id string) Decision { return v.local(id) }
 
 // local prefers this node's master; without it the least loaded one is asked, and among equals the ring's order for the
 // minion keeps one minion on one node.

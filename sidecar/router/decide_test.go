@@ -154,6 +154,24 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestSignIn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		v    View
+		want string
+	}{
+		{"our master decides", view(), "local +m3 +m2"},
+		{"it is away", view(masterDown(0)), "node m3 +m2"},
+		{"it is away, the ring's first is busy", view(masterDown(0), load(0, 0, 64)), "node m2 +m3"},
+		{"it is away, and another one", view(masterDown(0), masterDown(2)), "node m2"},
+		{"all are away", view(masterDown(0), gone(1), masterDown(2)), "refuse"},
+	} {
+		if got := text(c.v.SignIn("web")); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // TestAllNodesAgree: wherever a minion's request comes in, one and the same node ends up with it.
 func TestAllNodesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,9 +19,9 @@ const (
 	outcomeUndecided = "pending_undecided" // the cluster has not
 )
 
-// ask has the local master decide a sign-in by its own policy.
+// ask has a master decide a sign-in by its own policy.
 func (s *Service) ask(ctx context.Context, l *line, r *Request) {
-	reply, outcome, err := s.decide(ctx, r)
+	reply, outcome, err := s.find(ctx, r)
 	if err != nil {
 		s.cfg.Logger.Warn("sign-in not decided", "minion", r.Auth.ID, "err", err)
 		s.finish(l, r, nil, "undecided")
@@ -34,9 +34,12 @@ func (s *Service) ask(ctx context.Context, l *line, r *Request) {
 	s.finish(l, r, reply, outcome)
 }
 
-// decide returns the reply to hand on, or nil when the minion is accepted and answered with the cluster's keys.
-func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
-	if err := s.cfg.Keys.Settled(ctx); errors.Is(err, ErrNoQuorum) {
+// decide has the local master decide, which has to do so within patience. It returns the reply to hand on, or nil when the
+// minion is accepted and answered with the cluster's keys.
+func (s *Service) decide(ctx context.Context, patience time.Duration, r *Request) (reply []byte, outcome string, err error) {
+	local, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.cfg.Keys.Settled(local); errors.Is(err, ErrNoQuorum) {
 		return s.undecided(r, err)
 	} else if err != nil {
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
@@ -51,7 +54,7 @@ func (s *Service) decide(ctx context.Context, r *Request) (reply []byte, outcome
 			defer func() { s.discard(r.Auth.ID, session, outcome) }()
 		}
 	}
-	raw, err := s.cfg.Master.Do(ctx, r.Raw)
+	raw, err := s.cfg.Master.Do(local, r.Raw)
 	if err != nil {
 		return nil, "", fmt.Errorf("ask local master: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -37,6 +38,8 @@ type Keys interface {
 	Settled(ctx context.Context) error
 	// Session returns the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
+	// CatchUp waits until this node knows what the cluster knew when it was called.
+	CatchUp(ctx context.Context) error
 }
 
 var (
@@ -51,7 +54,7 @@ type Master interface {
 	Do(ctx context.Context, body []byte) ([]byte, error)
 }
 
-// Config is what a Service needs. PubSigner, Event and Registerer may be nil.
+// Config is what a Service needs. PubSigner, Way, Peers, Event and Registerer may be nil.
 type Config struct {
 	Identity    Identity
 	PubSigner   PubSigner
@@ -61,6 +64,10 @@ type Config struct {
 	}
 	Keys   Keys
 	Master Master
+	// Way says who decides a sign-in that is not ours: whether the local master is to be asked, and the nodes whose
+	// masters can, in order, when that cannot. nil: nobody else can.
+	Way   func(id string) (here bool, others []node.ID)
+	Peers Peers
 	// Sessions writes the session key file of a minion before its sign-in reaches the master, which would make a key of
 	// its own and, on 3006, keep it (localmaster.Sessions).
 	Sessions interface {
@@ -81,13 +88,14 @@ type Config struct {
 
 // Request is one sign-in. Exactly one of Reply and Drop is called.
 type Request struct {
-	Auth   saltwire.AuthRequest
-	Raw    []byte // the request as it came, for the local master
-	Remote netip.Addr
-	Reply  func([]byte)
-	Drop   func()
-	Gone   func() bool // the minion has hung up
-	At     time.Time
+	Auth    saltwire.AuthRequest
+	Raw     []byte // the request as it came, for the local master
+	Remote  netip.AddrPort
+	Relayed bool // a peer handed it over, whose master cannot take it
+	Reply   func([]byte)
+	Drop    func()
+	Gone    func() bool // the minion has hung up
+	At      time.Time
 }
 
 // Service answers sign-ins.
@@ -99,6 +107,7 @@ type Service struct {
 	queue   *queue
 	budget  atomic.Pointer[budget] // nil before Open
 	turn    *turnstile
+	guests  *guests
 	asking  chan struct{} // a token per sign-in that waits for the master
 	full    atomic.Int64  // when it was last said that too many keys are pending, Unix seconds
 
@@ -127,6 +136,7 @@ func New(cfg Config) *Service {
 		parsed:  newKeyCache(maxParsed),
 		queue:   newQueue(cfg.Queue, cfg.Patience, time.Now),
 		turn:    newTurnstile(cfg.Newcomers, time.Now),
+		guests:  newGuests(time.Now),
 		asking:  make(chan struct{}, maxAsking),
 	}
 	s.metrics = newMetrics(cfg.Registerer, s)
@@ -181,6 +191,10 @@ func (s *Service) Backlog() time.Duration {
 
 // Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try again.
 func (s *Service) Serve(r *Request) {
+	if r.Relayed && !s.guests.admit(r) {
+		s.drop([]*Request{r}, "too_many_relayed")
+		return
+	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	shed, outcome := s.queue.put(r, s.ours(st, r))
 	s.drop(shed, outcome)
@@ -261,7 +275,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	if st.Known && sameKey(st.Pub, r.Auth.Pub) {
 		return false
 	}
-	limit := s.turn.enter(r.Remote)
+	limit := s.turn.enter(r.Remote.Addr())
 	if limit == "" {
 		return false
 	}

@@ -38,6 +38,7 @@ func (c *cluster) Standing(string) Standing {
 	return c.standing
 }
 func (c *cluster) Settled(context.Context) error { return c.settled }
+func (c *cluster) CatchUp(context.Context) error { return nil }
 func (c *cluster) Accept(_ context.Context, id, _ string, _ Standing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,11 +112,15 @@ func (c *cluster) request(t testing.TB) saltwire.AuthRequest {
 // answer serves one sign-in and returns the reply, nil when it was dropped.
 func (c *cluster) answer(t *testing.T, auth saltwire.AuthRequest) []byte {
 	t.Helper()
+	return c.answers(t, &Request{Auth: auth})
+}
+
+func (c *cluster) answers(t *testing.T, r *Request) []byte {
+	t.Helper()
 	got := make(chan []byte, 1)
-	c.svc.Serve(&Request{
-		Auth: auth, Reply: func(b []byte) { got <- b }, Drop: func() { got <- nil },
-		Gone: func() bool { return false }, At: time.Now(),
-	})
+	r.Reply, r.Drop = func(b []byte) { got <- b }, func() { got <- nil }
+	r.Gone, r.At = func() bool { return false }, time.Now()
+	c.svc.Serve(r)
 	select {
 	case b := <-got:
 		return b

@@ -52,7 +52,9 @@ func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *rpcSwitch) handle(m *member) {
 	mux := http.NewServeMux()
 	if m.svc != nil {
-		mux.Handle(relay.Path, m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory))))
+		relayed := m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory)))
+		mux.Handle(relay.Path, relayed)
+		mux.Handle(relay.PathSignIn, relayed)
 		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
 		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenCaughtUp(partGrains, m.svc.data.Handler()))
 		mux.Handle("POST "+tokens.Path, m.svc.whenCaughtUp(partTokens, m.svc.tokens.Handler()))

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/signin"
 )
 
@@ -15,6 +17,15 @@ func (s *service) newcomers() signin.Newcomers {
 	return signin.Newcomers{
 		Rate: float64(c.NewRate), PerAddress: float64(c.NewRatePerAddress), MaxPending: c.MaxPendingKeys, Pending: p.count,
 	}
+}
+
+// wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is asked, too, when nobody's is known to answer.
+func (s *service) wayOfSignIn(id string) (here bool, others []node.ID) {
+	d := s.m.routes().SignIn(id)
+	if d.Kind == router.ToNode {
+		return false, append([]node.ID{d.Node}, d.Others...)
+	}
+	return true, d.Others
 }
 
 // pendingKeys counts the keys that wait for acceptance, once a second at most: it has to look at all.
