@@ -163,12 +163,12 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 		p.forwardRaw(x)
 		return
 	}
-	p.serveAuth(x, env.Load)
+	p.serveAuth(x, env)
 }
 
 // serveAuth takes a sign-in, a minion's own or one that a peer relayed.
-func (p *Proxy) serveAuth(x *exchange, load []byte) {
-	auth, err := saltwire.ParseAuth(load)
+func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
+	auth, err := saltwire.ParseAuth(env.Load)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
