@@ -8,7 +8,8 @@ export PATH := $(PATH):/usr/sbin:/sbin
 export SALTCLUSTER_VENVS ?= $(shell . integration/setup/env.sh && echo $$cache/venvs)
 
 ARGS ?=
-FUZZTIME ?= 3
+# Seconds for each fuzz target: a few in CI, where what is in the repository is the start, longer by hand, where the last run is.
+FUZZTIME ?= 60
 # Packages with code of ours; the end-to-end scenarios have the build tag "integration" and a target of their own.
 PKGS ?= ./...
 
@@ -16,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle \
-	test-systemd sbom bench chaos soak lint clean
+	test-systemd fuzz sbom bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +42,10 @@ test-unit: ## unit tests, quicker than under the race detector
 test-race: ## unit tests under the race detector
 	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 $(PKGS)
 
-test-fuzz: ## every fuzz target for FUZZTIME seconds
+test-fuzz: ## every fuzz target for two seconds
+	@FUZZFRESH=1 integration/setup/fuzz 2 $(PKGS)
+
+fuzz: setup ## every fuzz target for FUZZTIME seconds, from where the last run ended (PKGS=./sidecar/...)
 	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
 
 sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from them
@@ -88,9 +92,10 @@ lint-fast:
 	$(GO) vet ./...
 	$(GO) vet -tags integration ./integration/...
 
-lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck
+lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck; every decoder has a fuzz target
 	$(GO) run $(STATICCHECK) -tags integration ./...
 	@integration/setup/vulncheck $(GOVULNCHECK) ./...
+	$(GO) test -count=1 ./integration/fuzzed
 
 clean: ## remove what build made; caches with virtualenvs stay
 	rm -rf bin dist

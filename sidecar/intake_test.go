@@ -35,7 +35,7 @@ func (f *fakeMaster) publish(t *testing.T, text string) []byte {
 	return saltwire.AppendPub(nil, saltcrypt.NewCrypticle(f.key).Seal(nil, plain, nil), nil, "")
 }
 
-func newKey(t *testing.T) saltcrypt.Key {
+func newKey(t testing.TB) saltcrypt.Key {
 	t.Helper()
 	k, err := saltcrypt.NewKey()
 	if err != nil {

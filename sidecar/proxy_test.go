@@ -170,7 +170,7 @@ func (w *world) signIn() []byte {
 	})
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
@@ -193,7 +193,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // request seals a command as the minion does.
-func (w *world) request(t *testing.T, load map[string]any) []byte {
+func (w *world) request(t testing.TB, load map[string]any) []byte {
 	t.Helper()
 	tok, err := w.minion.SignX931([]byte("salt"))
 	if err != nil {

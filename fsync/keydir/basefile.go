@@ -47,12 +47,32 @@ func loadBase(dir string) (*base, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read base: %w", err)
 	}
-	var f baseFile
-	if err := json.Unmarshal(content, &f); err != nil {
+	b, err := parseBase(content)
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w (move it away to let consensus decide about all keys)", path, err)
 	}
+	return b, nil
+}
+
+// parseBase reads a base, on a share another node's. Ids in it become names of files.
+func parseBase(content []byte) (*base, error) {
+	var f baseFile
+	if err := json.Unmarshal(content, &f); err != nil {
+		return nil, err
+	}
 	if f.Version != baseVersion {
-		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d", path, f.Version, baseVersion)
+		return nil, fmt.Errorf("it has version %d, this saltclusterd reads version %d", f.Version, baseVersion)
+	}
+	named := []map[string]basedFile{f.Keys, f.Denied}
+	if f.Store != nil {
+		named = append(named, f.Store.Keys, f.Store.Denied)
+	}
+	for _, m := range named {
+		for id := range m {
+			if err := state.ValidMinionID(id); err != nil {
+				return nil, fmt.Errorf("a key of %.100q: %w", id, err)
+			}
+		}
 	}
 	b := &base{
 		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,

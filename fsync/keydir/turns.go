@@ -169,10 +169,12 @@ func (d *Dir) stillLocked(lock *os.File) bool {
 func lockText(uuid string, rev uint64) string { return fmt.Sprintf("%s %020d\n", uuid, rev) }
 
 // told reads how far the keeper is; 0 when it does not say, or not for this cluster.
-func (d *Dir) told(text string) uint64 {
+func (d *Dir) told(text string) uint64 { return parseLockText(text, d.cfg.Log.View().Identity().UUID) }
+
+func parseLockText(text, ours string) uint64 {
 	uuid, rest, ok := strings.Cut(text, " ")
 	rest, _, line := strings.Cut(rest, "\n") // what follows is of a longer text before
-	if !ok || !line || uuid != d.cfg.Log.View().Identity().UUID {
+	if !ok || !line || uuid != ours {
 		return 0
 	}
 	rev, err := strconv.ParseUint(rest, 10, 64)

@@ -1,11 +1,17 @@
 package msgpack
 
-import "testing"
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 func FuzzEntries(f *testing.F) {
 	f.Add(AppendShort(AppendShort([]byte{0x81}, "grains"), "x"))
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0x81, 0xc7, 0x01, 0x4e, 0x00, 0xcb, 0, 0, 0, 0, 0, 0, 0, 0})
+	stockTraffic(f, func(request []byte) { f.Add(request) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		total := 0
 		if err := Entries(b, func(key string, value []byte) { total += len(value) }); err == nil && total > len(b) {
@@ -33,6 +39,34 @@ func TestNumbers(t *testing.T) {
 	} {
 		if got, ok := Number(c.in); got != c.want || ok != c.ok {
 			t.Errorf("%s: %v, %t", name, got, ok)
+		}
+	}
+}
+
+// stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
+func stockTraffic(f *testing.F, add func(request []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("../../sidecar/saltwire/testdata/golden/*.json")
+	if err != nil || len(files) < 3 {
+		f.Fatalf("recorded traffic: %v, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var v struct {
+			Requests     []struct{ Request []byte }
+			Publications []struct{ Body []byte }
+		}
+		if err := json.Unmarshal(raw, &v); err != nil {
+			f.Fatal(err)
+		}
+		for _, row := range v.Requests[:min(20, len(v.Requests))] {
+			add(row.Request)
+		}
+		for _, row := range v.Publications {
+			add(row.Body)
 		}
 	}
 }

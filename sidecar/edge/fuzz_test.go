@@ -1,9 +1,12 @@
 package edge
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,6 +55,7 @@ func FuzzReqConversation(f *testing.F) {
 	for _, h := range hostile {
 		f.Add(h.say, uint8(50))
 	}
+	stockTraffic(f, func(request []byte) { f.Add(zmtp.AppendMessage(hello("REQ"), nil, request), uint8(255)) })
 	e, err := NewReqEdge(ReqConfig{Addrs: []string{"-"}, Handler: handlerFunc(echo), MaxMemory: 1 << 20})
 	if err != nil {
 		f.Fatal(err)
@@ -105,4 +109,29 @@ func FuzzSubConversation(f *testing.F) {
 		}
 		_ = tcp.SetDeadline(time.Time{})
 	})
+}
+
+// stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
+func stockTraffic(f *testing.F, add func(request []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
+	if err != nil || len(files) < 3 {
+		f.Fatalf("recorded traffic: %v, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var v struct {
+			Auth     []struct{ Request []byte }
+			Requests []struct{ Request []byte }
+		}
+		if err := json.Unmarshal(raw, &v); err != nil {
+			f.Fatal(err)
+		}
+		for _, row := range append(v.Auth, v.Requests[:min(5, len(v.Requests))]...) {
+			add(row.Request)
+		}
+	}
 }

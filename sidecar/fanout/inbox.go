@@ -158,6 +158,9 @@ func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, 
 	if ctx.Err() != nil || o.run != run {
 		return 0, errReplaced
 	}
+	if h.seq == unknownPosition { // taken, it would make us forget how far this origin is
+		return 0, errMalformed
+	}
 	if h.seq <= o.seq && o.seq != unknownPosition {
 		return o.seq, nil
 	}

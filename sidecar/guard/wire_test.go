@@ -1,6 +1,9 @@
 package guard
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"saltclusterd/sidecar/saltwire"
@@ -13,6 +16,7 @@ func FuzzRefusals(f *testing.F) {
 	f.Add(saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: "aes", Version: 3, HasVersion: true, ID: "web", Load: make([]byte, 96)}))
 	f.Add([]byte("\x82\xa3enc\xa3pub\xa4load\x80"))
 	f.Add([]byte{})
+	stockTraffic(f, func(request []byte) { f.Add(request) })
 	g := New(Config{Logger: quiet()})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		env, err := saltwire.ParseEnvelope(body)
@@ -40,4 +44,29 @@ func FuzzRefusals(f *testing.F) {
 			}
 		}
 	})
+}
+
+// stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
+func stockTraffic(f *testing.F, add func(request []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
+	if err != nil || len(files) < 3 {
+		f.Fatalf("recorded traffic: %v, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var v struct {
+			Auth     []struct{ Request []byte }
+			Requests []struct{ Request []byte }
+		}
+		if err := json.Unmarshal(raw, &v); err != nil {
+			f.Fatal(err)
+		}
+		for _, row := range append(v.Auth, v.Requests[:min(20, len(v.Requests))]...) {
+			add(row.Request)
+		}
+	}
 }

@@ -2,7 +2,10 @@ package localmaster
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +132,7 @@ func FuzzCutFrame(f *testing.F) {
 	f.Add(appendFrame(nil, prefixed, "salt/auth", []byte("\x81\xa1a\xa1b")))
 	f.Add(appendFrame(nil, bare, "salt/auth", []byte("\x81\xa1a\xa1b")))
 	f.Add([]byte("\x82\xa4head\x80\xa4body"))
+	stockTraffic(f, func(stream []byte) { f.Add(stream) })
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, framing := range []framing{prefixed, bare} {
 			body, n, err := cutFrame(in, framing, 1<<16)
@@ -151,4 +155,27 @@ func FuzzParseYAML(f *testing.F) {
 			_, _ = parseYAML([]byte(in))
 		}
 	})
+}
+
+// stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
+func stockTraffic(f *testing.F, add func(stream []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
+	if err != nil || len(files) < 3 {
+		f.Fatalf("recorded traffic: %v, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var v struct {
+			Bus struct{ Stream, Push []byte }
+		}
+		if err := json.Unmarshal(raw, &v); err != nil {
+			f.Fatal(err)
+		}
+		add(v.Bus.Stream)
+		add(v.Bus.Push)
+	}
 }

@@ -82,3 +82,29 @@ func FuzzVerifyX931(f *testing.F) {
 		_, _ = unpadX931(append(em, em...))
 	})
 }
+
+// FuzzParseKey reads the text of a key as session files and sign-in replies have it.
+func FuzzParseKey(f *testing.F) {
+	f.Add(Key{1}.Text())
+	f.Add(Key{}.Text()[:75] + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if k, err := ParseKey(text); err == nil && k.Text() != text {
+			t.Fatalf("%q is %q again", text, k.Text())
+		}
+	})
+}
+
+// FuzzVerifyPubSig: nobody but the master's signing key vouches for its public key.
+func FuzzVerifyPubSig(f *testing.F) {
+	m, err := GenerateMasterKey(1024)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(PKCS1v15SHA1, "text", "c2ln")
+	f.Add("OAEP-SHA1", "", "=")
+	f.Fuzz(func(t *testing.T, algo, text, sig string) {
+		if m.Public().VerifyPubSig(algo, text, sig) == nil {
+			t.Fatal("a signature that nobody has made is good")
+		}
+	})
+}

@@ -146,3 +146,14 @@ func FuzzSetSerial(f *testing.F) {
 		}
 	})
 }
+
+func FuzzSplitEvent(f *testing.F) {
+	f.Add(saltwire.AppendEvent(nil, "salt/job/1/ret/web1", []byte("\x80")))
+	f.Add([]byte("a\n\nb\n\nc"))
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		tag, data, ok := saltwire.SplitEvent(entry)
+		if ok && !bytes.Equal(saltwire.AppendEvent(nil, tag, data), entry) {
+			t.Fatalf("%q was split into %q and %q", entry, tag, data)
+		}
+	})
+}

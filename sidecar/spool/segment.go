@@ -33,7 +33,11 @@ func newSegmentName(first uint64) (string, uint64, error) {
 		return "", 0, fmt.Errorf("salt: %w", err)
 	}
 	salt := binary.BigEndian.Uint64(b[:])
-	return fmt.Sprintf("%020d-%016x%s", first, salt, segmentSuffix), salt, nil
+	return segmentName(first, salt), salt, nil
+}
+
+func segmentName(first, salt uint64) string {
+	return fmt.Sprintf("%020d-%016x%s", first, salt, segmentSuffix)
 }
 
 func parseSegmentName(name string) (*segment, bool) {
@@ -44,7 +48,7 @@ func parseSegmentName(name string) (*segment, bool) {
 	}
 	first, err := strconv.ParseUint(number, 10, 64)
 	s, err2 := strconv.ParseUint(salt, 16, 64)
-	if err != nil || err2 != nil || first == 0 {
+	if err != nil || err2 != nil || first == 0 || segmentName(first, s) != name {
 		return nil, false
 	}
 	return &segment{name: name, first: first, salt: s}, true
