@@ -52,6 +52,9 @@ type Secrets struct {
 	session *saltcrypt.Crypticle
 }
 
+// Session seals requests and opens answers.
+func (s *Secrets) Session() *saltcrypt.Crypticle { return s.session }
+
 // New makes a minion with a new key pair.
 func New(host *lab.Host, id string) (*Minion, error) {
 	key, err := saltcrypt.GenerateMasterKey(2048)
@@ -67,6 +70,9 @@ func New(host *lab.Host, id string) (*Minion, error) {
 
 // PublicText is the public key as a file in a master's pki directory has it.
 func (m *Minion) PublicText() string { return m.key.PublicText() }
+
+// Token is its proof that it is itself, the same in all requests.
+func (m *Minion) Token() []byte { return m.tok }
 
 // Host is where the minion runs.
 func (m *Minion) Host() *lab.Host { return m.host }

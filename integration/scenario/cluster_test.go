@@ -56,6 +56,7 @@ func TestCluster(t *testing.T) {
 		{"keys in a store of the master's own", testKeyStore},
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},
+		{"a hostile minion", testHostileMinion},
 		{"returns without the master", testReturns},
 		{"jobs are known everywhere", testJobs},
 		{"jobs of a node that was away", testJobsOfTheAway},

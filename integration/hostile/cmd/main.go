@@ -1,0 +1,94 @@
+// Command cmd has a hostile minion talk to a cluster of the lab and judges what came of it; "make fuzz-live" runs it. It exits with 1
+// when an invariant did not hold, and with 2 when it could not be tried.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"saltclusterd/integration/hostile"
+	"saltclusterd/integration/lab"
+)
+
+func main() {
+	cfg := hostile.Default()
+	var skip string
+	var keep, dry bool
+	flag.Uint64Var(&cfg.Seed, "seed", uint64(time.Now().Unix()), "what all requests follow from")
+	flag.DurationVar(&cfg.For, "for", cfg.For, "how long requests are made")
+	flag.IntVar(&cfg.Only, "only", -1, "the number of the one request that is made, over and over; -1: all")
+	flag.IntVar(&cfg.Rate, "rate", cfg.Rate, "requests per second at most")
+	flag.StringVar(&skip, "skip", "", "invariants that are counted and not judged, separated by commas: "+strings.Join(hostile.Invariants, " "))
+	flag.BoolVar(&keep, "keep", false, "keep the lab's directory with all logs")
+	flag.BoolVar(&dry, "list", false, "print the first hundred requests (or the one of -only) and end")
+	flag.Parse()
+	if skip != "" {
+		cfg.Skip = strings.Split(skip, ",")
+	}
+	if dry {
+		for _, line := range hostile.List(cfg.Seed, cfg.Only) {
+			fmt.Println(line)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, cfg, keep)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, cfg hostile.Config, keep bool) int {
+	cfg.Revoke = true
+	logf := func(format string, args ...any) { fmt.Printf(time.Now().Format("15:04:05 ")+format+"\n", args...) }
+	cfg.Logf = logf
+	l, err := lab.New(ctx, lab.Options{Logf: logf, Keep: keep})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		return 2
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+		}
+		if keep {
+			fmt.Println("kept:", l.Dir())
+		}
+	}()
+	report, err := attack(ctx, l, cfg)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		fmt.Println(l.Tails(20))
+		return 2
+	}
+	fmt.Println(report.Summary())
+	for _, v := range report.Violations {
+		fmt.Println("VIOLATION", v)
+	}
+	if len(report.Violations) > 0 {
+		fmt.Printf("again: make fuzz-live ARGS=\"-seed %d -for %s\"; one request: -only NUMBER\n", cfg.Seed, cfg.For)
+		return 1
+	}
+	fmt.Println("every invariant held")
+	return 0
+}
+
+func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config) (*hostile.Report, error) {
+	spec := lab.DefaultCluster()
+	spec.Minions = lab.Versions
+	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	c, err := l.NewCluster(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Up(ctx); err != nil {
+		return nil, err
+	}
+	l.Logf("seed %d, for %s", cfg.Seed, cfg.For)
+	return hostile.Run(ctx, c, cfg)
+}

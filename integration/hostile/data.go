@@ -1,0 +1,90 @@
+package hostile
+
+import (
+	"math"
+	"strings"
+)
+
+// data is what a minion may say about anything: it always holds the mark, and often what masters would act on.
+func (d *dice) data() packed {
+	base := []entry{pair("hostile", text(d.mark()))}
+	switch d.IntN(6) {
+	case 0:
+		base = append(base, pair("id", text(d.other())), pair("act", text("accept")), pair("result", flag(true)))
+	case 1:
+		base = append(base, pair("minions", list(text(d.other()), text(d.mark()))), pair("jid", d.aJid()))
+	case 2:
+		base = append(base, pair("rotate_aes_key", flag(true)), pair("aes", text(d.mark())), pair("peer_id", text(d.node())))
+	case 3:
+		base = append(base, pair("data", d.odd()), pair("_stamp", d.odd()), pair("cmd", text("_return")), pair("return", d.odd()))
+	case 4:
+		base = append(base, entry{d.odd(), d.odd()})
+	}
+	return dict(base...)
+}
+
+func (d *dice) events() packed {
+	var all []packed
+	for range 1 + d.IntN(4) {
+		switch d.IntN(8) {
+		case 0:
+			all = append(all, dict(pair("tag", text(d.tag()))))
+		case 1:
+			all = append(all, d.odd())
+		case 2:
+			all = append(all, dict(pair("tag", d.odd()), pair("data", d.data())))
+		default:
+			all = append(all, dict(pair("tag", text(d.tag())), pair("data", d.data()), pair("id", text(d.id()))))
+		}
+	}
+	return list(all...)
+}
+
+// returns are those of a syndic: of other minions, by their ids.
+func (d *dice) returns() packed {
+	of := func(id string) entry {
+		return pair(id, dict(pair("return", text(d.mark())), pair("retcode", number(0)), pair("success", flag(true)), pair("hostile", text(d.mark()))))
+	}
+	return dict(of(d.other()), of(d.id()), of("new-"+d.mark()))
+}
+
+func (d *dice) syndicLoad() packed {
+	return dict(pair("id", text(d.id())), pair("jid", d.aJid()), pair("return", d.returns()), pair("fun", d.function()), pair("load", d.data()), pair("master_id", text(d.node())))
+}
+
+// odd is a value that nobody expects.
+func (d *dice) odd() packed {
+	switch d.IntN(16) {
+	case 0:
+		return null
+	case 1:
+		return d.number()
+	case 2:
+		return list()
+	case 3:
+		return dict()
+	case 4:
+		return bin(d.mark())
+	case 5:
+		return extension(78, "20260101T00:00:00.000000")
+	case 6:
+		return extension(byte(d.IntN(128)), d.mark())
+	case 7:
+		return nested(text(d.mark()), 1+d.IntN(60), d.in(2))
+	case 8:
+		return nested(text(d.mark()), 200+d.IntN(2000), d.in(2))
+	case 9:
+		return text("\xff\xfe\x00" + d.mark())
+	case 10:
+		return text(strings.Repeat(d.mark(), 1+d.IntN(4000)))
+	case 11:
+		return dict(entry{number(1), text(d.mark())}, entry{list(number(1)), null})
+	case 12:
+		return float(math.Inf(1))
+	case 13:
+		return list(text(d.mark()), d.number(), flag(true), null)
+	case 14:
+		return text("{{ 7 * 7 }}" + d.mark())
+	}
+	return text(d.mark())
+}

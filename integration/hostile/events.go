@@ -1,0 +1,127 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/mirror"
+)
+
+// masters are globs of tags that masters and clusters tell themselves things with.
+var masters = []string{
+	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
+	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*", "salt/fileserver/*",
+	"salt/netapi/*", "salt/stats/*", "salt/batch/*",
+}
+
+// judgeTag says which invariant an event from here breaks by its tag; empty: none.
+func (s *scene) judgeTag(tag string) string {
+	if rest, ok := strings.CutPrefix(tag, mirror.Prefix); ok { // another master's event, with its node before it
+		_, tag, _ = strings.Cut(rest, "/")
+	}
+	for _, glob := range masters {
+		if fnmatch(glob, tag) {
+			return "tags"
+		}
+	}
+	about, named := aboutMinion(tag)
+	if named && about != s.own {
+		for _, o := range s.others {
+			if about == o {
+				return "names"
+			}
+		}
+	}
+	return ""
+}
+
+// aboutMinion returns the id in a tag that names one.
+func aboutMinion(tag string) (id string, ok bool) {
+	parts := strings.Split(tag, "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "salt" && (parts[1] == "minion" || parts[1] == "beacon"):
+		return parts[2], true
+	case len(parts) >= 5 && parts[0] == "salt" && parts[1] == "job":
+		return parts[4], true
+	case len(parts) >= 3 && parts[0] == "minion" && parts[1] == "refresh":
+		return parts[2], true
+	}
+	return "", false
+}
+
+// fnmatch is path.Match where a star matches slashes, too.
+func fnmatch(glob, s string) bool {
+	ok, _ := path.Match(strings.ReplaceAll(glob, "/", "\x01"), strings.ReplaceAll(s, "/", "\x01"))
+	return ok
+}
+
+// listen judges what is told on the bus of a node's master until stop is called.
+func (w *world) listen(ctx context.Context, n *lab.Node) (stop func(), err error) {
+	ver, err := localmaster.ParseVersion(n.Master.Version)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := localmaster.LoadConfig(filepath.Join(n.Master.ConfigDir, "master"), ver)
+	if err != nil {
+		return nil, err
+	}
+	bus := localmaster.NewBus(cfg, localmaster.BusOptions{})
+	if err := bus.Open(ctx); err != nil {
+		return nil, err
+	}
+	bus.Subscribe(func(tag string, data []byte) { w.heard(n, tag, data) })
+	err = lab.Eventually(ctx, time.Minute, "the bus of "+n.Name, func(context.Context) error {
+		if !bus.Up() {
+			return fmt.Errorf("not connected")
+		}
+		return nil
+	})
+	if err != nil {
+		_ = bus.Close()
+		return nil, err
+	}
+	return func() { _ = bus.Close() }, nil
+}
+
+// heard judges one event. What does not come from here is none of our business.
+func (w *world) heard(n *lab.Node, tag string, data []byte) {
+	evidence := tag + "\n" + string(data)
+	if _, ours := marked(w.scene.seed, evidence); !ours {
+		return
+	}
+	if masterFired(tag, data) {
+		return
+	}
+	if broken := w.scene.judgeTag(tag); broken != "" {
+		w.book.violated(broken, evidence, "%s: event %q", n.Name, clip(tag))
+	}
+	w.heardReturn(n, tag, evidence)
+}
+
+// heardReturn judges what is told of jobs.
+func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
+	parts := strings.Split(tag, "/")
+	if len(parts) < 5 || parts[1] != "job" || parts[3] != "ret" {
+		return
+	}
+	if id := strings.Join(parts[4:], "/"); id != w.scene.own {
+		w.book.violated("returns", evidence, "%s: a return of %q is told", n.Name, clip(id))
+	}
+	if strings.HasPrefix(parts[2], unpublished) {
+		w.book.violated("jobs", evidence, "%s: a return of job %s is told", n.Name, clip(parts[2]))
+	}
+}
+
+// masterFired tells the events that a master fires itself about a job which a minion may publish, and which show what was asked for.
+func masterFired(tag string, data []byte) bool {
+	return (fnmatch("salt/job/*/new", tag) || fnmatch("salt/job/*/publish", tag)) && strings.Contains(string(data), "tgt_type") &&
+		!strings.Contains(string(data), "_minion_event")
+}
+
+func clip(s string) string { return s[:min(len(s), 120)] }

@@ -1,0 +1,28 @@
+//go:build integration
+
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"saltclusterd/integration/hostile"
+	"saltclusterd/integration/lab"
+)
+
+// A minion with an accepted key says whatever it likes for a few seconds, the same things in each run: nothing but its own is
+// touched, and nobody else notices. "make fuzz-live" does so for longer, with another seed each time.
+func testHostileMinion(t *testing.T, c *lab.Cluster) {
+	cfg := hostile.Default()
+	cfg.Seed, cfg.For, cfg.Rate, cfg.Revoke = 20260101, 10*time.Second, 40, true
+	// These hold when the edge has rules for them; stock masters have none.
+	cfg.Skip = []string{"tags", "names", "returns", "jobs"}
+	report, err := hostile.Run(t.Context(), c, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report.Summary())
+	for _, v := range report.Violations {
+		t.Errorf("%s", v)
+	}
+}
