@@ -15,9 +15,10 @@ PKGS ?= ./...
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle \
-	test-systemd fuzz sbom bench chaos soak lint clean
+	test-systemd fuzz fuzz-live sbom bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,11 +43,16 @@ test-unit: ## unit tests, quicker than under the race detector
 test-race: ## unit tests under the race detector
 	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 $(PKGS)
 
-test-fuzz: ## every fuzz target for two seconds
+test-fuzz: ## every decoder has a fuzz target; each for two seconds
+	$(GO) test -count=1 ./integration/fuzzed
 	@FUZZFRESH=1 integration/setup/fuzz 2 $(PKGS)
 
 fuzz: setup ## every fuzz target for FUZZTIME seconds, from where the last run ended (PKGS=./sidecar/...)
 	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
+
+fuzz-live: setup build ## a hostile minion with an accepted key against a live cluster (ARGS="-seed N -for 5m")
+	@$(GO) build -o bin/hostile ./integration/hostile/cmd
+	@exec bin/hostile $(ARGS)
 
 sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from them
 	@$(GO) run ./packaging/sbom -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
@@ -92,10 +98,10 @@ lint-fast:
 	$(GO) vet ./...
 	$(GO) vet -tags integration ./integration/...
 
-lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck; every decoder has a fuzz target
+lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck, gosec
 	$(GO) run $(STATICCHECK) -tags integration ./...
 	@integration/setup/vulncheck $(GOVULNCHECK) ./...
-	$(GO) test -count=1 ./integration/fuzzed
+	@integration/setup/gosec $(GOSEC)
 
 clean: ## remove what build made; caches with virtualenvs stay
 	rm -rf bin dist
