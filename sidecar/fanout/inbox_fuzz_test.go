@@ -75,6 +75,7 @@ func FuzzInbox(f *testing.F) {
 func FuzzAcks(f *testing.F) {
 	f.Add("1500", []byte{0, 0, 0, 0, 0, 0, 0, 9})
 	f.Add("-1", bytes.Repeat([]byte{0xff}, 8))
+	f.Add("0", []byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe})
 	f.Add("9223372036854775807", []byte("short"))
 	f.Fuzz(func(t *testing.T, text string, in []byte) {
 		h := http.Header{}
@@ -82,9 +83,17 @@ func FuzzAcks(f *testing.F) {
 		if d := age(h); d < 0 || d > MaxAge {
 			t.Errorf("%q is %s", text, d)
 		}
+		o := newOutbox(1000, 1<<20, time.Minute, time.Now)
+		for range 3 {
+			o.add(kindHeartbeat, 0, nil)
+		}
 		r := bytes.NewReader(in)
 		for n := 0; ; n++ {
-			if _, err := readAck(r); err != nil {
+			seq, err := readAck(r)
+			if recs, _, _ := o.after(seq, make([]record, 0, 8)); err == nil && len(recs) > 3 {
+				t.Errorf("%d records after %d", len(recs), seq)
+			}
+			if err != nil {
 				if n != len(in)/8 {
 					t.Errorf("%d acknowledgements in %d bytes", n, len(in))
 				}
