@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -342,30 +341,6 @@ func TestProbeOfNobody(t *testing.T) {
 	if got := levels(found); got != "fail fail" || !strings.Contains(found[0].What, "refused") {
 		t.Errorf("%s: %+v", got, found)
 	}
-}
-
-// FuzzBounded feeds what a server sends, in pieces of any size.
-func FuzzBounded(f *testing.F) {
-	f.Add(make([]byte, 200), 7)
-	f.Add(append(make([]byte, greetingSize), 2, 0, 0, 0, 0, 1, 0, 0, 0), 1)
-	f.Add(append(make([]byte, greetingSize), 0, 3, 1, 2, 3, 2, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1), 3)
-	f.Fuzz(func(t *testing.T, sent []byte, step int) {
-		b := newBounded(nil)
-		step = max(1, step%1000)
-		for len(sent) > 0 {
-			n := min(step, len(sent))
-			if err := b.follow(sent[:n]); err != nil {
-				if !errors.Is(err, errFrame) {
-					t.Fatal(err)
-				}
-				return
-			}
-			if b.body > maxFrame || len(b.head) > 8 {
-				t.Fatalf("%d bytes of a frame are awaited, %d of its head", b.body, len(b.head))
-			}
-			sent = sent[n:]
-		}
-	})
 }
 
 func TestGuideIsTheTable(t *testing.T) {
