@@ -66,8 +66,12 @@ type call struct {
 	self   node.ID // this node
 	repeat bool    // doing it twice does no more than doing it once
 	job    node.ID // a return: the publisher of its job, for which it is kept when it cannot be reached
-	late   bool    // a return: it was to be kept for the local master once
-	left   func()  // the local master is done with it, see fileGate; nil: that does not matter
+	// A question for the returns of a job: who has published it, when that is a member; whether that has answered, and whether
+	// anybody has not.
+	publisher      node.ID
+	asked, unheard bool
+	late           bool   // a return: it was to be kept for the local master once
+	left           func() // the local master is done with it, see fileGate; nil: that does not matter
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -80,7 +84,7 @@ func (p *Proxy) route(c *call) {
 	}
 	v := p.cfg.View()
 	d := router.Decide(c.peek, v)
-	c.self, c.repeat = v.Self, d.Repeat
+	c.self, c.repeat, c.publisher = v.Self, d.Repeat, d.Asks
 	p.metrics.request(c.peek.Cmd, d.Kind.String())
 	switch d.Kind {
 	case router.ToLocal:
@@ -99,7 +103,7 @@ func (p *Proxy) route(c *call) {
 	case router.Split:
 		p.split(c, d.Parts)
 	case router.Answer:
-		c.reply(saltwire.AppendRaw(nil, c.crypticle.Seal(nil, d.Reply, []byte(c.peek.Nonce))))
+		c.reply(c.seal(d.Reply))
 	default:
 		p.lose(c.exchange, "nowhere", errNowhere)
 	}
@@ -140,7 +144,7 @@ func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 		case bytes.Equal(reply, badLoad):
 			p.refusedByMaster(c)
 		default:
-			p.answer(c, "local", reply)
+			p.hear(c, c.self, others, "local", reply)
 		}
 	})
 }
@@ -198,7 +202,7 @@ func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 			p.elsewhere(c, others, "relay", relay.Unsent(err), err)
 			return
 		}
-		p.answer(c, "relay", reply)
+		p.hear(c, to, others, "relay", reply)
 	})
 }
 
@@ -206,7 +210,7 @@ func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 // it must be certain that nothing was sent.
 func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, err error) {
 	c.leave()
-	if from == "local" && p.later(c, others, unsent, err) {
+	if from == "local" && p.later(c, others, unsent, err) || p.unheard(c, others, err) {
 		return
 	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {

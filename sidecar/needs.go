@@ -48,7 +48,7 @@ type Relay interface {
 	Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error)
 }
 
-// Returns takes returns of minions without the local master (returns.Service). Each method calls done once, from its
+// Returns takes returns of minions without the local master (returns.Service). Those with done call it once, from their
 // caller's goroutine or the journal's; with a nil error the return is on disk and reply is what a master would answer.
 type Returns interface {
 	// Take takes a return of a job of this node. Errors: returns.ErrPython, returns.ErrMalformed, the journal's.
@@ -58,6 +58,8 @@ type Returns interface {
 	// Defer takes one that the local master does not take now; Defers says whether it would.
 	Defers() bool
 	Defer(r returns.Request, done func(reply []byte, err error))
+	// Published answers pub_ret of a minion from the job cache. Errors: returns.ErrPython, returns.ErrUnknown, the disk's.
+	Published(ctx context.Context, jid, minion string) (reply []byte, err error)
 }
 
 // SignIns answers _auth (signin.Service).

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -41,6 +42,9 @@ type world struct {
 	shared     bool           // the master takes requests of version 2, under its own AES key
 	masterAES  saltcrypt.Key
 	epoch      saltcrypt.Key
+	says       string             // what the master answers; empty: {"ok": true}
+	peerSays   map[node.ID]string // the same of other nodes
+	bare       map[node.ID]string // other nodes' answers that are not sealed
 	atMaster   [][]byte
 	atPeers    map[node.ID]int
 	peerErr    map[node.ID]error
@@ -136,7 +140,7 @@ func (w *world) carryOut(body []byte, done func([]byte, error)) {
 		done(saltwire.BadLoad(), nil)
 		return
 	}
-	done(saltwire.AppendRaw(nil, c.Seal(nil, []byte("\x81\xa2ok\xc3"), []byte(nonce))), nil)
+	done(saltwire.AppendRaw(nil, c.Seal(nil, []byte(cmp.Or(w.says, "\x81\xa2ok\xc3")), []byte(nonce))), nil)
 }
 
 func (w *world) Do(_ context.Context, to node.ID, body []byte, _ netip.AddrPort) ([]byte, error) {
@@ -146,8 +150,11 @@ func (w *world) Do(_ context.Context, to node.ID, body []byte, _ netip.AddrPort)
 	if err := w.peerErr[to]; err != nil {
 		return nil, err
 	}
+	if text := w.bare[to]; text != "" {
+		return saltwire.AppendRaw(nil, text), nil
+	}
 	c := saltcrypt.NewCrypticle(w.session())
-	return saltwire.AppendRaw(nil, c.Seal(nil, []byte("\x81\xa2ok\xc3"), []byte(nonce))), nil
+	return saltwire.AppendRaw(nil, c.Seal(nil, []byte(cmp.Or(w.peerSays[to], "\x81\xa2ok\xc3")), []byte(nonce))), nil
 }
 
 func (w *world) Sealing() (cur, prev *epochs.Material) {
@@ -176,7 +183,10 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{minion: key, accepted: true, atPeers: map[node.ID]int{}, peerErr: map[node.ID]error{}}
+	w := &world{
+		minion: key, accepted: true, atPeers: map[node.ID]int{}, peerErr: map[node.ID]error{}, peerSays: map[node.ID]string{},
+		bare: map[node.ID]string{},
+	}
 	w.masterAES, w.epoch = newKey(t), newKey(t)
 	w.view = router.View{Self: "a"}
 	for _, id := range []node.ID{"a", "b", "c"} {

@@ -89,7 +89,7 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
 			return
 		}
-		p.answer(c, "local", c.reseal(crypticle, reply))
+		p.hear(c, c.self, others, "local", c.reseal(crypticle, reply))
 	})
 }
 

@@ -28,6 +28,10 @@ func (p *Proxy) takesReturn(c *call) bool { return p.cfg.Returns != nil && route
 
 // here carries a call out on this node. When its master does not take it, one of others gets it.
 func (p *Proxy) here(c *call, others []node.ID) {
+	if c.asks() && p.cfg.Returns != nil {
+		p.published(c, others)
+		return
+	}
 	if !p.takesReturn(c) {
 		p.whenOpen(c, func() { p.forward(c, others) })
 		return
@@ -56,7 +60,7 @@ func (c *call) asReturn() returns.Request {
 
 // acknowledge answers a return that is in a journal.
 func (p *Proxy) acknowledge(c *call, reply []byte) {
-	p.answer(c, "journal", saltwire.AppendRaw(nil, c.crypticle.Seal(nil, reply, []byte(c.peek.Nonce))))
+	p.answer(c, "journal", c.seal(reply))
 }
 
 // keep keeps a return for the publisher of its job, which cannot be reached; when that fails one of others gets it.
@@ -106,7 +110,7 @@ func (p *Proxy) atMaster(c *call) (context.Context, context.CancelFunc) {
 
 // atPeer bounds a call at another node.
 func (p *Proxy) atPeer(c *call, to node.ID) (context.Context, context.CancelFunc) {
-	if p.takesReturn(c) && c.job == to {
+	if p.takesReturn(c) && c.job == to || c.asks() {
 		return context.WithTimeout(p.ctx, min(peerPatience, p.cfg.ForwardTimeout))
 	}
 	return p.deadline(c.exchange)

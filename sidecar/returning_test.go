@@ -18,6 +18,9 @@ type journals struct {
 	take, keep, late error
 	defers           bool
 	taken            []string
+
+	published    string // what the job of a question has returned
+	publishedErr error
 }
 
 func (j *journals) Take(r returns.Request, done func([]byte, error)) {
@@ -36,6 +39,11 @@ func (j *journals) Defer(r returns.Request, done func([]byte, error)) {
 }
 
 func (j *journals) Defers() bool { return j.defers }
+
+func (j *journals) Published(context.Context, string, string) ([]byte, error) {
+	j.taken = append(j.taken, "asked")
+	return []byte(j.published), j.publishedErr
+}
 
 // answer opens a reply: "" when there is none the minion can read.
 func (w *world) answer(reply []byte) string {

@@ -50,6 +50,8 @@ type Cache struct {
 	sigAlgo      string
 	umask        os.FileMode // of this process, taken off modes that are not set explicitly
 
+	publishing chan struct{} // a place for each answer that Published is making
+
 	syncing sync.Mutex // guards syncer
 	syncer  syncer
 
@@ -74,6 +76,7 @@ func New(c Config) (*Cache, error) {
 		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
 		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
 		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(), syncer: syncer{fd: -1},
+		publishing: make(chan struct{}, maxPublishing),
 	}
 	if o.Bool("unique_jid") {
 		k.jids.suffix = "_" + strconv.Itoa(os.Getpid())

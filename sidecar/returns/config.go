@@ -20,6 +20,8 @@ var (
 	ErrPython = errors.New("returns: only the salt-master itself can take it")
 	// ErrMalformed: it is no return that any master takes.
 	ErrMalformed = errors.New("returns: malformed")
+	// ErrUnknown: nothing here says that a minion has published that job.
+	ErrUnknown = jobcache.ErrUnknown
 	// ErrGone is Python's answer for a load that no master will take any more: the minion's key was removed.
 	ErrGone = errors.New("returns: the minion is not accepted any more")
 	// ErrRefused is Python's answer for a load that the master refused now.

@@ -14,14 +14,15 @@ type Route uint8
 
 // The rules.
 const (
-	SignIn    Route = iota + 1 // answered by sidecar/signin
-	Admin                      // refused from the network unless an allow-list says otherwise (sidecar/guard)
-	Local                      // any master will do: this node's, else the least loaded
-	ByJID                      // the node that published the job
-	ByMinion                   // the ring's owner of the minion id
-	ByJob                      // ByJID when it is part of a job that a node is known for, ByMinion otherwise
-	ByOwner                    // ByMinion when every node gets what that one writes; otherwise every master writes it
-	AllNewest                  // every master whose version has the command keeps what is written, the local one answers
+	SignIn      Route = iota + 1 // answered by sidecar/signin
+	Admin                        // refused from the network unless an allow-list says otherwise (sidecar/guard)
+	Local                        // any master will do: this node's, else the least loaded
+	ByJID                        // the node that published the job
+	ByPublisher                  // the same; when it is not known or gone, whoever has the job
+	ByMinion                     // the ring's owner of the minion id
+	ByJob                        // ByJID when it is part of a job that a node is known for, ByMinion otherwise
+	ByOwner                      // ByMinion when every node gets what that one writes; otherwise every master writes it
+	AllNewest                    // every master whose version has the command keeps what is written, the local one answers
 )
 
 // Command is what there is to know about one command.
@@ -49,7 +50,7 @@ var Commands = []Command{
 
 	{"_return", AES, ByJID, 0, true, "job cache and salt/job/<jid>/ret/<id>; without a jid of a job (schedule, salt-call) by minion"},
 	{"_syndic_return", AES, ByJID, 0, true, "the same for a list of returns"},
-	{"pub_ret", AES, ByJID, 0, true, "reads the job cache and publish_auth of the master that ran minion_pub"},
+	{"pub_ret", AES, ByPublisher, 0, true, "reads the job cache, and publish_auth of the master that ran minion_pub"},
 	{"minion_pub", AES, Local, 0, false, "the master that runs it becomes the publisher"},
 	{"minion_publish", AES, Local, 0, false, "as minion_pub, and waits for the returns"},
 	{"minion_runner", AES, Local, 0, false, "peer_run; may run long"},

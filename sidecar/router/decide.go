@@ -41,6 +41,7 @@ type Decision struct {
 	Job     bool      // ToNode: a return for the publisher of its job, to be kept for it rather than given to Others
 	Copies  []node.ID // ToNode: nodes that get a copy, whose answers do not count
 	Parts   []Part    // Split
+	Asks    node.ID   // a question for the returns of a job: its publisher, when that is a member
 	Reply   []byte    // Answer: msgpack
 	Repeat  bool      // see Command.Repeat: without it Others may be tried only when nothing was sent
 	Unknown bool      // no Salt has the command
@@ -62,6 +63,8 @@ func Decide(p saltwire.Peek, v View) Decision {
 	switch c.Route {
 	case ByJID:
 		d = v.byJID(p)
+	case ByPublisher:
+		d = v.byPublisher(p)
 	case ByMinion:
 		d = v.toRanked(v.ranked(p.ID))
 	case ByJob:
@@ -113,16 +116,34 @@ func (v View) byJID(p saltwire.Peek) Decision {
 	}
 	n, known := v.publisher(p)
 	switch {
-	case known && (n.Alive || IsReturn(p.Cmd) && key == p.JID && n.ID == v.Self):
+	case known && (n.Alive || key == p.JID && n.ID == v.Self):
 		d := v.toPublisher(n, p.JID)
-		d.Job = IsReturn(p.Cmd) && d.Kind == ToNode
+		d.Job = d.Kind == ToNode
 		return d
-	case known && IsReturn(p.Cmd) && key == p.JID:
+	case known && key == p.JID:
 		return Decision{Kind: Keep, Node: n.ID, Others: v.takers(key)}
-	case IsReturn(p.Cmd):
-		return v.toRanked(v.takers(key))
 	}
-	return v.toRanked(v.ranked(key))
+	return v.toRanked(v.takers(key))
+}
+
+// byPublisher asks who published a job. When that is not known, or it is gone, those that may have the job are asked one after the
+// other, this node first; they need no master for that.
+func (v View) byPublisher(p saltwire.Peek) Decision {
+	if p.JID == "" {
+		return v.local(p.ID)
+	}
+	others := v.rank(p.JID, func(n Node) bool { return n.Usable() || n.Alive && n.TakesReturns })
+	d := Decision{Kind: ToLocal}
+	n, known := v.publisher(p)
+	if known {
+		d.Asks = n.ID
+	}
+	if known && n.Alive && n.ID != v.Self {
+		d.Kind, d.Node, d.Others = ToNode, n.ID, without(others, n.ID)
+		return d
+	}
+	d.Others = without(others, v.Self)
+	return d
 }
 
 // takers are the nodes responsible for a return whose publisher is not known: while no master answers, those that can do

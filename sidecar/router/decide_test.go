@@ -84,6 +84,9 @@ func text(d Decision) string {
 	if d.Reply != nil {
 		s += fmt.Sprintf(" %x", d.Reply)
 	}
+	if d.Asks != "" {
+		s += " asks " + string(d.Asks)
+	}
 	return s
 }
 
@@ -115,12 +118,18 @@ func TestDecide(t *testing.T) {
 		{"return, publisher is no member", peek{Cmd: "_return", ID: "web", JID: jid2, MasterID: "master-two"}, view(removed(1)), "node m3 +m1"},
 		{"return, publisher gone, by job table", peek{Cmd: "_return", ID: "web", JID: jid2}, view(gone(1)), "keep m2 +m3 +m1"},
 		{"return, no master up", peek{Cmd: "_return", ID: "web", JID: "req"}, view(masterDown(0), masterDown(1), masterDown(2), native(0), native(1)), "local +m2"},
-		{"pub_ret, publisher gone", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(gone(1)), "node m3 +m1"},
 		{"return, publisher's master down", peek{Cmd: "_return", ID: "web", JID: jid2}, view(masterDown(1)), "node m2 +m3 +m1"},
 		{"return, own master down", peek{Cmd: "_return", ID: "web", JID: jid1}, view(masterDown(0)), "local +m3 +m2"},
 		{"return of a schedule", peek{Cmd: "_return", ID: "web", JID: "req"}, view(), "node m3 +m1 +m2"},
 		{"return of an unknown job", peek{Cmd: "_return", ID: "web", JID: jidX}, view(), "node m2 +m1 +m3"},
-		{"pub_ret", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(), "node m2 +m3 +m1"},
+		{"pub_ret", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(), "node m2 +m3 +m1 asks m2"},
+		{"pub_ret, published here", peek{Cmd: "pub_ret", ID: "web", JID: jid1}, view(), "local +m3 +m2 asks m1"},
+		{"pub_ret, publisher gone", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(gone(1)), "local +m3 asks m2"},
+		{"pub_ret, publisher not known", peek{Cmd: "pub_ret", ID: "web", JID: jidX}, view(), "local +m2 +m3"},
+		{"pub_ret, publisher is no member", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(removed(1)), "local +m3"},
+		{"pub_ret, publisher's master down", peek{Cmd: "pub_ret", ID: "web", JID: jid2}, view(masterDown(1)), "node m2 +m3 +m1 asks m2"},
+		{"pub_ret, no master up", peek{Cmd: "pub_ret", ID: "web", JID: jidX}, view(masterDown(0), masterDown(1), masterDown(2), native(2)), "local +m3"},
+		{"pub_ret without a job", peek{Cmd: "pub_ret", ID: "web"}, view(), "local +m3 +m2"},
 		{"syndic", peek{Cmd: "_syndic_return", ID: "s", JID: jid2}, view(), "node m2 +m3 +m1"},
 		{"syndic, several jobs", peek{Cmd: "_syndic_return", ID: "s", JID: jid2, Mixed: true}, view(), "all +m2 +m3"},
 
@@ -183,7 +192,7 @@ func TestAllNodesAgree(t *testing.T) {
 			v.Nodes[i].Weight = rapid.IntRange(0, 3).Draw(t, "weight")
 		}
 		p := saltwire.Peek{
-			Cmd: rapid.SampledFrom([]string{"_return", "_minion_event", "pub_ret", "revoke_auth", "_file_recv"}).Draw(t, "cmd"),
+			Cmd: rapid.SampledFrom([]string{"_return", "_minion_event", "revoke_auth", "_file_recv"}).Draw(t, "cmd"),
 			ID:  rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"),
 			JID: rapid.SampledFrom([]string{"", "req", "20260101000000000001", "20260101000000000002", "20200101000000000000"}).Draw(t, "jid"),
 		}
