@@ -110,6 +110,7 @@ type testNode struct {
 	cur   func() bool
 	late  *lateLog // its own sight of log, in directories that it shares; nil: log itself
 	store *mmapkeys.Geometry
+	once  bool // nothing that happens makes it look again
 	dir   *Dir
 	logs  *syncBuffer
 }
@@ -169,6 +170,9 @@ func (n *testNode) open() {
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
 		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store,
+	}
+	if n.once {
+		cfg.Timing.Debounce = time.Hour
 	}
 	if n.late != nil {
 		cfg.Log, cfg.Shared = n.late, &Shared{Latest: n.late.catchUp}

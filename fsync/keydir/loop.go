@@ -105,6 +105,9 @@ func (d *Dir) newLoop() (*loop, error) {
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}
+	if st != nil {
+		st.distrust = l.distrustBank
+	}
 	if l.watch, err = d.watcher(); err != nil {
 		l.log.Warn("key directories are polled", "err", err)
 		l.blind = true

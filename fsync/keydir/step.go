@@ -120,6 +120,9 @@ func (l *loop) push(all []storing, out map[string]bool) {
 			out[w.subject.id] = true
 		}
 	}
+	for i := range l.store.banks {
+		l.know(i)
+	}
 	l.storeFrom = time.Now().Add(mmapkeys.Settle)
 	l.wake(l.cfg.Timing.Debounce) // to learn where it lies there now
 }

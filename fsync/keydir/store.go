@@ -20,6 +20,9 @@ type store struct {
 	content  [2]mmapkeys.Content
 	held     map[subject]held
 
+	// distrust is told of a bank that has lost pages before that is put right, when nobody could tell any more.
+	distrust func(bank int) error
+
 	due    bool      // something has changed there
 	looked time.Time // end of the last look; zero: there was none
 	took   time.Duration
@@ -100,6 +103,10 @@ func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error
 			return c, err
 		case !c.Exists:
 			b.Apply(ctx, nil)
+		case c.Holes:
+			if err = st.distrust(i); err == nil {
+				err = b.Repair(ctx)
+			}
 		case c.Crooked:
 			err = b.Repair(ctx)
 		default:
@@ -213,6 +220,7 @@ func (st *store) put(ctx context.Context, all []storing) []error {
 		for i, err := range st.banks[bank].Apply(ctx, changes) {
 			if errs[at[i]] = err; err == nil {
 				st.now(all[at[i]].subject, changes[i].After)
+				st.content[bank].Wrote(changes[i].After)
 			}
 		}
 		st.due = true

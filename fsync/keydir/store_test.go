@@ -1,6 +1,7 @@
 package keydir
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -195,6 +196,18 @@ func TestStrangeStores(t *testing.T) {
 				}
 			}
 		},
+		"pages lost": func(t *testing.T, n *testNode, _ string) { losePages(t, n) },
+		"pages and roster lost": func(t *testing.T, n *testNode, _ string) {
+			losePages(t, n)
+			if err := os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".roster"), 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"heap lost": func(t *testing.T, n *testNode, _ string) {
+			if err := os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".heap"), 0); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"not used for a while": func(t *testing.T, n *testNode, _ string) {
 			was := n.store
 			n.store = nil
@@ -233,6 +246,71 @@ func TestStrangeStores(t *testing.T) {
 			m1.start()
 			awaitStore(t, want, m1, m2)
 		})
+	}
+}
+
+// losePages zeroes the slots of the keys' bank, as if the pages behind the header had never been written.
+func losePages(t *testing.T, n *testNode) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(n.pki, mmapkeys.Keys), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(make([]byte, (n.store.Slots-1)*n.store.SlotSize), int64(n.store.SlotSize))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoreLostAfterTheFirstWrites: what was written to a store is known before anything else is found out about it.
+func TestStoreLostAfterTheFirstWrites(t *testing.T) {
+	k := keyTexts()
+	log := newShared(t)
+	m2 := newTestNode(t, "m2", log).start()
+	m2.put(acceptedDir, "a", k[0])
+	await(t, files{"minions/a": k[0]}, m2)
+	m1 := withStore(newTestNode(t, "m1", log))
+	m1.once = true
+	m1.start()
+	awaitStore(t, files{"minions/a": k[0]}, m1)
+	m1.stop()
+	if err := os.WriteFile(filepath.Join(m1.pki, mmapkeys.Keys), make([]byte, m1.store.Slots*m1.store.SlotSize), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m1.once = false
+	m1.start()
+	awaitStore(t, files{"minions/a": k[0]}, m1, m2)
+}
+
+// TestLostPagesAreKnownBeforeTheRepair: when that they are lost cannot be kept, nothing is put right.
+func TestLostPagesAreKnownBeforeTheRepair(t *testing.T) {
+	k := keyTexts()
+	m1 := withStore(newTestNode(t, "m1", newShared(t)))
+	m1.saltKey(mmapkeys.Accepted, "a", k[0])
+	st, err := newStore(m1.pki, m1.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.look(t.Context()); err != nil || !st.keys() {
+		t.Fatal("no key found", err)
+	}
+	losePages(t, m1)
+	full := errors.New("disk full")
+	for range 2 {
+		st.distrust = func(bank int) error {
+			if bank != 0 {
+				t.Errorf("bank %d", bank)
+			}
+			return full
+		}
+		if _, err := st.look(t.Context()); !errors.Is(err, full) {
+			t.Fatal(err)
+		}
+	}
+	told := 0
+	st.distrust = func(int) error { told++; return nil }
+	if _, err := st.look(t.Context()); err != nil || told != 1 || st.keys() {
+		t.Error(told, st.keys(), err)
 	}
 }
 

@@ -1,7 +1,10 @@
 package keydir
 
 import (
+	"context"
 	"time"
+
+	"saltclusterd/fsync/mmapkeys"
 )
 
 // lookStore brings what is known of the store up to date. Ids of which it has something else become dirty.
@@ -25,15 +28,60 @@ func (l *loop) lookStore(now time.Time) error {
 		l.told.met, l.told.blank = true, !st.keys()
 	}
 	for i, c := range st.content {
-		if l.strange[i] = !l.told.banks[i].same(c); !l.strange[i] {
-			l.know(i)
+		gone := l.gone(i)
+		if l.told.banks[i].same(c) {
+			if err := l.findLost(i, gone); err != nil {
+				return err
+			}
 		}
+		if l.strange[i] = !l.told.banks[i].same(c); l.strange[i] {
+			for _, id := range gone { // it has no say about them, now or later
+				l.toldNow(subject{id, i == 1}, entry{})
+			}
+		}
+		l.know(i)
 	}
 	return nil
 }
 
-// know notes how far a bank has come.
+// gone lists the ids that a bank had and has not any more.
+func (l *loop) gone(bank int) (ids []string) {
+	for s := range l.told.is {
+		if _, there := l.store.content[bank].Entries[s.id]; bankOf(s) == bank && !there && l.store.fits(s.id) {
+			ids = append(ids, s.id)
+		}
+	}
+	return ids
+}
+
+// findLost looks whether what is gone from a bank has been deleted, or is lost.
+func (l *loop) findLost(bank int, gone []string) error {
+	ctx, cancel := context.WithTimeout(l.ctx, storePatience)
+	defer cancel()
+	lost, err := l.store.banks[bank].Lost(ctx, gone)
+	if err == nil && lost {
+		err = l.distrustBank(bank)
+	}
+	return err
+}
+
+// distrustBank makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept before anything is
+// put right there.
+func (l *loop) distrustBank(bank int) error {
+	if l.told.banks[bank] != (bankID{}) {
+		l.log.Warn("the master's key store has lost keys, as after a power failure: the key files decide",
+			"path", [2]string{mmapkeys.Keys, mmapkeys.DeniedKeys}[bank])
+		l.told.banks[bank] = bankID{}
+		l.m.dirty = true
+	}
+	return l.save(time.Now(), true)
+}
+
+// know notes how far a bank has come, unless it is a strange one.
 func (l *loop) know(i int) {
+	if l.strange[i] {
+		return
+	}
 	if id := idOf(l.store.content[i]); id != l.told.banks[i] {
 		l.told.banks[i] = id
 		l.m.dirty = true

@@ -15,7 +15,7 @@ type told struct {
 	blank bool // there was no key in it then
 }
 
-// bankID tells a bank from one that was put in its place, or emptied.
+// bankID tells a bank from one that was put in its place, or emptied. The zero one is none: what has lost pages is as strange.
 type bankID struct {
 	ID   string `json:"id"`
 	High uint64 `json:"high,omitempty"`

@@ -36,12 +36,18 @@ type Content struct {
 	// Crooked says that roster and index contradict each other. So they do after a crash, and after a process of Salt has deleted
 	// what it has put itself: it writes the tombstone to the end of the roster (3008.3). Repair puts it right.
 	Crooked bool
+	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the index are
+	// lost, as after a power failure. A slot that was in use never becomes an unused one again.
+	Holes bool
 	// Fill is how much of the table is in use or was, from 0 to 1.
 	Fill float64
 	// High and Heap never become less while the bank is the same one.
 	High uint64 // the highest slot ever used
 	Heap int64  // bytes
 }
+
+// Wrote notes what Apply has made of an entry, without a look at the bank.
+func (c *Content) Wrote(e Entry) { c.High = max(c.High, uint64(e.slot)) }
 
 // whole is the share of the slots from which on the index is read from end to end.
 const whole = 64
@@ -89,9 +95,9 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 	c.Crooked = uint64(len(roster.slots)) != h.occupied || roster.wrong
 	var found []Entry
 	if thorough || c.Crooked || len(roster.slots) > t.b.g.Slots/whole {
-		found, err = t.scan(roster.slots)
+		found, c.Holes, err = t.scan(roster.slots)
 	} else {
-		found, err = t.pick(roster.slots)
+		found, c.Holes, err = t.pick(roster.slots)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (b *Bank) Repair(ctx context.Context) error {
 
 // repair goes by the index, as Salt does (_roster_recover), but in place: other processes have the roster open.
 func (w *writer) repair() error {
-	entries, err := w.scan(w.roster.slots)
+	entries, _, err := w.scan(w.roster.slots)
 	if err != nil {
 		return err
 	}

@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// pick reads single slots.
-func (t *table) pick(listed map[uint32]int64) ([]Entry, error) {
-	var out []Entry
+// pick reads single slots. holes: see Content.
+func (t *table) pick(listed map[uint32]int64) (out []Entry, holes bool, err error) {
 	buf := make([]byte, t.b.g.SlotSize)
 	for _, n := range sorted(listed) {
 		if _, err := t.index.ReadAt(buf, t.b.g.offset(n)); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if e, ok := t.b.g.entry(buf, n); ok {
+		e, ok := t.b.g.entry(buf, n)
+		if ok {
 			e.Listed = true
 			out = append(out, e)
 		}
+		holes = holes || !ok && buf[0] != slotDeleted
 	}
-	return out, nil
+	return out, holes, nil
 }
 
 func sorted(m map[uint32]int64) []uint32 {
@@ -32,28 +33,30 @@ func sorted(m map[uint32]int64) []uint32 {
 	return out
 }
 
-// scan reads the whole index.
-func (t *table) scan(listed map[uint32]int64) ([]Entry, error) {
-	var out []Entry
+// scan reads the whole index. holes: see Content.
+func (t *table) scan(listed map[uint32]int64) (out []Entry, holes bool, err error) {
 	size := t.b.g.SlotSize
 	buf := make([]byte, max(1, 256<<10/size)*size)
 	in := io.NewSectionReader(t.index, int64(size), t.b.g.indexSize()-int64(size))
 	for n := uint32(1); ; {
 		got, err := io.ReadFull(in, buf)
 		for at := 0; at+size <= got; at, n = at+size, n+1 {
-			if buf[at] != slotOccupied {
+			_, onList := listed[n]
+			if !onList && buf[at] != slotOccupied {
 				continue
 			}
-			if e, ok := t.b.g.entry(buf[at:at+size], n); ok {
-				_, e.Listed = listed[n]
+			e, ok := t.b.g.entry(buf[at:at+size], n)
+			if ok {
+				e.Listed = onList
 				out = append(out, e)
 			}
+			holes = holes || onList && !ok && buf[at] != slotDeleted
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out, nil
+			return out, holes, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }
