@@ -31,7 +31,12 @@ func (f *fake) Keys(_ context.Context, q adminapi.KeyQuery) (adminapi.Keys, erro
 	for _, k := range list {
 		out.Counts[k.State]++
 		prefix := strings.TrimSuffix(q.Match, "*")
-		if (q.ID == "" || q.ID == k.ID) && (q.State == "" || q.State == k.State) && strings.HasPrefix(k.ID, prefix) {
+		switch {
+		case q.ID != "" && q.ID != k.ID, q.State != "" && q.State != k.State, !strings.HasPrefix(k.ID, prefix):
+		case q.After != "" && k.ID <= q.After:
+		case f.part > 0 && len(out.Keys) == f.part:
+			out.More++
+		default:
 			out.Keys = append(out.Keys, k)
 		}
 	}

@@ -19,6 +19,7 @@ type fake struct {
 	ring   adminapi.RingInfo
 	config *adminapi.Config // nil: a few options
 
+	part         int // how many keys it lists at most; 0: all
 	share        fakeShare
 	verification adminapi.Verification
 	err          error // of every reading verb
@@ -129,6 +130,7 @@ func daemons() map[string]*fake {
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
 		"balanced": balanced3(),
 		"nearby":   nearby(),
+		"parts":    {part: 1},
 		"joins":    {operate: joins},
 		"drains":   {operate: drains},
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},

@@ -90,6 +90,23 @@ func askKeys(c *cli.Context, e *env, q adminapi.KeyQuery) (adminapi.Keys, error)
 	return ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Keys, error) { return client.Keys(ctx, q) })
 }
 
+// allKeys asks until nothing is left, however many there are. What denied keys there are follows with each part.
+func allKeys(c *cli.Context, e *env, q adminapi.KeyQuery) (adminapi.Keys, error) {
+	all, err := askKeys(c, e, q)
+	for part := all; err == nil && part.More > 0; {
+		next, ok := part.Next(q)
+		if !ok {
+			return all, adminapi.Errorf(adminapi.CodeRefused, "name a narrower pattern",
+				"%d of the keys that match cannot be listed: nothing was done", part.More)
+		}
+		q = next
+		if part, err = askKeys(c, e, q); err == nil {
+			all.Keys, all.Rev, all.More = append(all.Keys, part.Keys...), part.Rev, part.More
+		}
+	}
+	return all, err
+}
+
 func showKeys(c *cli.Context, e *env, q adminapi.KeyQuery) error {
 	keys, err := askKeys(c, e, q)
 	if err != nil {
@@ -232,11 +249,11 @@ func chooseKeys(c *cli.Context, e *env, to, from string) (adminapi.Keys, error) 
 		if pattern {
 			q = adminapi.KeyQuery{Match: arg, State: from}
 		}
-		found, err := askKeys(c, e, q)
+		found, err := allKeys(c, e, q)
 		if err != nil {
 			return all, err
 		}
-		all.From, all.Rev, all.Counts, all.More = found.From, found.Rev, map[string]int{}, all.More+found.More
+		all.From, all.Rev, all.Counts = found.From, found.Rev, map[string]int{}
 		hits := 0
 		for _, k := range found.Keys {
 			if k.State == adminapi.KeyDenied || k.State == adminapi.KeyDeleted || k.State == to {

@@ -86,6 +86,7 @@ type Dir struct {
 	metrics *metrics
 	synced  progress
 	store   atomic.Pointer[StoreStatus]
+	settled atomic.Bool
 	watcher func() (*watcher, error) // newWatcher, except in tests
 	work    work
 
@@ -160,6 +161,10 @@ func (d *Dir) Synced(rev uint64) bool { return d.synced.reached(rev) }
 
 // Rev is the revision of consensus that is on disk.
 func (d *Dir) Rev() uint64 { return d.synced.get() }
+
+// Settled says whether everything that this node's directories held when it met the cluster has been gone through: of a
+// founder, whether its keys are the cluster's.
+func (d *Dir) Settled() bool { return d.settled.Load() }
 
 // Writing tells how many of the keys that are to be written in one go are on disk.
 func (d *Dir) Writing() (done, total int) { return int(d.work.done.Load()), int(d.work.total.Load()) }

@@ -62,6 +62,7 @@ type loop struct {
 	stepLogged time.Time
 
 	storeTold *atomic.Pointer[StoreStatus]
+	settled   *atomic.Bool // see Dir.Settled
 
 	ctx      context.Context // of run
 	due      time.Time       // next round
@@ -101,7 +102,7 @@ func (d *Dir) newLoop() (*loop, error) {
 			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
-		store: st, storeTold: &d.store, lacking: map[subject]struct{}{},
+		store: st, storeTold: &d.store, settled: &d.settled, lacking: map[subject]struct{}{},
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}

@@ -56,6 +56,7 @@ func (l *loop) round(now time.Time) {
 		}
 		l.reach(time.Now(), view.Rev())
 	}
+	l.settled.Store(l.m.base.Stale == fresh)
 	_ = l.save(now, false) // logged
 	l.tellStore(nil)
 }

@@ -364,6 +364,7 @@ func TestFounderWithAStore(t *testing.T) {
 		"minions/a": k[0], "minions_pre/p": k[0], "minions/both": k[1], "minions_pre/left": k[2], "minions_rejected/r": k[2],
 		"minions_denied/a": k[3],
 	}, m1)
+	poll(t, "everything is gone through", m1.dir.Settled)
 }
 
 func TestFounderWithAnEmptyStore(t *testing.T) {

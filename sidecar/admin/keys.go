@@ -20,7 +20,9 @@ const maxKeys = 20_000
 func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := r.URL.Query()
-		q := adminapi.KeyQuery{State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), History: v.Get("history") != ""}
+		q := adminapi.KeyQuery{
+			State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), After: v.Get("after"), History: v.Get("history") != "",
+		}
 		answer(s, w, r, "keys", func(ctx context.Context) (adminapi.Keys, error) {
 			n, err := strconv.Atoi(v.Get("limit"))
 			if err != nil || n < 0 {

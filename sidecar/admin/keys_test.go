@@ -40,7 +40,7 @@ func TestKeysLogsAndEvents(t *testing.T) {
 	b := &deciding{}
 	_, c := start(t, b)
 	ctx := t.Context()
-	q := adminapi.KeyQuery{State: "pending", Match: "web*&id=x", History: true, Limit: 7}
+	q := adminapi.KeyQuery{State: "pending", Match: "web*&id=x", After: "web/1&", History: true, Limit: 7}
 	if k, err := c.Keys(ctx, q); err != nil || len(k.Keys) != 1 || b.asked != q {
 		t.Errorf("%+v, %v; asked %+v", k, err, b.asked)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -33,6 +34,7 @@ type KeyQuery struct {
 	State   string // empty: all that are not deleted
 	Match   string // glob; empty: all
 	ID      string // this one only, with what was denied for it
+	After   string // only ids behind this one, in their order; not with History
 	History bool   // the newest decisions first, deletions among them
 	Limit   int    // 0: as many as the daemon gives
 }
@@ -44,6 +46,22 @@ type Keys struct {
 	Counts map[string]int `json:"counts"`
 	Keys   []MinionKey    `json:"keys"`
 	More   int            `json:"more,omitempty"` // that are not listed
+}
+
+// Next is the question for the keys that follow in a list with More; false: nothing follows, or it cannot be told where it goes
+// on. Denied keys stand behind all others and are not gone through.
+func (k Keys) Next(q KeyQuery) (KeyQuery, bool) {
+	if k.More == 0 || q.History {
+		return q, false
+	}
+	for _, last := range slices.Backward(k.Keys) {
+		if last.State != KeyDenied {
+			after := q.After
+			q.After = last.ID
+			return q, last.ID > after // a daemon of before does not know After
+		}
+	}
+	return q, false
 }
 
 // MaxDecided bounds the keys of one DecideKeysRequest.
@@ -70,6 +88,9 @@ type DecidedKey struct {
 // Keys asks for minion keys.
 func (c *Client) Keys(ctx context.Context, q KeyQuery) (Keys, error) {
 	v := url.Values{"state": {q.State}, "match": {q.Match}, "id": {q.ID}, "limit": {strconv.Itoa(q.Limit)}}
+	if q.After != "" {
+		v.Set("after", q.After)
+	}
 	if q.History {
 		v.Set("history", "1")
 	}

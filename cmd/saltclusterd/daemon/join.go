@@ -69,12 +69,16 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 
 // Bootstrap implements admin.Backend.
 func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return d.operate(ctx, r.Wait, r.Timeout, p, func() error {
+	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error {
 		if err := d.noNeighbours(ctx); err != nil {
 			return err
 		}
 		return d.bootstrap(p)
 	})
+	if err == nil && r.Wait {
+		d.awaitAdoption(ctx, p)
+	}
+	return out, err
 }
 
 // Join implements admin.Backend.

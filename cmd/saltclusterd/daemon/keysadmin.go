@@ -68,7 +68,8 @@ func (l *keyList) take(v state.View) adminapi.Keys {
 func (l *keyList) add(id, st, pub string, rev uint64, audit state.Audit) {
 	l.out.Counts[st]++
 	switch {
-	case l.ID != "" && id != l.ID, l.State != "" && st != l.State, l.match != nil && !l.match.MatchString(id):
+	case l.ID != "" && id != l.ID, l.State != "" && st != l.State, l.match != nil && !l.match.MatchString(id),
+		!l.History && l.After != "" && id <= l.After:
 		return
 	case len(l.out.Keys) >= l.Limit:
 		l.out.More++

@@ -38,12 +38,14 @@ func TestKeyLists(t *testing.T) {
 		want string
 		more int
 	}{
-		"all":       {adminapi.KeyQuery{}, "db1 accepted, web1 pending", 0},
-		"a state":   {adminapi.KeyQuery{State: adminapi.KeyPending}, "web1 pending", 0},
-		"a pattern": {adminapi.KeyQuery{Match: "db*"}, "db1 accepted", 0},
-		"deleted":   {adminapi.KeyQuery{ID: "web2"}, "web2 deleted", 0},
-		"history":   {adminapi.KeyQuery{History: true}, "web2 deleted, web1 pending, db1 accepted", 0},
-		"the first": {adminapi.KeyQuery{History: true, Limit: 1}, "web2 deleted", 2},
+		"all":          {adminapi.KeyQuery{}, "db1 accepted, web1 pending", 0},
+		"a state":      {adminapi.KeyQuery{State: adminapi.KeyPending}, "web1 pending", 0},
+		"a pattern":    {adminapi.KeyQuery{Match: "db*"}, "db1 accepted", 0},
+		"deleted":      {adminapi.KeyQuery{ID: "web2"}, "web2 deleted", 0},
+		"history":      {adminapi.KeyQuery{History: true}, "web2 deleted, web1 pending, db1 accepted", 0},
+		"the first":    {adminapi.KeyQuery{Limit: 1}, "db1 accepted", 1},
+		"what follows": {adminapi.KeyQuery{Limit: 1, After: "db1"}, "web1 pending", 0},
+		"the newest":   {adminapi.KeyQuery{History: true, Limit: 1}, "web2 deleted", 2},
 	} {
 		if tt.q.Limit == 0 {
 			tt.q.Limit = 100

@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Whoever makes a cluster out of a master hears how many of its minion keys it has when it is done.
+func TestBootstrapSaysHowManyKeys(t *testing.T) {
+	t.Parallel()
+	a := newLaidNode(t, "a")
+	pub := minionKey(t)
+	for i, dir := range []string{"minions", "minions", "minions_pre", "minions_rejected"} {
+		write(t, filepath.Join(a.dir, "etc/salt/pki/master", dir, fmt.Sprint("web", i)), pub, 0o644)
+	}
+	var mu sync.Mutex
+	var said []string
+	hear := func(step, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, step+": "+message)
+	}
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, hear); err != nil {
+		t.Fatal(err)
+	}
+	if want := "keys: taken over: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
+		t.Errorf("said %q", said)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := a.current()
+	said = nil
+	a.awaitAdoption(ctx, hear) // it is over, whoever asks
+	if n := m.cons.View().KeyCount(); n != 4 || len(said) != 1 {
+		t.Errorf("%d keys, said %q", n, said)
+	}
+}
