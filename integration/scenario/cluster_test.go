@@ -58,6 +58,7 @@ func TestCluster(t *testing.T) {
 		{"hostile bytes", testHostile},
 		{"a hostile minion", testHostileMinion},
 		{"returns without the master", testReturns},
+		{"what minions publish", testPublishedByMinions},
 		{"jobs are known everywhere", testJobs},
 		{"jobs of a node that was away", testJobsOfTheAway},
 		{"a job that expired on one master", testJobsExpire},

@@ -149,9 +149,12 @@ func testReturns(t *testing.T, c *lab.Cluster) {
 func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	marks := logSizes(t, c)
-	for _, n := range c.Nodes {
+	asker := twin(t, c, c.Minions[0])
+	for i, n := range c.Nodes {
 		jid := async(t, n, "cmd.run", "sleep 3; echo done")
+		published := asker.publishes(t, n, "test.sleep", 2)
 		labtest.Must(t, n.Master.Kill())
+		asker.returned(t, c, c.Nodes[(i+1)%len(c.Nodes)], published, 90*time.Second) // asked while the master is down
 		inCache(t, c, n, jid, 90*time.Second)
 		labtest.Must(t, n.Master.Start(ctx))
 		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
@@ -203,9 +206,13 @@ func keptFor(t *testing.T, c *lab.Cluster, dead *lab.Node) {
 func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[1]
+	asker := twin(t, c, c.Minions[0])
+	published := asker.publishes(t, dead, "test.ping")
+	inCache(t, c, c.Nodes[0], published, time.Minute)
 	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
 	labtest.Must(t, dead.Daemon.Kill())
 	labtest.Must(t, dead.Master.Kill())
+	asker.returned(t, c, c.Nodes[0], published, time.Minute) // by another node, and its replica of the job
 	keptFor(t, c, dead)
 	// One that keeps some dies, too, and loses none.
 	labtest.Must(t, c.Nodes[0].Daemon.Kill())

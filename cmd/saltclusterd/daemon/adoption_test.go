@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -18,7 +19,11 @@ func TestBootstrapSaysHowManyKeys(t *testing.T) {
 	a := newLaidNode(t, "a")
 	pub := minionKey(t)
 	for i, dir := range []string{"minions", "minions", "minions_pre", "minions_rejected"} {
-		write(t, filepath.Join(a.dir, "etc/salt/pki/master", dir, fmt.Sprint("web", i)), pub, 0o644)
+		path := filepath.Join(a.dir, "etc/salt/pki/master", dir, fmt.Sprint("web", i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, pub, 0o644)
 	}
 	var mu sync.Mutex
 	var said []string
