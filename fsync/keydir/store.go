@@ -103,7 +103,7 @@ func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error
 			return c, err
 		case !c.Exists:
 			b.Apply(ctx, nil)
-		case c.Holes:
+		case c.Holes, c.Short:
 			if err = st.distrust(i); err == nil {
 				err = b.Repair(ctx)
 			}

@@ -271,7 +271,7 @@ func TestStoreLostAfterTheFirstWrites(t *testing.T) {
 	await(t, files{"minions/a": k[0]}, m2)
 	m1 := withStore(newTestNode(t, "m1", log))
 	m1.once = true
-	m1.start()
+	m1.open()
 	awaitStore(t, files{"minions/a": k[0]}, m1)
 	m1.stop()
 	if err := os.WriteFile(filepath.Join(m1.pki, mmapkeys.Keys), make([]byte, m1.store.Slots*m1.store.SlotSize), 0o600); err != nil {

@@ -17,7 +17,7 @@
 // Promises: writers are excluded as Salt excludes them, by flock(2) on the lock file, and no call waits for it longer than
 // its context; what a crash leaves is what one of Salt would leave, and the next Apply puts right; a change that is based on what
 // somebody else has changed meanwhile is not made (ErrChanged); what a power failure took is told from what was deleted
-// (Content.Holes, Bank.Lost). Nothing in the files, whoever wrote them, makes a call use
+// (Content.Holes, Content.Short, Bank.Lost). Nothing in the files, whoever wrote them, makes a call use
 // more memory than the entries it returns, or follow a link.
 //
 // Readers of Salt map the heap and look whether it has grown four times a second (staleness_check_interval), so a new value may

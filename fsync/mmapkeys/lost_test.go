@@ -2,6 +2,7 @@ package mmapkeys
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 )
@@ -92,5 +93,32 @@ func TestHoles(t *testing.T) {
 				t.Errorf("status %d, thorough %v: holes %v, %v", status, thorough, c.Holes, err)
 			}
 		}
+	}
+}
+
+// A heap that has lost its end: no value takes the place of another one that may still come to be replaced.
+func TestShortHeap(t *testing.T) {
+	b := bank(t, t.TempDir(), Keys, small())
+	apply(t, b, put("a", "value of a"), put("b", "value of b"), put("c", "value of c"))
+	if c := read(t, b); c.Short {
+		t.Error("a good heap is short")
+	}
+	if err := os.Truncate(b.path+".heap", 20); err != nil { // a is left
+		t.Fatal(err)
+	}
+	c := read(t, b)
+	if !c.Short || c.Entries["a"].Damaged || !c.Entries["b"].Damaged || !c.Entries["c"].Damaged {
+		t.Fatalf("%+v", c)
+	}
+	if err := b.Repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c = read(t, b); c.Short || !c.Entries["b"].Damaged || !c.Entries["c"].Damaged {
+		t.Fatalf("after the repair: %+v", c)
+	}
+	apply(t, b, put("d", "value of d"), put("c", "value of c"), put("b", "value of b"))
+	want := map[string]string{"a": "value of a", "b": "value of b", "c": "value of c", "d": "value of d"}
+	if got := values(read(t, b)); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }

@@ -39,6 +39,8 @@ type Content struct {
 	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the index are
 	// lost, as after a power failure. A slot that was in use never becomes an unused one again.
 	Holes bool
+	// Short says that values lie behind the end of the heap: it has lost its end. What is put next would lie where they were.
+	Short bool
 	// Fill is how much of the table is in use or was, from 0 to 1.
 	Fill float64
 	// High and Heap never become less while the bank is the same one.
@@ -108,6 +110,7 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 		if e.Listed {
 			listed++
 		}
+		c.Short = c.Short || t.lacks(e.at)
 		if old, ok := before[e.Key]; ok && old.at == e.at {
 			e.Value, e.Damaged = old.Value, old.Damaged
 		} else {

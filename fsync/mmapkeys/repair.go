@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Repair makes roster and header say what the index holds, if they do not.
+// Repair makes roster, header and heap agree with the index, where they do not.
 func (b *Bank) Repair(ctx context.Context) error {
 	lock, err := b.lock(ctx, unix.LOCK_EX)
 	if err != nil {
@@ -40,6 +40,9 @@ func (b *Bank) Repair(ctx context.Context) error {
 func (w *writer) repair() error {
 	entries, _, err := w.scan(w.roster.slots)
 	if err != nil {
+		return err
+	}
+	if err := w.regrow(entries); err != nil {
 		return err
 	}
 	want := map[uint32]bool{}
