@@ -95,8 +95,12 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 	writeRoot(t, m3, "rootstest/on m3 only", "3", 0o644)
 	writeRoot(t, m1, "rootstest/on both", "1", 0o644)
 	writeRoot(t, m3, "rootstest/on both", "3", 0o644)
-	if text := rootsCtl(t, m1, 0, "sync_roots"); !strings.Contains(text, "left out: cluster_roots_sync is off") {
+	if text := rootsCtl(t, m1, 0, "sync_roots"); !strings.Contains(text, "left out: cluster_roots_sync is off") ||
+		!strings.Contains(text, "is on all nodes but m3") {
 		t.Errorf("sync_roots: %s", text)
+	}
+	if text := rootsCtl(t, m1, 6, "roots", "diff", "m1", "m3"); !strings.Contains(text, "m3 has no replicated roots that could be compared") {
+		t.Errorf("roots diff: %s", text)
 	}
 	labtest.Must(t, holds("rootstest/without m3", "1")(m2))
 	labtest.Must(t, gone("rootstest/without m3")(m3))
@@ -116,6 +120,11 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 	lost := list.Conflicts[0]
 	if raw, err := os.ReadFile(lost.Kept); err != nil || string(raw) != "3" {
 		t.Errorf("kept: %q, %v", raw, err)
+	}
+	for id, hint := range map[string]string{lost.ID: "it was put aside on m3", "nosuch": "roots conflicts lists them"} {
+		if text := rootsCtl(t, m1, 1, "roots", "discard", id); !strings.Contains(text, hint) {
+			t.Errorf("discard on another node: %s", text)
+		}
 	}
 	rootsCtl(t, m3, 0, "roots", "discard", lost.ID)
 	if _, err := os.Lstat(lost.Kept); !os.IsNotExist(err) {

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
 )
 
 func TestRootsApplied(t *testing.T) {
@@ -47,6 +48,17 @@ func TestRootsApplied(t *testing.T) {
 		}
 		if (row.Skipped != "") != (id == "m5") {
 			t.Errorf("%s is left out: %q", id, row.Skipped)
+		}
+	}
+}
+
+func TestWhereARevisionIs(t *testing.T) {
+	m1, off := adminapi.RootsApplied{Node: "m1", Applied: true}, adminapi.RootsApplied{Node: "m3", Skipped: "cluster_roots_sync is off"}
+	for want, nodes := range map[string][]adminapi.RootsApplied{
+		"revision 7 is on all nodes": {m1}, "revision 7 is on all nodes but m3": {m1, off},
+	} {
+		if got := onNodes(7, nodes); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -184,6 +184,11 @@ func (d *Daemon) RootsDiff(ctx context.Context, from, to string) (adminapi.Roots
 	if from == to {
 		return out, nil
 	}
+	for _, id := range []string{from, to} {
+		if err := m.canCompare(ctx, node.ID(id)); err != nil {
+			return out, err
+		}
+	}
 	changes, err := m.rootsDiffOf(ctx, node.ID(from), node.ID(to))
 	if err != nil {
 		return out, fmt.Errorf("compare %s with %s: %w", from, to, err)
@@ -225,7 +230,7 @@ func (d *Daemon) SyncRoots(ctx context.Context, r adminapi.SyncRootsRequest, p a
 	if r.Wait {
 		m.awaitRoots(ctx, res.Revision.Number, out, p)
 	}
-	what := fmt.Sprintf("revision %d is on all nodes", res.Revision.Number)
+	what := onNodes(res.Revision.Number, out.Nodes)
 	if !r.Wait {
 		what = fmt.Sprintf("revision %d is in force", res.Revision.Number)
 	}
@@ -310,7 +315,7 @@ func (d *Daemon) AsideRoots(ctx context.Context, r adminapi.AsideRootsRequest, _
 		err, what = m.svc.trees.Drop(ctx, r.ID), "it is removed"
 	}
 	if err != nil {
-		return adminapi.Outcome{}, rootsRefusal("conflict "+r.ID, err)
+		return adminapi.Outcome{}, d.asideRefusal(ctx, r.ID, err)
 	}
 	return m.rootsOutcome(&adminapi.RootsOutcome{Changes: []adminapi.RootsChange{}, Nodes: []adminapi.RootsApplied{}}, what), nil
 }
