@@ -33,6 +33,14 @@ func (c MemberAdd) Validate() error {
 }
 
 func (c MemberAdd) apply(d *data) Result {
+	if d.secrets.Current.N > 0 { // it does not say which secret was proven
+		return refuse(Conflict, d.secrets.Current.Rev, "the cluster secret was changed")
+	}
+	return c.add(d)
+}
+
+// add is apply when the right to join was checked.
+func (c MemberAdd) add(d *data) Result {
 	old, known := d.members[c.ID]
 	if known && old.Fingerprint != c.Fingerprint {
 		return refuse(Conflict, old.Rev, "%s is on the roster with another certificate: remove it first", c.ID)

@@ -21,6 +21,15 @@ type record struct {
 // version is the newest version of every record this package writes and reads.
 const version = 1
 
+// Level grows with every set of commands that an older node may not skip.
+// Members tell theirs by gossip; a command is proposed when all know its level.
+// (The trees, which came before levels, have a flag of their own.)
+const (
+	LevelJoin = 1 // token.*, secret.*, join.admit, member.cert
+
+	Level = LevelJoin // what this version knows
+)
+
 // decoder reads the body of a command.
 type decoder func(body []byte) (Command, error)
 
@@ -67,6 +76,18 @@ func lookup(t string) decoder {
 		return decodeWire[wireGossipKeyAdd]
 	case "gossip.drop":
 		return decodeAs[GossipKeyDrop]
+	case "token.add":
+		return decodeAs[TokenAdd]
+	case "token.drop":
+		return decodeAs[TokenDrop]
+	case "join.admit":
+		return decodeAs[JoinAdmit]
+	case "member.cert":
+		return decodeAs[MemberCert]
+	case "secret.set":
+		return decodeWire[wireJoinSecretSet]
+	case "secret.drop":
+		return decodeAs[JoinSecretDrop]
 	case "roots.propose":
 		return decodeAs[RootsPropose]
 	case "roots.confirm":

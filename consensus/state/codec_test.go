@@ -3,13 +3,14 @@ package state
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // allCommands is every command there is; firstCommands are those of the first
 // release, which the fixture of version 1 holds.
-func allCommands() []Command { return append(firstCommands(), rootsCommands()...) }
+func allCommands() []Command { return slices.Concat(firstCommands(), rootsCommands(), joinCommands()) }
 
 func firstCommands() []Command {
 	a := Audit{By: "m1", At: 5, Cause: "test"}

@@ -30,6 +30,9 @@ type data struct {
 	gossip []GossipKey // newest first
 	roots  rootsData
 
+	tokens  []JoinToken // oldest first; replaced, not written
+	secrets JoinSecrets
+
 	requests requestLog
 }
 

@@ -28,6 +28,8 @@
 //     named by the hash of its tree. One is in force (the head); each follows a
 //     parent; those that wait for an operator are on hold. They are numbered for
 //     themselves, as operators type the numbers.
+//   - Join token: a permission to join once, known here by the public half of
+//     its key. Cluster secret number N: what replaced the configured one.
 //   - View: an immutable picture of the state at one revision. Taking one is a
 //     pointer load; reading it needs no locks.
 //

@@ -32,12 +32,12 @@ func TestFixturesOfVersion1(t *testing.T) {
 
 // The trees came later; what was written of them first must be read for ever, too.
 func TestFixturesOfTheFirstTrees(t *testing.T) {
-	snapshot := fixture(t, "testdata/v1/roots_snapshot.jsonl", dump(t, filled(t).View()))
+	snapshot := fixture(t, "testdata/v1/roots_snapshot.jsonl", dump(t, rootsFilled(t).View()))
 	s, err := ReadSnapshot(strings.NewReader(snapshot))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dump(t, s.View()) != dump(t, filled(t).View()) {
+	if dump(t, s.View()) != dump(t, rootsFilled(t).View()) {
 		t.Error("the snapshot means something else today")
 	}
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: rootsCommands()}}})
@@ -45,6 +45,29 @@ func TestFixturesOfTheFirstTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/roots_entry.json", string(b))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
+		t.Errorf("the entry means something else today: %v", err)
+	}
+}
+
+// And of the right to join.
+func TestFixturesOfTheFirstTokens(t *testing.T) {
+	snapshot := fixture(t, "testdata/v1/join_snapshot.jsonl", dump(t, filled(t).View()))
+	s, err := ReadSnapshot(strings.NewReader(snapshot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dump(t, s.View()) != dump(t, filled(t).View()) {
+		t.Error("the snapshot means something else today")
+	}
+	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: joinCommands()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/join_entry.json", string(b))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,10 @@ const (
 	MaxPub        = 16 << 10  // bytes in a public key file; RSA 8192 takes 1.5 KiB
 	MaxText       = 512       // bytes in a cause, reason or address
 	MaxPrune      = 1_000_000 // tombstones in one prune
+	MaxTokens     = 128       // join tokens, spent ones included
+	MaxTokenID    = 32        // bytes in the id of a join token
+	MinJoinSecret = 22        // bytes in a cluster secret
+	MaxJoinSecret = 1024
 
 	MaxCommands = 1024    // commands in one request
 	MaxRequests = 1024    // requests in one entry
@@ -25,4 +29,6 @@ const (
 
 	dedupeRequests = 8192  // remembered requests
 	dedupeResults  = 65536 // remembered results over all requests
+
+	keepSpentTokens = 7 * 24 * 3600 * 1000 // milliseconds in which a spent token is still listed
 )

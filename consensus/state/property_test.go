@@ -36,7 +36,7 @@ func (g drawer) rev(label string, right uint64) uint64 {
 
 func (g drawer) command() Command {
 	v := g.s.View()
-	switch rapid.IntRange(0, 14).Draw(g.t, "command") {
+	switch rapid.IntRange(0, 20).Draw(g.t, "command") {
 	case 0:
 		return MemberAdd{ID: g.member(), Addr: g.addr(), Fingerprint: testFP(g.pick("fp", "a", "b", "c")[0]),
 			Weight: rapid.IntRange(0, 3).Draw(g.t, "weight"), NonVoter: rapid.Bool().Draw(g.t, "nv"), Audit: g.audit()}
@@ -62,6 +62,19 @@ func (g drawer) command() Command {
 		return RootsConfirm{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number"), Audit: g.audit()}
 	case 11:
 		return RootsDrop{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number")}
+	case 15:
+		return TokenAdd{ID: g.token(), Public: testPublic('1'), Expires: rapid.Int64Range(0, 60).Draw(g.t, "expires"),
+			For: node.ID(g.pick("for", "", "", "m2")), Audit: g.audit()}
+	case 16:
+		return TokenDrop{ID: g.token()}
+	case 17, 18:
+		return JoinAdmit{Member: MemberAdd{ID: g.member(), Addr: g.addr(), Fingerprint: testFP(g.pick("fp", "a", "b", "c")[0]), Weight: 1},
+			Token: g.pick("token", "", "tokenone", "tokentwo"), Secret: rapid.Uint64Range(0, 2).Draw(g.t, "secret"), Audit: g.audit()}
+	case 19:
+		return JoinSecretSet{Expect: g.rev("expect", v.JoinSecrets().Current.N), Key: testJoinSecret(g.pick("key", "x", "y")[0]),
+			Keep: rapid.Bool().Draw(g.t, "keep")}
+	case 20:
+		return JoinSecretDrop{N: rapid.Uint64Range(0, 4).Draw(g.t, "n")}
 	case 8:
 		return GossipKeyDrop{N: rapid.Uint64Range(0, 5).Draw(g.t, "n")}
 	}
@@ -71,6 +84,7 @@ func (g drawer) command() Command {
 }
 
 func (g drawer) id() string      { return g.pick("id", "a", "b", "c", "../bad") }
+func (g drawer) token() string   { return g.pick("token", "tokenone", "tokentwo", "BAD") }
 func (g drawer) member() node.ID { return node.ID(g.pick("member", "m1", "m2", "m3", "BAD")) }
 func (g drawer) addr() string    { return g.pick("addr", "h:1", "h:2", "h:3", "bad") }
 

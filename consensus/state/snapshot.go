@@ -12,20 +12,22 @@ import (
 // taken for a small state. Record types are never reused; a reader skips the
 // ones it does not know if they are marked ignorable, and refuses otherwise.
 const (
-	recHeader    = "saltclusterd.state"
-	recIdentity  = "identity"
-	recMember    = "member"
-	recKey       = "key"
-	recTombstone = "tombstone"
-	recDenied    = "denied"
-	recEpoch     = "epoch" // in order: previous, current
-	recSeed      = "seed"
-	recGossip    = "gossip" // in order: newest first
-	recRequest   = "request"
-	recPast      = "past"
-	recRoots     = "roots"
-	recRevision  = "roots.revision" // in order: oldest first, after recRoots
-	recEnd       = "end"
+	recHeader     = "saltclusterd.state"
+	recIdentity   = "identity"
+	recMember     = "member"
+	recKey        = "key"
+	recTombstone  = "tombstone"
+	recDenied     = "denied"
+	recEpoch      = "epoch" // in order: previous, current
+	recSeed       = "seed"
+	recGossip     = "gossip" // in order: newest first
+	recRequest    = "request"
+	recPast       = "past"
+	recRoots      = "roots"
+	recRevision   = "roots.revision" // in order: oldest first, after recRoots
+	recToken      = "join.token"     // in order: oldest first
+	recJoinSecret = "join.secret"    // in order: former, current
+	recEnd        = "end"
 )
 
 // wireHeader holds the counters.
@@ -109,6 +111,7 @@ func (w *snapshotWriter) state(d *data) {
 		w.put(recMember, m)
 	}
 	w.roots(d.roots)
+	w.joins(d)
 	d.keys.ascend("", func(_ string, k *Key) bool { w.put(recKey, k); return w.err == nil })
 	d.tombs.ascend("", func(_ string, t *Tombstone) bool { w.put(recTombstone, t); return w.err == nil })
 	d.denied.ascend("", func(_ string, k *DeniedKey) bool { w.put(recDenied, k); return w.err == nil })

@@ -34,6 +34,10 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 		return readRec((*snapshotReader).roots)
 	case recRevision:
 		return readRec((*snapshotReader).rootsRevision)
+	case recToken:
+		return readRec((*snapshotReader).token)
+	case recJoinSecret:
+		return readRec((*snapshotReader).joinSecret)
 	case recEnd:
 		return readRec((*snapshotReader).end)
 	}

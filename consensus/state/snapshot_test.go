@@ -7,8 +7,23 @@ import (
 	"testing"
 )
 
-// filled has something of everything; firstFilled of what the first release knew.
+// filled has something of everything; rootsFilled and firstFilled of what
+// earlier releases knew.
 func filled(t testing.TB) *State {
+	t.Helper()
+	s := rootsFilled(t)
+	s.Apply(3, Entry{Requests: []Request{{ID: "m1/3", Commands: []Command{
+		TokenAdd{ID: "tokenone", Public: testPublic('1'), Expires: 90, Note: "for m3", Audit: Audit{By: "m1", At: 8}},
+		TokenAdd{ID: "tokentwo", Public: testPublic('2'), Expires: 90, For: "m4"},
+		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 5}, Token: "tokenone", Audit: Audit{By: "m2", At: 9}},
+		JoinSecretSet{Key: testJoinSecret('x'), Keep: true},
+		JoinSecretSet{Expect: 1, Key: testJoinSecret('y'), Keep: true, Audit: Audit{By: "m1", At: 9, Cause: "rotate"}},
+		MemberCert{ID: "m2", Expect: testFP('b'), Fingerprint: testFP('d')},
+	}}}})
+	return s
+}
+
+func rootsFilled(t testing.TB) *State {
 	t.Helper()
 	s := firstFilled(t)
 	s.Apply(2, Entry{Requests: []Request{{ID: "m1/2", Commands: []Command{

@@ -40,6 +40,24 @@ func Stamp(c Command, a Audit, seen uint64) Command {
 	case GossipKeyDrop:
 		c.Audit = c.Audit.or(a)
 		return c
+	case TokenAdd:
+		c.Audit = c.Audit.or(a)
+		return c
+	case TokenDrop:
+		c.Audit = c.Audit.or(a)
+		return c
+	case JoinAdmit:
+		c.Audit = c.Audit.or(a)
+		return c
+	case MemberCert:
+		c.Audit = c.Audit.or(a)
+		return c
+	case JoinSecretSet:
+		c.Audit = c.Audit.or(a)
+		return c
+	case JoinSecretDrop:
+		c.Audit = c.Audit.or(a)
+		return c
 	case RootsPropose:
 		c.Audit = c.Audit.or(a)
 		return c

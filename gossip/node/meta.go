@@ -25,6 +25,7 @@ const (
 	recFlags = 4
 	recLoad  = 5
 	recWork  = 6
+	recLevel = 7
 )
 
 const (
@@ -52,6 +53,7 @@ type Meta struct {
 	Returns     bool   // takes returns of minions without its master
 	Mines       bool   // takes mines that other masters have written
 	Roots       bool   // understands what consensus says about file and pillar roots
+	Level       uint16 // of consensus commands it understands, see consensus/state
 	Subscribers uint32 // minions connected to its publish port
 	Work        uint32 // requests its stock master is working on, roughly
 }
@@ -64,7 +66,8 @@ func (m Meta) Append(dst []byte) []byte {
 	dst = appendRecord(dst, recProto, binary.BigEndian.AppendUint16(nil, m.Proto))
 	dst = appendRecord(dst, recFlags, []byte{m.flags()})
 	dst = appendRecord(dst, recLoad, binary.BigEndian.AppendUint32(nil, m.Subscribers))
-	return appendRecord(dst, recWork, binary.BigEndian.AppendUint32(nil, m.Work))
+	dst = appendRecord(dst, recWork, binary.BigEndian.AppendUint32(nil, m.Work))
+	return appendRecord(dst, recLevel, binary.BigEndian.AppendUint16(nil, m.Level))
 }
 
 // ParseMeta reads what Append wrote. Unknown records of a known version are skipped, so that a newer node can say more.
@@ -92,7 +95,7 @@ func ParseMeta(b []byte) (Meta, error) {
 }
 
 func (m *Meta) set(number byte, value []byte) error {
-	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4}
+	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4, recLevel: 2}
 	if n, fixed := want[number]; fixed && len(value) != n {
 		return fmt.Errorf("%w: record %d has %d bytes instead of %d", ErrMeta, number, len(value), n)
 	}
@@ -114,6 +117,8 @@ func (m *Meta) set(number byte, value []byte) error {
 		m.Subscribers = binary.BigEndian.Uint32(value)
 	case recWork:
 		m.Work = binary.BigEndian.Uint32(value)
+	case recLevel:
+		m.Level = binary.BigEndian.Uint16(value)
 	}
 	return nil
 }

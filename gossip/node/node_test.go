@@ -83,6 +83,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		{Returns: true},
 		{Mines: true},
 		{Roots: true},
+		{Level: 7},
 	} {
 		b := m.Append(nil)
 		got, err := ParseMeta(b)
