@@ -47,6 +47,7 @@ func newApp(e *env) *cli.App {
 			newKeysCommand(e),
 			newBootstrapCommand(e),
 			newJoinCommand(e),
+			newTokenCommand(e),
 			newDrainCommand(e),
 			newUndrainCommand(e),
 			newRemoveCommand(e),

@@ -93,6 +93,9 @@ func (f *fake) Bootstrap(ctx context.Context, _ adminapi.BootstrapRequest, p adm
 
 func (f *fake) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progress) (adminapi.Outcome, error) {
 	how := "the configured secret"
+	if r.Token != "" {
+		how = "a token of " + string(r.Token[:4]) + "..."
+	}
 	if r.Secret != "" {
 		how = "a secret of " + string(r.Secret[:3]) + "..." // short enough to be harmless in a test
 	}
@@ -115,8 +118,8 @@ func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 	return f.operate(ctx, p, "transfer to "+r.To)
 }
 
-func (f *fake) Rotate(ctx context.Context, _ adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return f.operate(ctx, p, "a new AES key is in force")
+func (f *fake) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return f.operate(ctx, p, fmt.Sprintf("rotate %s, node %q, secret of %d, now %t, finish %t, dry %t", r.What, r.Node, len(r.Secret), r.Now, r.Finish, r.DryRun))
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -16,10 +16,12 @@ func newJoinCommand(e *env) *cli.Command {
 		Name:      "join",
 		Usage:     "make this node a member of the cluster that PEER belongs to",
 		ArgsUsage: "PEER",
-		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret, which never crosses\n" +
-			"the wire. The salt-master's own key is backed up and replaced by the cluster's.",
+		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret or a token (saltclusterctl\n" +
+			"token create, on a member), neither of which crosses the wire; a token may also stand in $" + tokenVariable + ".\n" +
+			"The salt-master's own key is backed up and replaced by the cluster's.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file", Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
+			&cli.StringFlag{Name: "token-file", Usage: "join with the one-time token in `FILE` (- is standard input)"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -39,17 +41,29 @@ func runJoin(c *cli.Context, e *env) error {
 	if _, _, err := config.SplitHostPort(peer, 1); err != nil {
 		return usagef("saltclusterctl join 10.0.0.11", "%v", err)
 	}
-	secret, err := e.secret(c.String("secret-file"))
-	if err != nil {
-		return err
-	}
 	r := adminapi.JoinRequest{
-		Peer: peer, Secret: secret, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
+		Peer: peer, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
 		Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+	}
+	if err := e.right(c, &r); err != nil {
+		return err
 	}
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Join(ctx, r, p)
 	})
+}
+
+// right fills in what the command line says about the right to join.
+func (e *env) right(c *cli.Context, r *adminapi.JoinRequest) (err error) {
+	secret, token := c.String("secret-file"), c.String("token-file")
+	if secret != "" && token != "" {
+		return usagef("saltclusterctl join PEER --token-file FILE", "it is either --secret-file or --token-file")
+	}
+	if r.Secret, err = e.secret(secret); err != nil || r.Secret != "" {
+		return err
+	}
+	r.Token, err = e.token(token)
+	return err
 }
 
 const maxSecret = 4 << 10 // bytes of standard input

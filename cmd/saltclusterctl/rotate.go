@@ -2,6 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/sidecar/adminapi"
@@ -10,22 +16,112 @@ import (
 func newRotateCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "rotate",
-		Usage: "put a new AES key for publications in force; minions are moved to it over rotate_window",
-		Flags: []cli.Flag{timeoutFlag()},
+		Usage: "replace a secret of the cluster while it works; without a word: aes",
+		Description: "Each can be repeated, goes on where it was interrupted, and says what becomes of nodes that are down.\n" +
+			"The cluster's identity (master.pem) is not among them: docs/security.md tells how it is replaced.",
+		Flags: rotateFlags(),
+		Subcommands: []*cli.Command{
+			newRotateWhat(e, adminapi.RotateAES, "put a new AES key for publications in force; minions are moved to it over rotate_window"),
+			newRotateWhat(e, adminapi.RotateGossipKey, "put a new key for gossip between the nodes in force"),
+			newRotateWhat(e, adminapi.RotateCertificates, "give the nodes new keys and certificates for the peer port, one after the other",
+				&cli.StringFlag{Name: "node", Usage: "only the node with this `ID`"}),
+			newRotateSecretCommand(e),
+		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("saltclusterctl rotate", "rotate takes no arguments")
+				return usagef("saltclusterctl rotate --help", "rotate has no %q: it is aes, gossip-key, certificates or secret", c.Args().First())
 			}
-			return runRotate(c, e)
+			return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateAES})
 		},
 	})
 }
 
-func runRotate(c *cli.Context, e *env) error {
+func rotateFlags() []cli.Flag {
+	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, timeoutFlag()}
+}
+
+func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
+	return verb(&cli.Command{
+		Name: what, Usage: usage, Flags: append(flags, rotateFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runRotate(c, e, adminapi.RotateRequest{What: what, Node: c.String("node")})
+		},
+	})
+}
+
+func newRotateSecretCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  adminapi.RotateSecret,
+		Usage: "change cluster_secret, with which nodes join; members go on without it",
+		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
+			"With --now the old one is refused at once: when somebody knows it who should not.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "secret-file", Usage: "the new secret is in `FILE` (- is standard input); a file that is not there is made, with a random one"},
+			&cli.BoolFlag{Name: "now", Usage: "refuse the old one from now on"},
+			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old one"},
+		}, rotateFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return runRotateSecret(c, e)
+		},
+	})
+}
+
+func runRotateSecret(c *cli.Context, e *env) error {
+	file, finish := c.String("secret-file"), c.Bool("finish")
+	const example = "saltclusterctl rotate secret --secret-file /root/cluster.secret"
+	r := adminapi.RotateRequest{What: adminapi.RotateSecret, Now: c.Bool("now"), Finish: finish}
+	switch {
+	case finish && (file != "" || r.Now):
+		return usagef("saltclusterctl rotate secret --finish", "--finish needs no other flag")
+	case finish:
+		return runRotate(c, e, r)
+	case file == "":
+		return usagef(example, "the new secret needs a file: --secret-file")
+	}
+	secret, err := e.newSecret(file, c.Bool("dry-run"))
+	if err != nil {
+		return err
+	}
+	r.Secret = secret
+	return runRotate(c, e, r)
+}
+
+// newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: a secret that only
+// the cluster knew would let nobody join.
+func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
+	if file != "-" {
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			text := randomSecret()
+			if dry {
+				return adminapi.Secret(text), nil
+			}
+			if err := writeNew(file, text+"\n"); err != nil {
+				return "", fmt.Errorf("make a secret: %w", err)
+			}
+			fmt.Fprintf(e.stderr, "secret: a random one was written to %s\n", clean(file))
+		}
+	}
+	return e.secret(file)
+}
+
+// randomSecret has 256 bits.
+func randomSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func runRotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	r := adminapi.RotateRequest{Timeout: c.Duration("timeout")}
+	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Rotate(ctx, r, p)
 	})

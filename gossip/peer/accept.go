@@ -108,20 +108,11 @@ func (p *Port) deliver(t *tls.Conn, raw *conn) (reason string, err error) {
 }
 
 func (p *Port) admitInbound(cs tls.ConnectionState, raw *conn) error {
-	_, fp, err := peerCert(cs)
+	peer, err := peerCert(cs)
 	if err != nil {
 		return err
 	}
-	return p.reg.admit(raw, fp, func() (node.ID, error) { return p.memberBy(fp) })
-}
-
-// memberBy asks the roster whose certificate fp is.
-func (p *Port) memberBy(fp node.Fingerprint) (node.ID, error) {
-	id, ok := p.cfg.Roster.ByFingerprint(fp)
-	if !ok {
-		return "", ErrNotMember
-	}
-	return id, nil
+	return p.reg.admit(raw, func() (node.ID, node.Fingerprint, error) { return peer.member(p.cfg.Roster) })
 }
 
 // refuse cuts a connection that was not handed to anyone.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"saltclusterd/gossip/node"
@@ -56,14 +57,43 @@ func checkCert(c *x509.Certificate) error {
 	return nil
 }
 
-// peerCert returns the one certificate the other side presented.
-func peerCert(cs tls.ConnectionState) (*x509.Certificate, node.Fingerprint, error) {
-	if len(cs.PeerCertificates) != 1 {
-		return nil, "", fmt.Errorf("%d certificates instead of one", len(cs.PeerCertificates))
+// shown is what the other side of a connection presented: its certificate, and the fingerprints of that one and of its
+// predecessors.
+type shown struct {
+	cert *x509.Certificate
+	fps  []node.Fingerprint
+}
+
+// peerCert checks what the other side presented.
+func peerCert(cs tls.ConnectionState) (shown, error) {
+	fps, err := checkChain(cs.PeerCertificates)
+	if err != nil {
+		return shown{}, err
 	}
-	c := cs.PeerCertificates[0]
-	if err := checkCert(c); err != nil {
-		return nil, "", err
+	return shown{cs.PeerCertificates[0], fps}, nil
+}
+
+// fp is the fingerprint of its certificate.
+func (s shown) fp() node.Fingerprint { return s.fps[0] }
+
+// by returns the fingerprint by which a roster with that entry knows it.
+func (s shown) by(e node.Entry) (node.Fingerprint, bool) {
+	return e.Fingerprint, slices.Contains(s.fps, e.Fingerprint)
+}
+
+// member finds out whose certificate it is, and by which fingerprint the roster knows it.
+func (s shown) member(r Roster) (node.ID, node.Fingerprint, error) {
+	if id, ok := r.ByFingerprint(s.fp()); ok {
+		return id, s.fp(), nil
 	}
-	return c, node.FingerprintOf(c.Raw), nil
+	if len(s.fps) > 1 {
+		id, err := idFromCert(s.cert)
+		if err != nil {
+			return "", "", err
+		}
+		if e, ok := r.Lookup(id); ok && slices.Contains(s.fps, e.Fingerprint) {
+			return id, e.Fingerprint, nil
+		}
+	}
+	return "", "", ErrNotMember
 }

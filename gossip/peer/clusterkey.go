@@ -123,8 +123,8 @@ func pubMatches(pinned string, pubPEM []byte) bool {
 	return false
 }
 
-// pubFingerprint is the fingerprint to show to an operator: of the text with one newline, as the file has it.
-func pubFingerprint(pubPEM []byte) string {
+// PubFingerprint is the fingerprint to show to an operator, and the one in join tokens: of the text with one newline, as the file has it.
+func PubFingerprint(pubPEM []byte) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(string(pubPEM)) + "\n"))
 	return hex.EncodeToString(sum[:])
 }

@@ -90,16 +90,16 @@ func (r *registry) track(c net.Conn, d direction) (*conn, error) {
 	return t, nil
 }
 
-// admit runs check (the question to the roster) and registers the connection under its fingerprint, both under the lock
-// that revoke takes: a connection is either refused, or found by the next revoke.
-func (r *registry) admit(c *conn, fp node.Fingerprint, check func() (node.ID, error)) error {
+// admit runs check (the question to the roster) and registers the connection under the fingerprint by which the roster knows
+// it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
+func (r *registry) admit(c *conn, check func() (node.ID, node.Fingerprint, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, open := r.all[c]
 	if r.closed || !open {
 		return ErrClosed
 	}
-	id, err := check()
+	id, fp, err := check()
 	if err != nil {
 		return err
 	}

@@ -51,18 +51,18 @@ func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, e
 }
 
 func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) (*tls.Conn, error) {
-	t := tls.Client(raw, clientTLS(p.cfg.Identity, proto, func(fp node.Fingerprint) error {
-		_, err := p.memberIs(id, fp)
+	t := tls.Client(raw, clientTLS(p.cfg.Identity, proto, func(s shown) error {
+		_, _, err := p.memberIs(id, s)
 		return err
 	}))
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
-	_, fp, err := peerCert(t.ConnectionState())
+	peer, err := peerCert(t.ConnectionState())
 	if err != nil {
 		return nil, err
 	}
-	if err := p.reg.admit(raw, fp, func() (node.ID, error) { return p.memberIs(id, fp) }); err != nil {
+	if err := p.reg.admit(raw, func() (node.ID, node.Fingerprint, error) { return p.memberIs(id, peer) }); err != nil {
 		return nil, err
 	}
 	if greets(proto) {
@@ -71,15 +71,17 @@ func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) 
 	return t, nil
 }
 
-// memberIs asks the roster whether fp is the certificate of exactly this member.
-func (p *Port) memberIs(id node.ID, fp node.Fingerprint) (node.ID, error) {
-	switch e, ok := p.cfg.Roster.Lookup(id); {
-	case !ok:
-		return "", ErrUnknownNode
-	case e.Fingerprint != fp:
-		return "", ErrWrongNode
+// memberIs asks the roster whether that is exactly this member.
+func (p *Port) memberIs(id node.ID, s shown) (node.ID, node.Fingerprint, error) {
+	e, ok := p.cfg.Roster.Lookup(id)
+	if !ok {
+		return "", "", ErrUnknownNode
 	}
-	return id, nil
+	fp, ok := s.by(e)
+	if !ok {
+		return "", "", ErrWrongNode
+	}
+	return id, fp, nil
 }
 
 // awaitGreeting waits until the other side says that it has admitted us.

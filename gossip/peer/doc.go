@@ -11,13 +11,18 @@
 // # Vocabulary
 //
 //   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
+//     It is renewed now and then.
+//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each vouches for
+//     the next, so that somebody who has not heard of a renewal yet finds the one on his roster among them.
 //   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state and
 //     read live at every handshake; the only authority this package knows.
 //   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
 //     node must remember who may speak to it.
 //   - Admission: check against the roster plus registration, under one lock, after the handshake. Revoke takes the same
 //     lock, so no connection slips through between the two.
-//   - Secret: what proves the right to join (cluster_secret). It is never sent and never logged.
+//   - Secret: what proves the right to join (cluster_secret). It is never sent and never logged. The cluster may accept
+//     two for a while; each has a number.
+//   - Token: what proves the right to join once (package jointoken). Members know the public half only.
 //
 // # Promises
 //
@@ -43,4 +48,8 @@
 // signs the channel with the cluster's RSA key, and only when the joiner is content with both does it tell anything
 // about itself. A man in the middle does see one proof for a channel he made, so the secret must be random: see
 // ValidateSecret and NewSecret.
+//
+// With a token the joiner signs the same fields with the token's key (hello of version 2), and the member has nothing to
+// prove but the cluster's key, whose fingerprint is part of the token. Whether a token has expired or was used is decided
+// by JoinHandler.Admit, in one step with taking the node in.
 package peer

@@ -25,6 +25,8 @@ var (
 var (
 	// ErrSecret: the two nodes hold different secrets, or the other one is not a node of ours at all.
 	ErrSecret = errors.New("cluster_secret does not match")
+	// ErrToken: the join token is not known there.
+	ErrToken = errors.New("the join token is not accepted")
 	// ErrClusterID: the cluster reached is another one.
 	ErrClusterID = errors.New("cluster_id does not match")
 	// ErrClusterKey: the cluster's RSA key is not the pinned one, or the member could not prove to hold it.

@@ -86,7 +86,7 @@ func TestSilentListenerDoesNotHoldDial(t *testing.T) {
 	}
 	defer ln.Close()
 	dead := entryOf(a)
-	dead.ID, dead.Fingerprint = "dead", identity(t, "dead").fp
+	dead.ID, dead.Fingerprint = "dead", identity(t, "dead").Fingerprint()
 	dead.Addr = ln.Addr().(*net.TCPAddr).AddrPort()
 	m.add(dead)
 	if _, err := a.Dial(context.Background(), "dead", ProtoRaft); err == nil {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -28,12 +29,20 @@ const (
 // maxIdentityFile bounds what is read from disk, in bytes.
 const maxIdentityFile = 16 << 10
 
-// Identity is a node's own key and self-signed certificate. Nobody else ever holds the key, not even the cluster.
+// Identity is a node's own key and self-signed certificate. Nobody else ever holds the key, not even the cluster. Renew
+// replaces both.
 type Identity struct {
-	id   node.ID
-	cert tls.Certificate
-	fp   node.Fingerprint
+	id  node.ID
+	cur atomic.Pointer[credential]
 }
+
+// credential is a key and the certificates that are shown with it: its own, then the predecessors.
+type credential struct {
+	cert tls.Certificate
+	fp   node.Fingerprint // of its own
+}
+
+func (i *Identity) current() *credential { return i.cur.Load() }
 
 // NewIdentity makes a fresh identity in memory. The certificate does not expire in practice: trust comes from the roster
 // alone, and ends there.
@@ -45,29 +54,44 @@ func NewIdentity(id node.ID) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new identity: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	der, err := newCertificate(id, time.Now(), key, nil, key)
 	if err != nil {
 		return nil, fmt.Errorf("new identity: %w", err)
+	}
+	return identityFrom(id, [][]byte{der}, key)
+}
+
+// longAgo is the beginning that the first kind of certificates had.
+var longAgo = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// newCertificate makes a certificate for key, signed by its predecessor's key or, without one, by its own. NotBefore only says
+// when it was made: nobody looks whether it is over, for a node's clock may be wrong at first start.
+func newCertificate(id node.ID, made time.Time, key *ecdsa.PrivateKey, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: string(id)},
 		URIs:         []*url.URL{sanURI(id)},
-		NotBefore:    time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), // a node's clock may be wrong at first start
+		NotBefore:    made.UTC().Truncate(time.Second),
 		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, fmt.Errorf("new identity: %w", err)
+	if parent == nil {
+		parent = template
 	}
-	return identityFrom(id, der, key)
+	return x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 }
 
 // LoadIdentity reads the identity from dir, or makes and stores one when there is none. An identity made for another id, or
 // one of which only a part is left, is an error: replacing it silently would lock the node out of its cluster.
 func LoadIdentity(dir string, id node.ID) (*Identity, error) {
+	if err := repairRenewal(dir); err != nil {
+		return nil, fmt.Errorf("load node identity: %w", err)
+	}
 	keyPEM, keyErr := readLimited(filepath.Join(dir, KeyFile))
 	certPEM, certErr := readLimited(filepath.Join(dir, CertFile))
 	switch {
@@ -104,21 +128,27 @@ func parseIdentity(dir string, id node.ID, keyPEM, certPEM []byte) (*Identity, e
 		return nil, fmt.Errorf("the identity in %s was made for the node id %q, but the option id says %q; set it back, or remove "+
 			"the node from the cluster, delete %s and %s, and join again", dir, was, id, KeyFile, CertFile)
 	}
-	return identityFrom(id, pair.Certificate[0], key)
+	return identityFrom(id, withPredecessors(dir, pair.Certificate[0]), key)
 }
 
-func identityFrom(id node.ID, der []byte, key *ecdsa.PrivateKey) (*Identity, error) {
-	leaf, err := x509.ParseCertificate(der)
+func identityFrom(id node.ID, chain [][]byte, key *ecdsa.PrivateKey) (*Identity, error) {
+	c, err := credentialFrom(chain, key)
 	if err != nil {
-		return nil, fmt.Errorf("parse node certificate: %w", err)
-	}
-	if err := checkCert(leaf); err != nil {
 		return nil, err
 	}
-	return &Identity{
-		id:   id,
-		cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf},
-		fp:   node.FingerprintOf(der),
+	i := &Identity{id: id}
+	i.cur.Store(c)
+	return i, nil
+}
+
+func credentialFrom(chain [][]byte, key *ecdsa.PrivateKey) (*credential, error) {
+	certs, err := parseChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	return &credential{
+		cert: tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: certs[0]},
+		fp:   node.FingerprintOf(chain[0]),
 	}, nil
 }
 
@@ -127,23 +157,37 @@ func createIdentity(dir string, id node.ID) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(ident.cert.PrivateKey)
+	key, err := keyPEM(ident.current())
 	if err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ident.cert.Certificate[0]})
 	if err := writeFile(dir, KeyFile, key, 0o600); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	if err := writeFile(dir, CertFile, cert, 0o644); err != nil {
+	if err := writeFile(dir, CertFile, certPEM(ident.current().cert.Certificate[0]), 0o644); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
 	return ident, nil
+}
+
+func keyPEM(c *credential) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(c.cert.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+func certPEM(ders ...[]byte) []byte {
+	var out []byte
+	for _, der := range ders {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return out
 }
 
 // ID returns the node the identity was made for.
 func (i *Identity) ID() node.ID { return i.id }
 
 // Fingerprint returns what the roster has to know about this identity.
-func (i *Identity) Fingerprint() node.Fingerprint { return i.fp }
+func (i *Identity) Fingerprint() node.Fingerprint { return i.current().fp }

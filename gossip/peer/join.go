@@ -11,19 +11,20 @@ import (
 	"os"
 	"time"
 
+	"saltclusterd/gossip/jointoken"
 	"saltclusterd/gossip/node"
 )
 
-// JoinConfig is what a node needs to join. All fields but SecretID, PubFingerprint and Payload are required.
+// JoinConfig is what a node needs to join. Secret or Token is required, and all other fields but PubFingerprint and Payload.
 type JoinConfig struct {
 	Addr           string // host:port of any member; a name is resolved
 	Identity       *Identity
 	Advertise      netip.AddrPort // where others reach this node; see ResolveAdvertise
-	Secret         []byte         // see SecretBytes
-	SecretID       string         // which secret; SecretCluster by default
-	ClusterID      string         // option cluster_id
-	PubFingerprint string         // option cluster_pub_fingerprint; empty: the key is taken as it is shown
-	Payload        []byte         // opaque, for the member's JoinHandler.Admit; sent only when everything matched
+	Secret         []byte         // see SecretBytes; not looked at when there is a token
+	Token          jointoken.Token
+	ClusterID      string // option cluster_id
+	PubFingerprint string // option cluster_pub_fingerprint; empty: the key is taken as it is shown
+	Payload        []byte // opaque, for the member's JoinHandler.Admit; sent only when everything matched
 }
 
 // JoinReply is what a member said.
@@ -61,10 +62,7 @@ func (c JoinConfig) validate() error {
 		return fmt.Errorf("payload of %d bytes, at most %d are allowed", len(c.Payload), MaxJoinPayload)
 	case len(c.ClusterID) > maxClusterID || !printable([]byte(c.ClusterID)):
 		return errors.New("cluster_id is too long or not printable")
-	case len(c.SecretID) > maxSecretID || !printable([]byte(c.SecretID)):
-		return errors.New("the secret's id is too long or not printable")
-	}
-	if c.SecretID == SecretCluster {
+	case c.Token.IsZero():
 		return ValidateSecret(string(c.Secret))
 	}
 	return nil
@@ -83,7 +81,7 @@ func join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
 	}
 	dialCtx, cancel := context.WithTimeout(ctx, joinDial)
 	defer cancel()
-	d := &tls.Dialer{Config: clientTLS(cfg.Identity, ProtoJoin, func(node.Fingerprint) error { return nil })}
+	d := &tls.Dialer{Config: clientTLS(cfg.Identity, ProtoJoin, func(shown) error { return nil })}
 	c, err := d.DialContext(dialCtx, "tcp", cfg.Addr)
 	if err != nil {
 		return JoinReply{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -110,15 +108,16 @@ type joiner struct {
 }
 
 func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
-	cert, fp, err := peerCert(t.ConnectionState())
+	peer, err := peerCert(t.ConnectionState())
 	if err != nil {
 		return nil, err
 	}
-	id, err := idFromCert(cert)
+	id, err := idFromCert(peer.cert)
 	if err != nil {
 		return nil, fmt.Errorf("what answers there is no saltclusterd: %w", err)
 	}
-	if fp == cfg.Identity.fp {
+	fp, own := peer.fp(), cfg.Identity.Fingerprint()
+	if fp == own {
 		return nil, ErrSelf
 	}
 	material, err := exporter(t)
@@ -130,7 +129,7 @@ func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
 		j.member.Addr = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 	}
 	j.proof = Proof{
-		Exporter: material, Joiner: cfg.Identity.id, JoinerFP: cfg.Identity.fp, Member: id, MemberFP: fp,
+		Exporter: material, Joiner: cfg.Identity.id, JoinerFP: own, Member: id, MemberFP: fp,
 	}
 	return j, nil
 }
@@ -139,7 +138,11 @@ func (j *joiner) run() (JoinReply, error) {
 	if err := j.conn.SetDeadline(time.Now().Add(joinProof)); err != nil {
 		return JoinReply{}, err
 	}
-	if err := j.prove(); err != nil {
+	prove := j.prove
+	if !j.cfg.Token.IsZero() {
+		prove = j.present
+	}
+	if err := prove(); err != nil {
 		return JoinReply{}, err
 	}
 	cluster, err := j.checkCluster()
@@ -162,7 +165,7 @@ func (j *joiner) run() (JoinReply, error) {
 
 // prove sends our proof and checks the member's.
 func (j *joiner) prove() error {
-	h := hello{ID: j.cfg.Identity.id, SecretID: j.cfg.SecretID, Proof: j.proof.sum(j.cfg.Secret, roleJoiner)}
+	h := hello{ID: j.cfg.Identity.id, Proof: j.proof.sum(j.cfg.Secret, roleJoiner)}
 	if err := writeFrame(j.conn, frameHello, h.append(nil)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -182,9 +185,24 @@ func (j *joiner) prove() error {
 	return nil
 }
 
+// present proves that we hold the token. What the member proves in return is the cluster's key.
+func (j *joiner) present() error {
+	tok := j.cfg.Token
+	h := hello{ID: j.cfg.Identity.id, SecretID: tok.ID(), Proof: tok.Sign(j.proof.tokenMessage(tok.ID())), Signed: true}
+	if err := writeFrame(j.conn, frameHello, h.append(nil)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return nil
+}
+
 // checkCluster compares what the member shows of its cluster with our options, before anything is told to it.
 func (j *joiner) checkCluster() (clusterProof, error) {
-	body, err := j.read(frameCluster, maxCluster, true)
+	withToken := !j.cfg.Token.IsZero()
+	body, err := j.read(frameCluster, maxCluster, !withToken)
+	if withToken && errors.Is(err, io.EOF) {
+		return clusterProof{}, fmt.Errorf("%w: %s closed the connection after seeing our proof; the token %s was revoked, or "+
+			"forgotten after its use, or is another cluster's", ErrToken, j.member.ID, j.cfg.Token.ID())
+	}
 	if err != nil {
 		return clusterProof{}, err
 	}
@@ -199,9 +217,13 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 	if err := verifyCluster(c.PubPEM, j.proof.clusterMessage(), c.Signature); err != nil {
 		return clusterProof{}, fmt.Errorf("%w: %s could not prove to hold the key of the cluster: %w", ErrClusterKey, j.member.ID, err)
 	}
+	if withToken && !pubMatches(j.cfg.Token.Cluster(), c.PubPEM) {
+		return clusterProof{}, fmt.Errorf("%w: the cluster's public key has the fingerprint %s, but the token is for the cluster with %s",
+			ErrClusterKey, PubFingerprint(c.PubPEM), j.cfg.Token.Cluster())
+	}
 	if pin := j.cfg.PubFingerprint; pin != "" && !pubMatches(pin, c.PubPEM) {
 		return clusterProof{}, fmt.Errorf("%w: the cluster's public key has the fingerprint %s, but cluster_pub_fingerprint here is %s",
-			ErrClusterKey, pubFingerprint(c.PubPEM), pin)
+			ErrClusterKey, PubFingerprint(c.PubPEM), pin)
 	}
 	return c, nil
 }

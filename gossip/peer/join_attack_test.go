@@ -116,7 +116,7 @@ func falseMember(t *testing.T, id node.ID, serve func(*tls.Conn)) string {
 	t.Helper()
 	i := identity(t, id)
 	cfg := &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.cert}, NextProtos: []string{ProtoJoin},
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.current().cert}, NextProtos: []string{ProtoJoin},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 	}
 	return relay(t, func(c net.Conn) {
@@ -136,7 +136,7 @@ func TestJoinManInTheMiddle(t *testing.T) {
 	var rec recorder
 	addr := falseMember(t, "member", func(s *tls.Conn) {
 		out, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.cert}, NextProtos: []string{ProtoJoin},
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.current().cert}, NextProtos: []string{ProtoJoin},
 		})
 		if err != nil {
 			return
@@ -163,7 +163,7 @@ func TestJoinManInTheMiddle(t *testing.T) {
 func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) []byte) (byte, []byte, error) {
 	t.Helper()
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{i.cert}, NextProtos: []string{ProtoJoin},
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{i.current().cert}, NextProtos: []string{ProtoJoin},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func helloFor(t *testing.T, p *Port, i *Identity, secret string, r role) func(*t
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.fp, Member: p.ID(), MemberFP: p.cfg.Identity.fp}
+		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(), MemberFP: p.cfg.Identity.Fingerprint()}
 		return hello{ID: i.id, Proof: proof.sum([]byte(secret), r)}.append(nil)
 	}
 }
@@ -295,7 +295,7 @@ func TestJoinFalseMember(t *testing.T) {
 func TestSilentJoiner(t *testing.T) {
 	p := newMesh(t).member("member", func(c *Config) { c.Join, c.Limits.JoinProof = &admission{}, 100*time.Millisecond })
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").cert}, NextProtos: []string{ProtoJoin},
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert}, NextProtos: []string{ProtoJoin},
 	})
 	if err != nil {
 		t.Fatal(err)

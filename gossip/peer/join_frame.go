@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,10 +12,13 @@ import (
 
 // A join frame is its type (1 byte), the length of its body (4 bytes, big endian) and the body. Fields of a body are behind
 // their length (4 bytes). A version adds frame types or whole versions; it never changes the fields of an older one.
-const joinVersion = 1
+const (
+	joinVersion  = 1 // the joiner proves a secret
+	tokenVersion = 2 // it proves a token; the member sends no frameProof
+)
 
 const (
-	frameHello   = 1 // joiner: version, id, secret id, proof
+	frameHello   = 1 // joiner: version, id, secret id (empty) or token id, proof or signature
 	frameProof   = 2 // member: proof
 	frameCluster = 3 // member: cluster id, public key of the cluster (PEM), signature over the channel
 	frameRequest = 4 // joiner: cluster id wanted, advertised address, payload
@@ -49,8 +53,9 @@ var errFrame = errors.New("malformed join frame")
 
 type hello struct {
 	ID       node.ID
-	SecretID string
-	Proof    []byte
+	SecretID string // of a token, when Signed
+	Proof    []byte // HMAC, or signature when Signed
+	Signed   bool   // version 2
 }
 
 type clusterProof struct {
@@ -96,7 +101,11 @@ func readFrame(r io.Reader, limit int) (kind byte, body []byte, err error) {
 }
 
 func (h hello) append(dst []byte) []byte {
-	return appendFields(append(dst, joinVersion), []byte(h.ID), []byte(h.SecretID), h.Proof)
+	version := byte(joinVersion)
+	if h.Signed {
+		version = tokenVersion
+	}
+	return appendFields(append(dst, version), []byte(h.ID), []byte(h.SecretID), h.Proof)
 }
 
 // errVersion is returned by parseHello for a version this node does not speak.
@@ -106,18 +115,23 @@ func parseHello(b []byte) (hello, error) {
 	if len(b) == 0 {
 		return hello{}, errFrame
 	}
-	if b[0] != joinVersion {
+	size := proofSize
+	switch b[0] {
+	case joinVersion:
+	case tokenVersion:
+		size = ed25519.SignatureSize
+	default:
 		return hello{}, errVersion
 	}
-	f, err := parseFields(b[1:], node.MaxID, maxSecretID, proofSize)
+	f, err := parseFields(b[1:], node.MaxID, maxSecretID, size)
 	if err != nil {
 		return hello{}, err
 	}
 	id, err := node.ParseID(string(f[0]))
-	if err != nil || len(f[2]) != proofSize || !printable(f[1]) {
+	if err != nil || len(f[2]) != size || !printable(f[1]) {
 		return hello{}, errFrame
 	}
-	return hello{ID: id, SecretID: string(f[1]), Proof: f[2]}, nil
+	return hello{ID: id, SecretID: string(f[1]), Proof: f[2], Signed: b[0] == tokenVersion}, nil
 }
 
 func (c clusterProof) append(dst []byte) []byte {

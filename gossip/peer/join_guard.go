@@ -109,21 +109,22 @@ func (g *joinGuard) evict(now time.Time) {
 	}
 }
 
-// failed notes a wrong proof from addr.
-func (g *joinGuard) failed(addr netip.Addr) {
+// failed notes a wrong proof from addr; it returns how many there were in a row, and how long the address has to wait.
+func (g *joinGuard) failed(addr netip.Addr) (wrong int, pause time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	a := g.entry(addr, now)
 	if a == nil {
-		return
+		return 0, 0
 	}
 	a.wrong++
-	pause := wrongPauseMax
+	pause = wrongPauseMax
 	if shift := a.wrong - 1; shift < 16 {
 		pause = min(wrongPause<<shift, wrongPauseMax)
 	}
 	a.until = now.Add(pause)
+	return a.wrong, pause
 }
 
 // succeeded forgets wrong proofs of addr.

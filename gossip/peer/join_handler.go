@@ -7,13 +7,18 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// SecretCluster is the secret id of the option cluster_secret; other ids are for one-time tokens.
-const SecretCluster = ""
+// JoinSecret is a secret that the cluster accepts. Numbers mean something to the handler only.
+type JoinSecret struct {
+	N   uint64
+	Key []byte // see SecretBytes
+}
 
 // JoinHandler is the member's side of a join. Its methods are called from several goroutines.
 type JoinHandler interface {
-	// JoinSecret returns the secret of that id; false: there is none. It must not take long, for anyone can ask.
-	JoinSecret(id string) ([]byte, bool)
+	// JoinSecrets returns the secrets that open the door. It must not take long, for anyone can ask.
+	JoinSecrets() []JoinSecret
+	// JoinToken returns the public half of a token, whether it may still be used or not; false: there is none of that id.
+	JoinToken(id string) (public []byte, ok bool)
 	// ClusterID returns the option cluster_id.
 	ClusterID() string
 	// SignChannel signs message with the cluster's RSA key (RSA-PSS, SHA-256) and returns the public key's PEM text; see ClusterKey.
@@ -30,7 +35,8 @@ type JoinRequest struct {
 	Fingerprint node.Fingerprint
 	Remote      netip.AddrPort // where the connection comes from
 	ClusterID   string         // what its option cluster_id says; equal to ours
-	SecretID    string         // which secret it proved
+	Token       string         // the token it proved to hold; empty: it proved a secret
+	Secret      uint64         // number of that secret
 	Payload     []byte         // JoinConfig.Payload, at most MaxJoinPayload bytes; the joiner's own words
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/binary"
 	"fmt"
 
 	"saltclusterd/gossip/node"
@@ -12,6 +11,7 @@ import (
 
 const (
 	proofLabel   = "scd-join-v1"
+	tokenLabel   = "scd-join-v2 token"
 	exporterSize = 32
 	proofSize    = sha256.Size
 )
@@ -31,17 +31,17 @@ type Proof struct {
 	JoinerFP, MemberFP node.Fingerprint
 }
 
+// tokenMessage is what the holder of a token signs.
+func (p Proof) tokenMessage(token string) []byte {
+	return appendFields(nil, []byte(tokenLabel), []byte(token), p.Exporter,
+		[]byte(p.Joiner), []byte(p.Member), []byte(p.JoinerFP), []byte(p.MemberFP))
+}
+
 // sum returns the proof of one side: HMAC-SHA256 over the fields, each behind its length (32 bits, big endian).
 func (p Proof) sum(secret []byte, r role) []byte {
 	mac := hmac.New(sha256.New, secret)
-	for _, f := range [][]byte{
-		[]byte(proofLabel), []byte(r), p.Exporter, []byte(p.Joiner), []byte(p.Member), []byte(p.JoinerFP), []byte(p.MemberFP),
-	} {
-		var n [4]byte
-		binary.BigEndian.PutUint32(n[:], uint32(len(f)))
-		mac.Write(n[:])
-		mac.Write(f)
-	}
+	mac.Write(appendFields(nil, []byte(proofLabel), []byte(r), p.Exporter,
+		[]byte(p.Joiner), []byte(p.Member), []byte(p.JoinerFP), []byte(p.MemberFP)))
 	return mac.Sum(nil)
 }
 

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"saltclusterd/gossip/jointoken"
 	"saltclusterd/gossip/node"
 )
 
@@ -64,7 +64,7 @@ func (s *joinServer) run(ctx context.Context) (result string, err error) {
 	if err := s.conn.SetDeadline(time.Now().Add(p.cfg.Limits.JoinProof)); err != nil {
 		return "broken", err
 	}
-	if p.cfg.Join == nil || !isMember(p.cfg.Roster, p.ID(), p.cfg.Identity.fp) {
+	if p.cfg.Join == nil || !isMember(p.cfg.Roster, p.cfg.Identity) {
 		return "not_ready", s.refuse(refusedNotReady, "")
 	}
 	h, err := s.hello()
@@ -74,29 +74,29 @@ func (s *joinServer) run(ctx context.Context) (result string, err error) {
 	if err != nil {
 		return "broken", err
 	}
-	secret, known := s.secret(h.SecretID)
-	if !s.proof.verify(secret, roleJoiner, h.Proof) || !known {
-		p.guard.failed(countAs(s.from))
-		return "wrong_proof", errors.New("the proof does not match: cluster_secret differs there, or somebody tries to guess it")
+	proven, err := s.check(h)
+	if err != nil {
+		wrong, pause := p.guard.failed(countAs(s.from))
+		return "wrong_proof", fmt.Errorf("%w; number %d in a row from that address, which waits %s now", err, wrong, pause)
 	}
 	p.guard.succeeded(countAs(s.from))
-	if err := s.answer(secret); err != nil {
+	if err := s.answer(proven); err != nil {
 		return "broken", err
 	}
-	return s.admit(ctx, h)
+	return s.admit(ctx, h, proven)
 }
 
 // hello reads the joiner's proof and gathers what it must be over.
 func (s *joinServer) hello() (hello, error) {
-	cert, fp, err := peerCert(s.conn.ConnectionState())
+	peer, err := peerCert(s.conn.ConnectionState())
 	if err != nil {
 		return hello{}, err
 	}
-	claimed, err := idFromCert(cert)
+	claimed, err := idFromCert(peer.cert)
 	if err != nil {
 		return hello{}, err
 	}
-	s.id, s.fp = claimed, fp
+	s.id, s.fp = claimed, peer.fp()
 	kind, body, err := readFrame(s.conn, maxUnproven)
 	if err != nil {
 		return hello{}, err
@@ -116,25 +116,42 @@ func (s *joinServer) hello() (hello, error) {
 		return hello{}, err
 	}
 	own := s.port.cfg.Identity
-	s.proof = Proof{Exporter: material, Joiner: h.ID, JoinerFP: fp, Member: own.id, MemberFP: own.fp}
+	s.proof = Proof{Exporter: material, Joiner: h.ID, JoinerFP: s.fp, Member: own.id, MemberFP: own.Fingerprint()}
 	return h, nil
 }
 
-// secret looks the secret up. For an unknown or empty one it returns random bytes, so that the comparison which follows takes as long.
-func (s *joinServer) secret(id string) (secret []byte, known bool) {
-	secret, known = s.port.cfg.Join.JoinSecret(id)
-	if known && len(secret) > 0 {
-		return secret, true
-	}
-	secret = make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return secret, false
+// proven is what a joiner has shown to know.
+type proven struct {
+	token  string
+	secret JoinSecret
 }
 
-// answer proves the secret to the joiner, and shows the cluster's id and key.
-func (s *joinServer) answer(secret []byte) error {
-	if err := writeFrame(s.conn, frameProof, s.proof.sum(secret, roleMember)); err != nil {
-		return err
+// check finds out what the joiner's proof is of.
+func (s *joinServer) check(h hello) (proven, error) {
+	if h.Signed {
+		public, known := s.port.cfg.Join.JoinToken(h.SecretID)
+		if !known {
+			return proven{}, fmt.Errorf("the token %q is not known here", h.SecretID)
+		}
+		if !jointoken.Verify(public, s.proof.tokenMessage(h.SecretID), h.Proof) {
+			return proven{}, fmt.Errorf("the proof does not match the token %q: somebody tries to guess it", h.SecretID)
+		}
+		return proven{token: h.SecretID}, nil
+	}
+	for _, secret := range s.port.cfg.Join.JoinSecrets() {
+		if h.SecretID == "" && len(secret.Key) > 0 && s.proof.verify(secret.Key, roleJoiner, h.Proof) {
+			return proven{secret: secret}, nil
+		}
+	}
+	return proven{}, errors.New("the proof does not match: cluster_secret differs there, or somebody tries to guess it")
+}
+
+// answer proves the secret to the joiner unless it came with a token, and shows the cluster's id and key.
+func (s *joinServer) answer(p proven) error {
+	if p.token == "" {
+		if err := writeFrame(s.conn, frameProof, s.proof.sum(p.secret.Key, roleMember)); err != nil {
+			return err
+		}
 	}
 	h := s.port.cfg.Join
 	sig, pub, err := h.SignChannel(s.proof.clusterMessage())
@@ -145,15 +162,15 @@ func (s *joinServer) answer(secret []byte) error {
 }
 
 // admit reads the request of a joiner that has proved the secret, asks the handler and sends its reply.
-func (s *joinServer) admit(ctx context.Context, h hello) (result string, err error) {
+func (s *joinServer) admit(ctx context.Context, h hello, p proven) (result string, err error) {
 	kind, body, err := readFrame(s.conn, MaxJoinPayload+fieldOverhead)
 	if err != nil {
-		return "left", fmt.Errorf("it knows the secret, but went away after it saw our cluster_id and key: %w", err)
+		return "left", fmt.Errorf("it has the right to join, but went away after it saw our cluster_id and key: %w", err)
 	}
 	if kind != frameRequest {
 		return "broken", fmt.Errorf("%w: unexpected type %d", errFrame, kind)
 	}
-	req, err := s.request(h, body)
+	req, err := s.request(h, p, body)
 	if err == nil {
 		var reply []byte
 		if reply, err = s.ask(ctx, req); err == nil {
@@ -168,7 +185,7 @@ func (s *joinServer) admit(ctx context.Context, h hello) (result string, err err
 	return "failed", errors.Join(err, s.refuse(refusedInternal, ""))
 }
 
-func (s *joinServer) request(h hello, body []byte) (JoinRequest, error) {
+func (s *joinServer) request(h hello, p proven, body []byte) (JoinRequest, error) {
 	r, err := parseRequest(body)
 	if err != nil {
 		return JoinRequest{}, err
@@ -181,7 +198,8 @@ func (s *joinServer) request(h hello, body []byte) (JoinRequest, error) {
 		return JoinRequest{}, Refusef("cluster_advertise there: %v", err)
 	}
 	req := JoinRequest{
-		ID: h.ID, Advertise: addr, Fingerprint: s.fp, ClusterID: r.ClusterID, SecretID: h.SecretID, Payload: r.Payload,
+		ID: h.ID, Advertise: addr, Fingerprint: s.fp, ClusterID: r.ClusterID,
+		Token: p.token, Secret: p.secret.N, Payload: r.Payload,
 	}
 	if a, ok := s.conn.RemoteAddr().(*net.TCPAddr); ok {
 		req.Remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/gossip/jointoken"
 	"saltclusterd/gossip/node"
 )
 
@@ -48,23 +49,26 @@ func sha256hex(b []byte) string {
 
 // admission is a JoinHandler that takes everybody in and remembers whom.
 type admission struct {
-	err   error // for Admit
-	reply []byte
-	key   *ClusterKey // nil: the first test key
-	sign  func([]byte) ([]byte, []byte, error)
+	err     error // for Admit
+	reply   []byte
+	key     *ClusterKey // nil: the first test key
+	token   jointoken.Token
+	secrets []JoinSecret
+	sign    func([]byte) ([]byte, []byte, error)
 
 	mu   sync.Mutex
 	seen []JoinRequest
 }
 
-func (a *admission) JoinSecret(id string) ([]byte, bool) {
-	switch id {
-	case SecretCluster:
-		return []byte(testSecret), true
-	case "empty":
-		return nil, true
+func (a *admission) JoinSecrets() []JoinSecret {
+	return append([]JoinSecret{{N: 1, Key: nil}, {N: 2, Key: []byte(testSecret)}}, a.secrets...)
+}
+
+func (a *admission) JoinToken(id string) ([]byte, bool) {
+	if a.token.IsZero() || id != a.token.ID() {
+		return nil, false
 	}
-	return nil, false
+	return a.token.Public(), true
 }
 
 func (a *admission) ClusterID() string { return "cluster-1" }
@@ -123,7 +127,7 @@ func TestJoin(t *testing.T) {
 	if string(reply.Payload) != string(a.reply) || reply.ClusterID != "cluster-1" || string(reply.ClusterPub) != string(pub) {
 		t.Errorf("the reply is not the member's: %d bytes, cluster %q", len(reply.Payload), reply.ClusterID)
 	}
-	if reply.Member.ID != "member" || reply.Member.Fingerprint != p.cfg.Identity.fp {
+	if reply.Member.ID != "member" || reply.Member.Fingerprint != p.cfg.Identity.Fingerprint() {
 		t.Errorf("member asked: %+v", reply.Member)
 	}
 	got := a.requests()
@@ -131,7 +135,7 @@ func TestJoin(t *testing.T) {
 		t.Fatalf("%d requests reached the handler", len(got))
 	}
 	want := JoinRequest{
-		ID: "joiner", Advertise: cfg.Advertise, Fingerprint: cfg.Identity.fp, ClusterID: "cluster-1", Remote: got[0].Remote,
+		ID: "joiner", Advertise: cfg.Advertise, Fingerprint: cfg.Identity.Fingerprint(), ClusterID: "cluster-1", Remote: got[0].Remote,
 	}
 	got[0].Payload, want.Payload = nil, nil
 	if got[0].Entry() != want.Entry() || got[0].ClusterID != want.ClusterID || !got[0].Remote.IsValid() {
@@ -141,6 +145,7 @@ func TestJoin(t *testing.T) {
 
 func TestJoinFailures(t *testing.T) {
 	other := clusterKeys()[1]
+	otherToken := tokenFor(other)
 	for name, c := range map[string]struct {
 		handler   *admission
 		edit      func(*JoinConfig)
@@ -153,9 +158,9 @@ func TestJoinFailures(t *testing.T) {
 			edit: func(c *JoinConfig) { c.Secret = []byte("another secret of sufficient length") },
 			want: ErrSecret, says: "cluster_secret",
 		},
-		"unknown token": {edit: func(c *JoinConfig) { c.SecretID = "token-1" }, want: ErrSecret},
-		"empty secret at the member": {
-			edit: func(c *JoinConfig) { c.SecretID, c.Secret = "empty", nil }, want: ErrSecret,
+		"unknown token": {edit: func(c *JoinConfig) { c.Token = tokenFor(clusterKeys()[0]) }, want: ErrToken, says: "was revoked"},
+		"token of another cluster": {
+			handler: &admission{token: otherToken}, edit: func(c *JoinConfig) { c.Token = otherToken }, want: ErrClusterKey, says: "the token is for",
 		},
 		"other cluster": {edit: func(c *JoinConfig) { c.ClusterID = "cluster-2" }, want: ErrClusterID, says: `"cluster-1"`},
 		"other key": {

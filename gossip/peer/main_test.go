@@ -115,7 +115,7 @@ func (m *mesh) member(id node.ID, edit func(*Config)) *Port {
 }
 
 func entryOf(p *Port) node.Entry {
-	return node.Entry{ID: p.ID(), Addr: p.Advertise(), Fingerprint: p.cfg.Identity.fp}
+	return node.Entry{ID: p.ID(), Addr: p.Advertise(), Fingerprint: p.cfg.Identity.Fingerprint()}
 }
 
 // echo serves a protocol by sending back what comes.

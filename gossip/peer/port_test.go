@@ -79,17 +79,17 @@ func TestStrangersAreRefused(t *testing.T) {
 	stranger := identity(t, "stranger")
 	namesake := identity(t, "member") // the right name, another key
 	for name, cfg := range map[string]*tls.Config{
-		"raft":            {Certificates: []tls.Certificate{stranger.cert}, NextProtos: []string{ProtoRaft}},
-		"gossip":          {Certificates: []tls.Certificate{stranger.cert}, NextProtos: []string{ProtoGossip}},
-		"rpc":             {Certificates: []tls.Certificate{stranger.cert}, NextProtos: []string{ProtoHTTP}},
-		"namesake":        {Certificates: []tls.Certificate{namesake.cert}, NextProtos: []string{ProtoRaft}},
+		"raft":            {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoRaft}},
+		"gossip":          {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoGossip}},
+		"rpc":             {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoHTTP}},
+		"namesake":        {Certificates: []tls.Certificate{namesake.current().cert}, NextProtos: []string{ProtoRaft}},
 		"no certificate":  {NextProtos: []string{ProtoRaft}},
 		"join without":    {NextProtos: []string{ProtoJoin}},
-		"tls 1.2":         {Certificates: []tls.Certificate{p.cfg.Identity.cert}, NextProtos: []string{ProtoRaft}, MaxVersion: tls.VersionTLS12},
-		"no alpn":         {Certificates: []tls.Certificate{p.cfg.Identity.cert}},
-		"unknown alpn":    {Certificates: []tls.Certificate{p.cfg.Identity.cert}, NextProtos: []string{"http/1.1"}},
+		"tls 1.2":         {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}, MaxVersion: tls.VersionTLS12},
+		"no alpn":         {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}},
+		"unknown alpn":    {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"http/1.1"}},
 		"two of them":     {Certificates: []tls.Certificate{twice(p.cfg.Identity)}, NextProtos: []string{ProtoRaft}},
-		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.cert}, NextProtos: []string{"scd-raft/0"}},
+		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"scd-raft/0"}},
 	} {
 		if _, err := rawDial(t, p, cfg); err == nil || errors.Is(err, io.EOF) || isTimeout(err) {
 			t.Errorf("%s: %v, want a TLS alert", name, err)
@@ -101,7 +101,7 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 func twice(i *Identity) tls.Certificate {
-	c := i.cert
+	c := i.current().cert
 	c.Certificate = [][]byte{c.Certificate[0], c.Certificate[0]}
 	return c
 }
@@ -117,7 +117,7 @@ func TestNoTickets(t *testing.T) {
 	echo(t, p, ProtoRaft)
 	cache := &countingCache{}
 	cfg := &tls.Config{
-		Certificates: []tls.Certificate{p.cfg.Identity.cert}, NextProtos: []string{ProtoRaft}, ClientSessionCache: cache,
+		Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}, ClientSessionCache: cache,
 	}
 	if _, err := rawDial(t, p, cfg); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestEmptyRosterRefusesAll(t *testing.T) {
 	if _, err := a.Dial(context.Background(), "b", ProtoRaft); !errors.Is(err, ErrUnknownNode) {
 		t.Errorf("dial: %v, want ErrUnknownNode", err)
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{a.cfg.Identity.cert}, NextProtos: []string{ProtoRaft}}
+	cfg := &tls.Config{Certificates: []tls.Certificate{a.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}}
 	if _, err := rawDial(t, b, cfg); err == nil || isTimeout(err) {
 		t.Errorf("dial without a roster: %v, want a TLS alert", err)
 	}

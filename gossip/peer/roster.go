@@ -17,10 +17,10 @@ type Roster interface {
 	Entries() []node.Entry
 }
 
-// isMember reports whether the node itself is on the roster with the certificate it uses.
-func isMember(r Roster, id node.ID, fp node.Fingerprint) bool {
-	e, ok := r.Lookup(id)
-	return ok && e.Fingerprint == fp
+// isMember reports whether the node itself is on the roster with the certificate it uses, or one that it has just replaced.
+func isMember(r Roster, i *Identity) bool {
+	e, ok := r.Lookup(i.id)
+	return ok && i.Knows(e.Fingerprint)
 }
 
 // hasAddr reports whether a member advertises this host address.

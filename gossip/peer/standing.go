@@ -59,13 +59,19 @@ func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 		return
 	}
 	defer leave()
-	cert, fp, err := peerCert(t.ConnectionState())
+	peer, err := peerCert(t.ConnectionState())
 	if err != nil {
 		return
 	}
-	id, err := idFromCert(cert)
+	id, err := idFromCert(peer.cert)
 	if err != nil || t.SetDeadline(time.Now().Add(p.cfg.Limits.Handshake)) != nil {
 		return
+	}
+	fp := peer.fp()
+	if e, ok := p.cfg.Roster.Lookup(id); ok {
+		if known, ok := peer.by(e); ok { // it has renewed its certificate, and we have not heard of it yet
+			fp = known
+		}
 	}
 	if _, err := t.Write(p.cfg.Standing(id, fp).append(nil)); err == nil {
 		lingeringClose(t)

@@ -3,8 +3,6 @@ package peer
 import (
 	"crypto/tls"
 	"fmt"
-
-	"saltclusterd/gossip/node"
 )
 
 // serverTLS is the configuration of the accepting side. Tickets are off: a resumed connection would not present its
@@ -12,7 +10,7 @@ import (
 func (p *Port) serverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		Certificates:           []tls.Certificate{p.cfg.Identity.cert},
+		Certificates:           []tls.Certificate{p.cfg.Identity.current().cert},
 		ClientAuth:             tls.RequireAnyClientCert,
 		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin, ProtoStanding},
 		SessionTicketsDisabled: true,
@@ -23,16 +21,16 @@ func (p *Port) serverTLS() *tls.Config {
 // verifyInbound refuses strangers within the handshake, so that they hear a proper alert. What counts is the admission
 // afterwards.
 func (p *Port) verifyInbound(cs tls.ConnectionState) error {
-	cert, fp, err := peerCert(cs)
+	peer, err := peerCert(cs)
 	if err != nil {
 		return err
 	}
 	switch cs.NegotiatedProtocol {
 	case ProtoJoin, ProtoStanding:
-		_, err := idFromCert(cert)
+		_, err := idFromCert(peer.cert)
 		return err
 	case ProtoRaft, ProtoGossip, ProtoHTTP:
-		_, err := p.memberBy(fp)
+		_, _, err := peer.member(p.cfg.Roster)
 		return err
 	default:
 		return fmt.Errorf("no protocol of ours was negotiated")
@@ -41,21 +39,21 @@ func (p *Port) verifyInbound(cs tls.ConnectionState) error {
 
 // clientTLS is the configuration for dialling proto, with verify deciding about the certificate. There is no CA, hence
 // InsecureSkipVerify: names and chains mean nothing here, fingerprints do.
-func clientTLS(i *Identity, proto string, verify func(node.Fingerprint) error) *tls.Config {
+func clientTLS(i *Identity, proto string, verify func(shown) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		Certificates:       []tls.Certificate{i.cert},
+		Certificates:       []tls.Certificate{i.current().cert},
 		NextProtos:         []string{proto},
 		InsecureSkipVerify: true,
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			if cs.NegotiatedProtocol != proto {
 				return fmt.Errorf("the peer does not speak %s", proto)
 			}
-			_, fp, err := peerCert(cs)
+			peer, err := peerCert(cs)
 			if err != nil {
 				return err
 			}
-			return verify(fp)
+			return verify(peer)
 		},
 	}
 }

@@ -109,7 +109,7 @@ func TestPubFingerprint(t *testing.T) {
 	if pubMatches(sha256hex(clusterKeys()[1].pub), pub) {
 		t.Error("another key matches")
 	}
-	if pubFingerprint(bare) != sha256hex(pub) {
+	if PubFingerprint(bare) != sha256hex(pub) {
 		t.Error("the fingerprint shown is not that of the file")
 	}
 }

@@ -65,6 +65,9 @@ func (s *Server) handler() http.Handler {
 	if m, ok := b.(Migrator); ok {
 		s.handleMigrate(mux, m)
 	}
+	if t, ok := b.(TokenKeeper); ok {
+		s.handleTokens(mux, t)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))

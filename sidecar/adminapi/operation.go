@@ -24,6 +24,7 @@ type BootstrapRequest struct {
 type JoinRequest struct {
 	Peer           string        `json:"peer"`                      // host or host:port of any member's peer port
 	Secret         Secret        `json:"secret,omitempty"`          // empty: the configured cluster_secret
+	Token          Secret        `json:"token,omitempty"`           // one-time, instead of a secret; empty: the configured one
 	PubFingerprint string        `json:"pub_fingerprint,omitempty"` // empty: the configured cluster_pub_fingerprint
 	Wait           bool          `json:"wait"`
 	Timeout        time.Duration `json:"timeout,omitempty"`
@@ -43,8 +44,22 @@ type TransferRequest struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// RotateRequest is the body of POST /v1/rotate: a new AES key for publications.
+// What can be rotated.
+const (
+	RotateAES          = "aes"          // the key of publications; what an empty What means
+	RotateGossipKey    = "gossip-key"   //
+	RotateSecret       = "secret"       // cluster_secret
+	RotateCertificates = "certificates" // of the nodes, on the peer port
+)
+
+// RotateRequest is the body of POST /v1/rotate.
 type RotateRequest struct {
+	What    string        `json:"what,omitempty"`
+	DryRun  bool          `json:"dry_run,omitempty"` // only say what would happen
+	Node    string        `json:"node,omitempty"`    // certificates: of this node only
+	Secret  Secret        `json:"secret,omitempty"`  // secret: the new one
+	Now     bool          `json:"now,omitempty"`     // secret: the old one is refused at once
+	Finish  bool          `json:"finish,omitempty"`  // secret: the old one is refused from now on
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 

@@ -71,7 +71,9 @@ type Cluster struct {
 	Peers              []string // host or host:port
 	Secret             Secret   // resolved: from the file, secret file or credential
 	SecretFile         string
-	PubFingerprint     string // SHA-256 in lower-case hex, or empty
+	JoinTokenFile      string
+	joinToken          *string // from the file or the credential; fmt prints its address
+	PubFingerprint     string  // SHA-256 in lower-case hex, or empty
 	PKIDir             string
 	Interface          string // address the peer port binds
 	PoolPort           int
@@ -81,6 +83,7 @@ type Cluster struct {
 	MaxVoters          int
 	JobReplicas        int           // nodes that keep a job; 1: only the one that published it
 	VoterTimeout       time.Duration // of a dead voter, before one in reserve gets its vote
+	CertificateAge     time.Duration // at which a node renews its own; 0: never
 	AloneLimit         time.Duration // of serving from memory without a majority after a restart; 0: none
 }
 

@@ -39,6 +39,7 @@ func DefaultConfig() Config {
 			PoolPort:           4520,
 			IsolatedFilesystem: true,
 			MaxVoters:          5, VoterTimeout: 10 * time.Minute, JobReplicas: 3, AloneLimit: 7 * 24 * time.Hour,
+			CertificateAge: 30 * 24 * time.Hour,
 		},
 		Salt: Salt{
 			Config:              "/etc/salt/master",

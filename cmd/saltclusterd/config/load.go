@@ -22,6 +22,7 @@ func Read(path string) (*Config, error) {
 func load(path string, getenv func(string) string, hostname func() (string, error)) (*Config, error) {
 	c, findings := read(path, hostname)
 	findings = append(findings, c.resolveSecret(getenv)...)
+	findings = append(findings, c.resolveJoinToken(getenv)...)
 	findings = append(findings, c.validate()...)
 	return c, findings.err()
 }

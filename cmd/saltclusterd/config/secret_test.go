@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -132,5 +133,46 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 	if !strings.Contains(text, "[redacted]") {
 		t.Error("nothing shows that there is a secret")
+	}
+}
+
+func TestJoinToken(t *testing.T) {
+	const token = "sct1.k7m2q9x4ab.AAECAwQFBgcICQoLDA0ODw.n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"
+	dir := t.TempDir()
+	put := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("cluster_join_token", token+"\n", 0o400)
+	put("open", token, 0o644)
+	put("cut", token[:len(token)-1], 0o600)
+	env := map[string]string{"CREDENTIALS_DIRECTORY": dir}
+	for _, tt := range []struct {
+		name, text string
+		env        map[string]string
+		token      bool
+		want       string
+	}{
+		{"file", "cluster_join_token_file: " + dir + "/cluster_join_token", nil, true, ""},
+		{"credential", "", env, true, ""},
+		{"beside a secret", "cluster_secret: " + goodSecret, env, true, ""},
+		{"used up and removed", "cluster_join_token_file: " + dir + "/gone", nil, false, ""},
+		{"open", "cluster_join_token_file: " + dir + "/open", nil, false, "may be read by everyone"},
+		{"cut off", "cluster_join_token_file: " + dir + "/cut", nil, false, "is it complete"},
+		{"relative", "cluster_join_token_file: token", nil, false, "is not an absolute path"},
+		{"a short secret is no better for it", "cluster_secret: hunter2", env, true, "has 7 characters"},
+	} {
+		c, err := loadTest(write(t, map[string]string{"saltclusterd": "cluster_id: lab\n" + tt.text + "\n"}), tt.env)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tt.want == "" && c.Cluster.JoinToken().IsSet() != tt.token {
+			t.Errorf("%s: token %v", tt.name, c.Cluster.JoinToken().IsSet())
+		}
+		if out := fmt.Sprintf("%+v %v", c, c.Show()); strings.Contains(out, "AAECAw") || err != nil && strings.Contains(err.Error(), "AAECAw") {
+			t.Errorf("%s: the token was printed", tt.name)
+		}
 	}
 }

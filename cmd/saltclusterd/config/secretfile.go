@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"saltclusterd/gossip/jointoken"
 )
 
 const (
-	credentialName = "cluster_secret"
-	generateSecret = "head -c 24 /dev/urandom | base64"
+	credentialName  = "cluster_secret"
+	tokenCredential = "cluster_join_token"
+	generateSecret  = "head -c 24 /dev/urandom | base64"
 
 	// A secret is guessed offline by whoever watches one proof from the
 	// middle, so it must be random: 22 characters of base64 hold 132 bits.
@@ -26,7 +29,7 @@ func (c *Config) resolveSecret(getenv func(string) string) Findings {
 	_, inFile := c.places["cluster_secret"]
 	file := c.Cluster.SecretFile
 	if file == "" && !inFile {
-		file = credential(getenv)
+		file = credential(getenv, credentialName)
 	}
 	switch {
 	case file == "":
@@ -72,13 +75,54 @@ func ReadSecretFile(file string) (Secret, error) {
 	return NewSecret(string(bytes.TrimSpace(first))), nil
 }
 
-// credential returns the path of the systemd credential, when there is one.
-func credential(getenv func(string) string) string {
+// JoinToken is the text of the configured join token; none when its file is
+// gone.
+func (c Cluster) JoinToken() Secret {
+	if c.joinToken == nil {
+		return Secret{}
+	}
+	return NewSecret(*c.joinToken)
+}
+
+// resolveJoinToken reads the token from cluster_join_token_file or the
+// systemd credential. A file that is gone is no mistake: the token is used up
+// by then.
+func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
+	file := c.Cluster.JoinTokenFile
+	if file == "" {
+		file = credential(getenv, tokenCredential)
+	}
+	if file == "" {
+		return nil
+	}
+	const option = "cluster_join_token_file"
+	expanded, err := expand(file, getenv)
+	if err != nil {
+		return Findings{c.finding(option, err.Error(), "")}
+	}
+	c.Cluster.JoinTokenFile = expanded
+	if _, err := os.Stat(expanded); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	text, err := ReadSecretFile(expanded)
+	if err == nil {
+		_, err = jointoken.Parse(text.Reveal())
+	}
+	if err != nil {
+		return Findings{c.finding(option, err.Error(), "make one on a member: saltclusterctl token create")}
+	}
+	token := text.Reveal()
+	c.Cluster.joinToken = &token
+	return nil
+}
+
+// credential returns the path of a systemd credential, when there is one.
+func credential(getenv func(string) string, name string) string {
 	dir := getenv("CREDENTIALS_DIRECTORY")
 	if dir == "" {
 		return ""
 	}
-	path := filepath.Join(dir, credentialName)
+	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}

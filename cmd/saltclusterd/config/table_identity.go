@@ -39,7 +39,7 @@ func clusterOptions() []Option {
 			Name: "cluster_secret", Section: section, field: func(c *Config) any { return &c.Cluster.Secret },
 			Doc: "Proves the right to join; it never crosses the wire. At least 22 random characters (128 bits), the same on " +
 				"every node: " + generateSecret + ". The file that holds it must not be readable by everyone. Required, " +
-				"here, in cluster_secret_file, or as the systemd credential cluster_secret.",
+				"here, in cluster_secret_file, or as the systemd credential cluster_secret, unless there is a join token.",
 			Example: "'...'",
 		},
 		{
@@ -47,6 +47,13 @@ func clusterOptions() []Option {
 			Doc: "A file whose first line is the secret, instead of cluster_secret. ${CREDENTIALS_DIRECTORY} and other " +
 				"environment variables are replaced. Default: ${CREDENTIALS_DIRECTORY}/cluster_secret when systemd provides it.",
 			Example: "/etc/salt/saltclusterd.secret",
+		},
+		{
+			Name: "cluster_join_token_file", Section: section, field: func(c *Config) any { return &c.Cluster.JoinTokenFile },
+			Doc: "A file with a one-time join token (saltclusterctl token create, on a member), with which this node joins instead of " +
+				"with the secret. It must not be readable by everyone; used up, it is worth nothing. ${NAME} is replaced as above. " +
+				"Default: ${CREDENTIALS_DIRECTORY}/cluster_join_token when systemd provides it.",
+			Example: "/etc/salt/saltclusterd.token",
 		},
 		{
 			Name: "cluster_pub_fingerprint", Section: section, field: func(c *Config) any { return &c.Cluster.PubFingerprint },
@@ -97,6 +104,12 @@ func clusterOptions() []Option {
 			Doc: "Nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
 				"The same on every node. 1: only the one that published it.",
 			check: intBetween(1, 64),
+		},
+		{
+			Name: "cluster_certificate_age", Section: section, field: func(c *Config) any { return &c.Cluster.CertificateAge },
+			Doc: "Age at which this node gives itself another key and certificate for the peer port; the old one is worth nothing from " +
+				"then on. 0: only when saltclusterctl rotate certificates asks for it.",
+			check: durationBetween(0, 10*365*24*time.Hour),
 		},
 		{
 			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },

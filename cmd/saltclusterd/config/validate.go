@@ -66,6 +66,9 @@ func (c *Config) validateSecret(say func(option, msg, hint string)) {
 	if option == "cluster_secret_file" && !c.Cluster.Secret.IsSet() {
 		return // resolveSecret has said why
 	}
+	if option == "cluster_secret" && !c.Cluster.Secret.IsSet() && c.places[option].file == "" && c.Cluster.JoinTokenFile != "" {
+		return // nobody joins through this node with a secret before the cluster has agreed on one
+	}
 	msg, hint := checkSecret(c.Cluster.Secret.Reveal())
 	if _, set := c.places["cluster_secret"]; !set && !c.Cluster.Secret.IsSet() {
 		msg = "is not set: anybody could join"

@@ -17,12 +17,29 @@ type host struct {
 	private, public []byte
 }
 
-// JoinSecret returns the configured cluster_secret.
-func (h *host) JoinSecret(id string) ([]byte, bool) {
-	if id != peer.SecretCluster || !h.m.d.cfg.Cluster.Secret.IsSet() {
-		return nil, false
+// JoinSecrets returns what the cluster has agreed on, or else the configured cluster_secret.
+func (h *host) JoinSecrets() []peer.JoinSecret {
+	agreed := h.m.cons.View().JoinSecrets()
+	accepted := []state.JoinSecret{agreed.Current}
+	if agreed.Overlap {
+		accepted = append(accepted, agreed.Former)
 	}
-	return peer.SecretBytes(h.m.d.cfg.Cluster.Secret.Reveal()), true
+	var out []peer.JoinSecret
+	for _, s := range accepted {
+		switch {
+		case s.N > 0:
+			out = append(out, peer.JoinSecret{N: s.N, Key: peer.SecretBytes(s.Key.Text())})
+		case h.m.d.cfg.Cluster.Secret.IsSet():
+			out = append(out, peer.JoinSecret{Key: peer.SecretBytes(h.m.d.cfg.Cluster.Secret.Reveal())})
+		}
+	}
+	return out
+}
+
+// JoinToken returns what proofs of a token are checked with.
+func (h *host) JoinToken(id string) (public []byte, ok bool) {
+	t, ok := h.m.cons.View().JoinToken(id)
+	return t.Public, ok
 }
 
 // ClusterID returns the option cluster_id.
@@ -50,10 +67,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	if old, ok := m.cons.View().Member(r.ID); ok && old.Witness != wish.Witness {
 		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: run saltclusterctl remove %s first", r.ID, r.ID)
 	}
-	results, err := m.cons.Propose(ctx, state.MemberAdd{
-		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: defaultWeight, Witness: wish.Witness,
-		Audit: m.audit("join"),
-	})
+	results, err := m.cons.Propose(ctx, m.admission(r, wish))
 	if err != nil {
 		return nil, fmt.Errorf("take %s onto the roster: %w", r.ID, err)
 	}
@@ -78,6 +92,19 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 		return nil, fmt.Errorf("encode welcome: %w", err)
 	}
 	return reply, nil
+}
+
+// admission is the command that takes a joiner in. Where nothing but the configured secret counts, it is the one that
+// members of every version know.
+func (m *member) admission(r peer.JoinRequest, wish petition) state.Command {
+	add := state.MemberAdd{
+		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: defaultWeight, Witness: wish.Witness,
+		Audit: m.audit("join"),
+	}
+	if r.Token == "" && r.Secret == 0 && m.cons.View().JoinSecrets().Current.N == 0 {
+		return add
+	}
+	return state.JoinAdmit{Member: add, Token: r.Token, Secret: r.Secret, Audit: add.Audit}
 }
 
 func parseWelcome(b []byte) (welcome, error) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -231,7 +230,7 @@ func newUUID() string {
 }
 
 // joinAt asks the member at addr to take this node in.
-func (d *Daemon) joinAt(ctx context.Context, addr string, secret config.Secret, fingerprint string, say func(step, message string)) error {
+func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say func(step, message string)) error {
 	advertise, err := d.advertise()
 	if err != nil {
 		return err
@@ -240,10 +239,14 @@ func (d *Daemon) joinAt(ctx context.Context, addr string, secret config.Secret, 
 	if err != nil {
 		return err
 	}
-	say("prove", "asking "+addr+" to be let in")
+	token, err := right.parse()
+	if err != nil {
+		return err
+	}
+	say("prove", "asking "+addr+" to be let in with "+right.name(token))
 	reply, err := peer.Join(ctx, peer.JoinConfig{
-		Addr: addr, Identity: d.identity, Advertise: advertise, Secret: peer.SecretBytes(secret.Reveal()),
-		ClusterID: d.cfg.Cluster.ID, PubFingerprint: fingerprint, Payload: payload,
+		Addr: addr, Identity: d.identity, Advertise: advertise, Secret: peer.SecretBytes(right.secret.Reveal()), Token: token,
+		ClusterID: d.cfg.Cluster.ID, PubFingerprint: right.fingerprint, Payload: payload,
 	})
 	if err != nil {
 		return err

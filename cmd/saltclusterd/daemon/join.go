@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -64,7 +63,7 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 		return err
 	}
 	say := func(step, message string) { d.log.Info("join", "step", step, "message", message) }
-	return d.joinAt(ctx, addr, d.cfg.Cluster.Secret, d.cfg.Cluster.PubFingerprint, say)
+	return d.joinAt(ctx, addr, d.joinRight(adminapi.JoinRequest{}), say)
 }
 
 // Bootstrap implements admin.Backend.
@@ -84,15 +83,7 @@ func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p a
 // Join implements admin.Backend.
 func (d *Daemon) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return d.operate(ctx, r.Wait, r.Timeout, p, func() error {
-		secret, fingerprint := d.cfg.Cluster.Secret, d.cfg.Cluster.PubFingerprint
-		if r.Secret != "" {
-			secret = config.NewSecret(string(r.Secret))
-		}
-		if r.PubFingerprint != "" {
-			fingerprint = r.PubFingerprint
-		}
-		err := d.joinAt(ctx, d.cfg.PeerAddress(r.Peer), secret, fingerprint, p)
-		return joinError(err)
+		return joinError(d.joinAt(ctx, d.cfg.PeerAddress(r.Peer), d.joinRight(r), p))
 	})
 }
 

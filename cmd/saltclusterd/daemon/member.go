@@ -42,9 +42,11 @@ type member struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	failed chan error // a part that ended by itself
-	since  time.Time  // it was made
-	took   time.Time  // when it took over from another process; zero: it did not
+	failed chan error    // a part that ended by itself
+	renew  chan struct{} // somebody asks for another certificate
+	asked  atomic.Int64  // when another member did last, Unix time in milliseconds
+	since  time.Time     // it was made
+	took   time.Time     // when it took over from another process; zero: it did not
 }
 
 // newMember puts the parts together; nothing runs before Open.
@@ -53,7 +55,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), failed: make(chan error, 1)}
+	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), failed: make(chan error, 1), renew: make(chan struct{}, 1)}
 	join, err := m.readKeys()
 	if err != nil {
 		return nil, err
@@ -145,6 +147,7 @@ func (m *member) Open(ctx context.Context) error {
 	m.wg.Go(func() { m.watchRoutes(m.ctx) })
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
+	m.wg.Go(func() { m.keepCertificate(m.ctx) })
 	return nil
 }
 

@@ -138,7 +138,10 @@ func (m *member) handleMigrate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var reply migrateReply
-	if reply.Node, err = m.svc.migrate(r.Context(), req); err != nil {
+	if err = m.d.migration.mayCopyTo(req.To); err == nil {
+		reply.Node, err = m.svc.migrate(r.Context(), req)
+	}
+	if err != nil {
 		reply.Error = adminapi.Errorf(adminapi.CodeOf(err), adminapi.HintOf(err), "%v", err)
 	}
 	_ = json.NewEncoder(w).Encode(reply)

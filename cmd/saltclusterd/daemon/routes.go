@@ -90,12 +90,12 @@ func majorVersion(salt string) int {
 // meta is what this node tells the others about itself.
 func (m *member) meta() node.Meta {
 	if m.svc == nil {
-		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.cons.CaughtUp(), Witness: true, Roots: true}
+		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.cons.CaughtUp(), Witness: true, Roots: true, Level: state.Level}
 	}
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
-		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), Roots: true,
+		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), Roots: true, Level: state.Level,
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }

@@ -36,14 +36,14 @@ const (
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.
-type rpcSwitch struct{ h atomic.Pointer[http.ServeMux] }
+type rpcSwitch struct{ h atomic.Pointer[http.Handler] }
 
 func newRPCSwitch() *rpcSwitch { return &rpcSwitch{} }
 
 // ServeHTTP implements http.Handler.
 func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := s.h.Load(); h != nil {
-		h.ServeHTTP(w, r)
+		(*h).ServeHTTP(w, r)
 		return
 	}
 	http.Error(w, "starting", http.StatusServiceUnavailable)
@@ -75,7 +75,9 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
 	mux.HandleFunc("GET "+pathStats, m.handleStats)
 	mux.HandleFunc("POST "+pathTransfer, m.handleTransfer)
-	s.h.Store(mux)
+	mux.HandleFunc("POST "+pathCertificate, m.handleCertificate)
+	h := bounded(mux)
+	s.h.Store(&h)
 }
 
 // forward hands a proposal to the leader (consensus.Config.Forward).

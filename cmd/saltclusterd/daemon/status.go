@@ -48,6 +48,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 			})
 		}
 	}
+	st.Problems = append(st.Problems, m.secretProblems()...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
 	}
