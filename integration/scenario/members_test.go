@@ -47,6 +47,9 @@ func TestMembers(t *testing.T) {
 	}{
 		{"a witness for two", testWitness},
 		{"a reserve takes the vote of the dead", testReserve},
+		{"a token takes in one node", testToken},
+		{"secrets are rotated", testRotate},
+		{"no secret shows", testSecretsDoNotShow},
 		{"a node is removed and joins again", testRemove},
 		{"the majority is gone", testRecover},
 		{"a snapshot on an empty machine", testSnapshot},
