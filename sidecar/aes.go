@@ -49,7 +49,7 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, r)
 		return
 	}
-	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: s.crypticle})
+	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: s.crypticle})
 }
 
 // call is a request that has been opened and found good.
@@ -85,6 +85,9 @@ func (p *Proxy) route(c *call) {
 	v := p.cfg.View()
 	d := router.Decide(c.peek, v)
 	c.self, c.repeat, c.publisher = v.Self, d.Repeat, d.Asks
+	if d.Unknown {
+		p.cfg.Guard.UnknownCommand(c.env.ID, c.peek.Cmd, c.remote)
+	}
 	p.metrics.request(c.peek.Cmd, d.Kind.String())
 	switch d.Kind {
 	case router.ToLocal:

@@ -70,6 +70,7 @@ func NewProxy(cfg Config) *Proxy {
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 		files:    newFileGate(),
 	}
+	p.sessions.minion = cfg.Guard.Minion
 	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -174,6 +175,10 @@ func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
 		return
 	}
 	if r := p.cfg.Guard.CheckAuth(auth, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	if r := p.cfg.Guard.CheckVersion(auth.ID, auth.Pub, env.Version, x.remote); r != nil {
 		p.refuse(x, r)
 		return
 	}

@@ -45,7 +45,11 @@ func (p *Proxy) serveShared(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, r)
 		return
 	}
-	p.route(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
+	if r := p.cfg.Guard.CheckVersion(peek.ID, pub, env.Version, x.remote); r != nil {
+		p.refuse(x, r)
+		return
+	}
+	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
 }
 
 // openShared opens a load with the epoch in force, or the one before while it still is.

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/wall"
 )
 
 // session is a minion's session key, derived from the cluster's seed, the id and the accepted key, ready for use.
@@ -12,12 +13,14 @@ type session struct {
 	key       saltcrypt.Key
 	crypticle *saltcrypt.Crypticle
 	public    *saltcrypt.PublicKey
+	minion    *wall.Minion
 }
 
 // sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key: when the
 // key of an id changes, so does its session.
 type sessionTable struct {
 	derive func(id, pub string) saltcrypt.Key
+	minion func(id, pub string) *wall.Minion // what the rules remember; nil: nothing
 	max    int
 
 	mu sync.RWMutex
@@ -42,6 +45,9 @@ func (t *sessionTable) get(id, pub string) (*session, error) {
 	}
 	key := t.derive(id, pub)
 	s = &session{pub: pub, key: key, crypticle: saltcrypt.NewCrypticle(key), public: public}
+	if t.minion != nil {
+		s.minion = t.minion(id, pub)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for old := range t.m { // any one: a larger fleet only derives more often

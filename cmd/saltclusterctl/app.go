@@ -41,6 +41,7 @@ func newApp(e *env) *cli.App {
 			newTopCommand(e),
 			newRingInfoCommand(e),
 			newMinionsCommand(e),
+			newWallCommand(e),
 			newVerifyCommand(e),
 			newJobsCommand(e),
 			newEventsCommand(e),

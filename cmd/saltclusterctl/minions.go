@@ -14,9 +14,15 @@ func newMinionsCommand(e *env) *cli.Command {
 		Usage: "list the connected subscribers of all nodes by address",
 		Description: "Salt's publish protocol does not tell which minion a connection belongs to; addresses are the minions' own where\n" +
 			"they connect directly or the load balancer sends them (proxy_protocol).",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "protocol", Usage: "list the payload versions that minions speak instead, by id"},
+		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
+			}
+			if c.Bool("protocol") {
+				return runProtocols(c, e)
 			}
 			m, err := ask(c, e, (*adminapi.Client).Minions)
 			if err != nil {

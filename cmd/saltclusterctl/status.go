@@ -89,6 +89,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
 	}
 	rows = append(rows, upstreamRow(n.Upstream, now))
+	rows = append(rows, wallRow(n.Wall)...)
 	rows = append(rows, returnRows(n.Returns, now)...)
 	rows = append(rows, keyStoreRow(n.KeyStore)...)
 	rows = append(rows, rootsRow(n.Roots)...)

@@ -42,6 +42,10 @@ func (s *Server) handler() http.Handler {
 	if u, ok := b.(Upgrader); ok {
 		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
 	}
+	if w, ok := b.(Waller); ok {
+		mux.HandleFunc("GET /v1/wall", read(s, "wall", w.Wall))
+		mux.HandleFunc("GET /v1/protocols", read(s, "protocols", w.Protocols))
+	}
 	if v, ok := b.(Verifier); ok {
 		mux.HandleFunc("GET /v1/verify", s.verify(v))
 	}

@@ -66,6 +66,8 @@ type Node struct {
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
 	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
 
+	Wall *WallLine `json:"wall,omitempty"` // nil: as Returns
+
 	KeyStore *KeyStore `json:"key_store,omitempty"` // nil: the master has its keys in files only
 
 	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness

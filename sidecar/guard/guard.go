@@ -10,6 +10,7 @@ import (
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/wall"
 )
 
 const (
@@ -28,6 +29,7 @@ type Config struct {
 	// AllowClear names the networks that may use an administrative clear command (publish, runner, wheel, mk_token,
 	// get_token). Others, and all without an entry, are refused.
 	AllowClear map[string][]netip.Prefix
+	Wall       *wall.Wall       // rules for what passes here, and counts by rule; nil: none
 	MaxTokens  int              // verified tokens remembered; zero: DefaultTokens
 	Now        func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: slog.Default
@@ -115,6 +117,12 @@ func (g *Guard) CheckClear(cmd string, remote netip.AddrPort) *Refusal {
 		if network.Contains(addr) {
 			return nil
 		}
+	}
+	if !g.cfg.Wall.Enforces(wall.ClearCommands, "") {
+		if g.cfg.Wall.Mode(wall.ClearCommands) == wall.Log {
+			g.say(foundNotRefused, ReasonAdminCommand, "", cmd, remote)
+		}
+		return nil
 	}
 	return g.refuse(ReasonAdminCommand, "", cmd, remote)
 }

@@ -30,6 +30,8 @@ const (
 	ReasonBadToken       Reason = "bad_token"          // not signed with the accepted key
 	ReasonNotRouted      Reason = "no_master_can_take" // no master is up
 	ReasonMalformed      Reason = "malformed"          // parse error without a reason of its own
+	ReasonDowngrade      Reason = "protocol_downgrade" // older than what the key's owner has proven to speak
+	ReasonUnknownSealed  Reason = "unknown_command_sealed"
 )
 
 // Refusal is what becomes of a refused request.

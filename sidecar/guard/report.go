@@ -17,6 +17,12 @@ const (
 // report counts a refusal and logs it, if that was not done for the same reason and address a moment ago.
 func (g *Guard) report(reason Reason, id, cmd string, remote netip.AddrPort) {
 	g.metrics.refused.WithLabelValues(string(reason)).Inc()
+	g.cfg.Wall.Refused(string(reason), id)
+	g.say("request refused", reason, id, cmd, remote)
+}
+
+// say logs what was found, if that was not done for the same reason and address a moment ago.
+func (g *Guard) say(what string, reason Reason, id, cmd string, remote netip.AddrPort) {
 	suppressed, ok := g.log.allow(reason, remote.Addr())
 	if !ok {
 		return
@@ -31,7 +37,7 @@ func (g *Guard) report(reason Reason, id, cmd string, remote netip.AddrPort) {
 	if suppressed > 0 {
 		args = append(args, "suppressed", suppressed)
 	}
-	g.cfg.Logger.Warn("request refused", args...)
+	g.cfg.Logger.Warn(what, args...)
 }
 
 // limiter lets one event per reason and address through in a while. It remembers a bounded number of them; when there

@@ -95,3 +95,30 @@ func pick(dst, list []byte, keep func(i int) bool) ([]byte, error) {
 	}
 	return append(AppendArrayHeader(dst, n), kept...), nil
 }
+
+// EventTagBytes calls visit with the tag of each event of Peek.Events, in their order; with nil for one without a tag or whose
+// tag is not text. The bytes alias events. Errors: as of EventTags.
+func EventTagBytes(events []byte, visit func(tag []byte)) error {
+	n := 0
+	return WalkArray(events, func(event []byte) error {
+		if n++; n > MaxEvents {
+			return refuse(ReasonSize, "events")
+		}
+		var s seen
+		var tag []byte
+		err := WalkMap(event, func(key, value []byte) error {
+			if string(key) != "tag" {
+				return nil
+			}
+			if err := s.first(peekTag, "tag"); err != nil {
+				return err
+			}
+			tag, _ = Bytes(value)
+			return nil
+		})
+		if err == nil {
+			visit(tag)
+		}
+		return err
+	})
+}

@@ -27,6 +27,18 @@ type Peek struct {
 	Mixed    bool   // a _syndic_return whose loads differ in jid or master_id
 	Events   []byte // raw msgpack of the list of a _minion_event; nil when absent
 	Loads    []byte // raw msgpack of the list of a _syndic_return; nil when absent
+	Raw      Raw
+}
+
+// Raw is msgpack of fields that only rules look at (sidecar/wall); nil when absent. Each may stand once only.
+type Raw struct {
+	Path, Prefix            []byte // file requests; Path: of a _file_recv the list of components
+	SaltEnv, Env, PillarEnv []byte
+	Ext                     []byte // _pillar: on-demand external pillars
+	Pretag                  []byte // _minion_event: what a syndic has put before each tag
+	Return                  []byte // _return, and _syndic_return of old syndics
+	ResourceID              []byte // _return of a resource that the minion manages
+	Schedule                []byte // _return of a minion's own schedule
 }
 
 // Indexes of fields for seen.
@@ -44,6 +56,7 @@ const (
 	peekSig
 	peekEvents
 	peekLoad
+	peekRaw // and those after it
 )
 
 // PeekLoad walks a load: plain is one msgpack map and nothing after it. Fields it knows may stand once only and must have
@@ -94,6 +107,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "tag":
 		return s.optional(&p.Tag, peekTag, value, maxName, "tag")
 	case "path":
+		p.Raw.Path = value
 		return p.path(s, value)
 	case "ts":
 		return p.ts(s, value)
@@ -109,6 +123,39 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 		p.Loads = list(value)
 		return s.first(peekLoad, "load")
 	}
+	return p.Raw.field(s, key, value)
+}
+
+func (r *Raw) field(s *seen, key, value []byte) error {
+	var dst *[]byte
+	index := peekRaw
+	switch string(key) {
+	case "prefix":
+		dst = &r.Prefix
+	case "saltenv":
+		dst, index = &r.SaltEnv, peekRaw+1
+	case "env":
+		dst, index = &r.Env, peekRaw+2
+	case "pillarenv":
+		dst, index = &r.PillarEnv, peekRaw+3
+	case "ext":
+		dst, index = &r.Ext, peekRaw+4
+	case "pretag":
+		dst, index = &r.Pretag, peekRaw+5
+	case "return":
+		dst, index = &r.Return, peekRaw+6
+	case "resource_id":
+		dst, index = &r.ResourceID, peekRaw+7
+	case "schedule":
+		dst, index = &r.Schedule, peekRaw+8
+	default:
+		return nil
+	}
+	*dst = value
+	if *s&(1<<index) != 0 {
+		return refuse(ReasonDuplicate, string(key))
+	}
+	*s |= 1 << index
 	return nil
 }
 

@@ -55,6 +55,9 @@ type Edge struct {
 	ProxyProtocol            bool          // load balancers say for whom they connect
 	ProxyProtocolTrusted     []netip.Prefix
 	AllowClearCommands       map[string][]netip.Prefix
+	Wall                     map[string]string // modes of rules, by name (sidecar/wall)
+	MinionRequestRate        int               // per second and minion; 0: no limit
+	MinionRequestBytes       Size              // the same in bytes
 }
 
 // SignIn bounds what minions that sign in may cost.

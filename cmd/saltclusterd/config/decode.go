@@ -40,6 +40,8 @@ func (o Option) set(c *Config, n *yaml.Node) *mistake {
 		return list(n, p, network)
 	case *map[string][]netip.Prefix:
 		return networksByName(n, p)
+	case *map[string]string:
+		return wordsByName(n, p)
 	case *[]TagRule:
 		return tagRules(n, p)
 	default:

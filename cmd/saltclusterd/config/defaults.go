@@ -32,6 +32,8 @@ func DefaultConfig() Config {
 			DrainAnnounce:            5 * time.Second,
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,
+			MinionRequestRate:        1000,
+			MinionRequestBytes:       64 * MiB,
 		},
 		SignIn: SignIn{CPUPercent: 50, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000},
 		Cluster: Cluster{
@@ -85,5 +87,8 @@ func (c *Config) complete(hostname string) {
 	}
 	if c.Edge.AllowClearCommands == nil {
 		c.Edge.AllowClearCommands = map[string][]netip.Prefix{}
+	}
+	if c.Edge.Wall == nil {
+		c.Edge.Wall = map[string]string{}
 	}
 }

@@ -20,7 +20,7 @@ type Option struct {
 
 // Options returns the table in the order of the default file.
 func Options() []Option {
-	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), signInOptions(), saltOptions(), rootsOptions(), pathOptions(), healthOptions())
+	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), wallOptions(), signInOptions(), saltOptions(), rootsOptions(), pathOptions(), healthOptions())
 }
 
 // Names returns the names of all options, in table order.
@@ -52,6 +52,8 @@ func (o Option) value(c *Config) any {
 	case *[]netip.Prefix:
 		return *p
 	case *map[string][]netip.Prefix:
+		return *p
+	case *map[string]string:
 		return *p
 	case *[]TagRule:
 		return *p

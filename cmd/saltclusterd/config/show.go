@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -41,6 +42,10 @@ func plain(v any) any {
 		for name, networks := range v {
 			out[name] = prefixes(networks)
 		}
+		return out
+	case map[string]string:
+		out := make(map[string]string, len(v))
+		maps.Copy(out, v)
 		return out
 	case []TagRule: // a list, for the order counts
 		out := make([]map[string]string, 0, len(v))

@@ -66,6 +66,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
+		mux.HandleFunc("GET "+pathProtocols, m.handleProtocols)
 		mux.HandleFunc("GET "+pathMigrate, m.handleMigration)
 		mux.HandleFunc("POST "+pathMigrate, m.handleMigrate)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)

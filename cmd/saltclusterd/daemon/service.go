@@ -20,7 +20,6 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
@@ -29,6 +28,7 @@ import (
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/upstream"
+	"saltclusterd/sidecar/wall"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -59,6 +59,8 @@ type service struct {
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub
+	wall          *wall.Wall
+	since         time.Time // when this process began to see what is published
 	proxy         *sidecar.Proxy
 	relay         *relay.Client
 	intake        *sidecar.Intake
@@ -232,12 +234,8 @@ func (s *service) buildProxy() error {
 	if err := s.buildEvents(); err != nil {
 		return err
 	}
-	g := guard.New(guard.Config{
-		MinVersion: d.cfg.Edge.RequestMinimumVersion, AllowClear: d.cfg.Edge.AllowClearCommands,
-		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
-	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
-		Guard: g, View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
+		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
 		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, MasterAES: s.intake.MasterAES,
 		Done:           s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
@@ -306,6 +304,8 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
+	s.recallProtocols()
+	s.wg.Go(func() { s.keepProtocols(s.ctx) })
 	if s.alone.Load() {
 		s.wg.Go(func() { s.findBack(s.ctx) })
 	}

@@ -98,6 +98,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		n.Upstream.Error = err.Error()
 	}
 	n.Returns = s.returnsStatus()
+	n.Wall = s.wallLine()
 	n.Roots = s.rootsLine()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.keyStoreLine()

@@ -291,6 +291,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.took = time.Now()
 	m.svc.late.caught.Store(true) // the old process had
+	s.recallProtocols()
 	for _, part := range []part{s.hub, s.pub, s.sub, s.reqs} {
 		if err := part.Open(ctx); err != nil {
 			return err
@@ -310,6 +311,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
+	s.wg.Go(func() { s.keepProtocols(s.ctx) })
 	s.wg.Go(s.watchEdges)
 	return nil
 }

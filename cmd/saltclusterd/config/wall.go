@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"saltclusterd/sidecar/wall"
+)
+
+func wallOptions() []Option {
+	const section = "The wall"
+	return []Option{
+		{
+			Name: "cluster_wall", Section: section, field: func(c *Config) any { return &c.Edge.Wall },
+			Doc: "Rules for what minions may ask, each off, log (what it finds is counted and logged, and passes) or enforce. " +
+				"saltclusterctl wall shows them all, how they stand and what they have found; docs/security.md says what each is for. " +
+				"Rules that are not named have their defaults: enforce, but event_ids and return_jobs: log.",
+			Example: "{return_jobs: enforce, event_ids: enforce}", check: wallModes,
+		},
+		{
+			Name: "minion_request_rate", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestRate },
+			Doc: "Requests per second that this node takes from one minion; twenty seconds' worth may come at once. What is beyond is not " +
+				"answered, and comes again by itself. 0: no limit.",
+			check: intBetween(0, 1<<20),
+		},
+		{
+			Name: "minion_request_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestBytes },
+			Doc: "The same in bytes per second.", check: sizeBetween(0, 64*GiB),
+		},
+	}
+}
+
+// wordsByName takes a map of names to words, which may be written as what YAML takes for a boolean: off.
+func wordsByName(n *yaml.Node, p *map[string]string) *mistake {
+	if n.Kind != yaml.MappingNode {
+		return &mistake{node: n, msg: describe(n) + " is not a map of rules to modes", hint: "for example {return_jobs: enforce}"}
+	}
+	out := make(map[string]string, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		var name string
+		if m := text(n.Content[i], &name); m != nil {
+			return m
+		}
+		if _, twice := out[name]; twice {
+			return &mistake{node: n.Content[i], msg: name + " is given twice"}
+		}
+		value := follow(n.Content[i+1])
+		if value.Kind != yaml.ScalarNode {
+			return &mistake{node: value, msg: describe(value) + " is not a mode", hint: "off, log or enforce"}
+		}
+		out[name] = value.Value
+	}
+	*p = out
+	return nil
+}
+
+func wallModes(v any) (string, string) {
+	modes := v.(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(modes)) {
+		if _, err := wall.ParseRule(name); err != nil {
+			return err.Error(), didYouMean(name, wall.Names())
+		}
+		if _, err := wall.ParseMode(modes[name]); err != nil {
+			return fmt.Sprintf("%s: %q is not one of off, log, enforce", name, modes[name]), didYouMean(modes[name], wall.ModeNames)
+		}
+	}
+	return "", ""
+}

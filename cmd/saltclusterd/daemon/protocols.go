@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/wall"
+)
+
+// Which payload versions minions have proven to speak is kept on disk by the node that saw it and, where older versions are allowed
+// at all, told to the others: a minion must not be pretended to be an old one at a node that has never met it.
+
+// pathProtocols is where a node tells which versions it has seen.
+const pathProtocols = "/v1/protocols"
+
+const (
+	protocolsFile = "protocols.json"
+	maxProtocols  = 64 << 20 // bytes of a list
+	// protocolsSave is how often new proofs are written to disk, protocolsShare how often other nodes are asked.
+	protocolsSave  = 10 * time.Second
+	protocolsShare = time.Minute
+)
+
+func (s *service) protocolsPath() string {
+	return filepath.Join(s.m.d.cfg.Paths.StateDir, protocolsFile)
+}
+
+// keyHash is the hash of the accepted key of a minion.
+func (s *service) keyHash(id string) (wall.KeyHash, bool) {
+	pub, ok := s.keys.Accepted(id)
+	if !ok {
+		return wall.KeyHash{}, false
+	}
+	return wall.HashKey(saltcrypt.CleanKey(pub)), true
+}
+
+// recallProtocols reads what this node has seen before. Without it, it is seen again.
+func (s *service) recallProtocols() {
+	text, err := os.ReadFile(s.protocolsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var proofs []wall.Proof
+	if err == nil {
+		err = json.Unmarshal(text, &proofs)
+	}
+	if err != nil {
+		s.m.log.Warn("protocols of minions not read", "path", s.protocolsPath(), "err", err)
+		return
+	}
+	s.wall.Remember(proofs, s.keyHash)
+	s.wall.TakeChanged()
+}
+
+// keepProtocols writes down what is new, and asks the other nodes for what they have seen.
+func (s *service) keepProtocols(ctx context.Context) {
+	save := time.NewTicker(protocolsSave)
+	defer save.Stop()
+	share := time.NewTicker(protocolsShare)
+	defer share.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if !s.handed.Load() { // else the other process writes it
+				s.saveProtocols()
+			}
+			return
+		case <-save.C:
+			s.saveProtocols()
+		case <-share.C:
+			s.shareProtocols(ctx)
+		}
+	}
+}
+
+func (s *service) saveProtocols() {
+	if !s.wall.TakeChanged() {
+		return
+	}
+	text, err := json.Marshal(s.wall.Proofs())
+	if err == nil {
+		err = writeFile(s.protocolsPath(), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		s.m.log.Warn("protocols of minions not stored", "err", err)
+	}
+}
+
+// shareProtocols takes what other nodes have seen. When none but the newest version is let in there is no need to.
+func (s *service) shareProtocols(ctx context.Context) {
+	if s.m.d.cfg.Edge.RequestMinimumVersion >= sessionKeys {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	all, _ := s.m.allProofs(ctx)
+	for id, proofs := range all {
+		if id != s.m.d.id {
+			s.wall.Remember(proofs, s.keyHash)
+		}
+	}
+}
+
+// sessionKeys is the payload version that all supported minions speak.
+const sessionKeys = 3
+
+// allProofs asks every node which versions it has seen.
+func (m *member) allProofs(ctx context.Context) (proofs map[node.ID][]wall.Proof, missing []string) {
+	proofs = map[node.ID][]wall.Proof{m.d.id: m.svc.wall.Proofs()}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, n := range m.routes().Nodes {
+		if n.ID == m.d.id {
+			continue
+		}
+		wg.Go(func() {
+			list, err := m.proofsOf(ctx, n.ID)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				missing = append(missing, string(n.ID))
+				return
+			}
+			proofs[n.ID] = list
+		})
+	}
+	wg.Wait()
+	slices.Sort(missing)
+	return proofs, missing
+}
+
+func (m *member) proofsOf(ctx context.Context, id node.ID) ([]wall.Proof, error) {
+	body, err := m.call(ctx, http.MethodGet, id, pathProtocols, nil, maxProtocols)
+	if err != nil {
+		return nil, err
+	}
+	var list []wall.Proof
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("protocols of %s: %w", id, err)
+	}
+	return list, nil
+}
+
+func (m *member) handleProtocols(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.svc.wall.Proofs())
+}

@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/wall"
+)
+
+// buildGuard makes what judges requests before they go anywhere.
+func (s *service) buildGuard() *guard.Guard {
+	d := s.m.d
+	e := d.cfg.Edge
+	modes := map[wall.Rule]wall.Mode{}
+	for name, word := range e.Wall {
+		rule, badRule := wall.ParseRule(name)
+		mode, badMode := wall.ParseMode(word)
+		if badRule == nil && badMode == nil { // the configuration was checked
+			modes[rule] = mode
+		}
+	}
+	s.since = time.Now()
+	s.wall = wall.New(wall.Config{
+		Modes: modes, Policy: wallPolicy(d.master), Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes),
+		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok }, Job: s.knowsJob, Registerer: d.reg,
+	})
+	return guard.New(guard.Config{
+		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
+		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// wallPolicy reads what the rules have to know of the local master.
+func wallPolicy(master *localmaster.Config) wall.Policy {
+	p := wall.Policy{FileRecv: master.Bool("file_recv"), Syndics: master.Bool("order_masters"), Filters: filtersTags(master.Version)}
+	if master.SetBy("on_demand_ext_pillar") != "" {
+		p.OnDemand = master.Strings("on_demand_ext_pillar")
+	}
+	return p
+}
+
+// filtersTags says whether a master keeps tags of masters out of lists of events by itself.
+func filtersTags(v localmaster.Version) bool {
+	switch v.Major {
+	case 3006:
+		return v.Minor >= 12
+	case 3007:
+		return v.Minor >= 4
+	}
+	return v.Major >= 3008
+}
+
+// jidTime is the layout of what a job id begins with, UTC.
+const jidTime = "20060102150405"
+
+// jidClock is by how much a job id may be older than the job, when a clock is set.
+const jidClock = time.Minute
+
+// knowsJob says whether a job was published from here whose return has come. The table of jobs has every one that went out since
+// the program was started, until it is full; before a minion gets it.
+func (s *service) knowsJob(jid, masterID string) wall.Knowledge {
+	if _, ok := s.jobs.Lookup(jid); ok {
+		return wall.Published
+	}
+	if masterID != "" && masterID != s.m.d.master.MasterID && masterID != string(s.m.d.id) {
+		return wall.Uncertain // that node knows
+	}
+	if len(jid) < 20 || s.jobs.Len() >= router.DefaultJobs {
+		return wall.Uncertain
+	}
+	at, err := time.Parse(jidTime, jid[:len(jidTime)])
+	if err != nil || at.Before(s.since.Add(jidClock)) {
+		return wall.Uncertain
+	}
+	return wall.NotPublished
+}
+
+// wallLine sums up what the rules have found.
+func (s *service) wallLine() *adminapi.WallLine {
+	line := &adminapi.WallLine{}
+	for _, f := range s.wall.Found() {
+		switch f.Mode {
+		case wall.Enforce:
+			line.Enforced++
+		case wall.Log:
+			line.Log++
+		default:
+			line.Off++
+		}
+		line.Refused += f.Refused
+		line.Logged += f.Logged
+	}
+	return line
+}
+
+// Wall implements admin.Waller.
+func (d *Daemon) Wall(context.Context) (adminapi.Wall, error) {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return adminapi.Wall{}, errNoMember()
+	}
+	out := adminapi.Wall{From: string(d.id)}
+	for _, f := range m.svc.wall.Found() {
+		info := wall.Rules[f.Rule]
+		out.Rules = append(out.Rules, adminapi.WallRule{
+			Name: info.Name, Mode: f.Mode.String(), Fixed: info.Fixed, Doc: info.Doc,
+			Refused: f.Refused, Logged: f.Logged, Last: f.Last.At, Minion: f.Last.ID,
+		})
+	}
+	return out, nil
+}
+
+// Protocols implements admin.Waller.
+func (d *Daemon) Protocols(ctx context.Context) (adminapi.Protocols, error) {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return adminapi.Protocols{}, errNoMember()
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	proofs, missing := m.allProofs(ctx)
+	best := map[string]adminapi.MinionProtocol{}
+	for id, list := range proofs {
+		for _, p := range list {
+			now := adminapi.MinionProtocol{ID: p.ID, Version: p.Version, Latest: p.Latest, Seen: p.Seen, Node: string(id)}
+			if key, ok := m.svc.keyHash(p.ID); !ok || key != p.Key {
+				continue
+			}
+			if known, ok := best[p.ID]; ok {
+				now.Version = max(now.Version, known.Version)
+				if known.Seen.After(now.Seen) || known.Seen.Equal(now.Seen) && known.Node < now.Node {
+					known.Version = now.Version
+					now = known
+				}
+			}
+			best[p.ID] = now
+		}
+	}
+	out := adminapi.Protocols{From: string(d.id), Minions: []adminapi.MinionProtocol{}, Missing: missing}
+	for _, id := range m.svc.keys.IDs() {
+		if p, ok := best[id]; ok {
+			out.Minions = append(out.Minions, p)
+		} else {
+			out.Unheard = append(out.Unheard, id)
+		}
+	}
+	slices.SortFunc(out.Minions, func(a, b adminapi.MinionProtocol) int { return cmp.Compare(a.ID, b.ID) })
+	slices.Sort(out.Unheard)
+	return out, nil
+}

@@ -1,0 +1,33 @@
+package saltwire
+
+// IsNil says whether value is None.
+func IsNil(value []byte) bool { return isNil(value) }
+
+// IsContainer says whether value is a list or a map, and not text, a number or the like.
+func IsContainer(value []byte) bool {
+	h, err := readHead(value)
+	return err != nil || h.kind == kindArray || h.kind == kindMap
+}
+
+// CutField returns the load without the field of that name, and all else of it as it was.
+func CutField(plain []byte, name string) ([]byte, error) {
+	it, err := openMap(plain, sealedRules)
+	if err != nil {
+		return nil, err
+	}
+	kept, entries := make([]byte, 0, len(plain)), 0
+	for {
+		entry := it.rest
+		key, _, ok, err := it.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		if string(key) != name {
+			kept, entries = append(kept, entry[:len(entry)-len(it.rest)]...), entries+1
+		}
+	}
+	return append(AppendMapHeader(make([]byte, 0, len(kept)+8), entries), kept...), nil
+}

@@ -1,0 +1,116 @@
+package wall
+
+import (
+	"bytes"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// maxEnv bounds the name of an environment: a directory or a branch.
+const maxEnv = 1024
+
+// file judges a request to the file server.
+func (w *Wall) file(r *Request) finding {
+	raw := &r.Peek.Raw
+	reason := ""
+	switch {
+	case raw.Path != nil && !goodPath(raw.Path):
+		reason = "path_leads_elsewhere"
+	case raw.Prefix != nil && !saltwire.IsNil(raw.Prefix) && !goodPath(raw.Prefix):
+		reason = "prefix_leads_elsewhere"
+	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env):
+		reason = "environment_is_a_path"
+	default:
+		return finding{}
+	}
+	return finding{FilePaths, reason, Verdict{Refused: true, Reply: notFound(r.Peek.Cmd)}}
+}
+
+// pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could use.
+func (w *Wall) pillarEnv(r *Request) finding {
+	raw := &r.Peek.Raw
+	if goodEnv(raw.SaltEnv) && goodEnv(raw.Env) && goodEnv(raw.PillarEnv) {
+		return finding{}
+	}
+	return finding{FilePaths, "environment_is_a_path", Verdict{Refused: true, BadLoad: true}}
+}
+
+// fileRecv judges a file, or a part of one, that a minion pushes.
+func (w *Wall) fileRecv(r *Request) finding {
+	refused := Verdict{Refused: true, Reply: replyFalse}
+	if !w.cfg.Policy.FileRecv {
+		return finding{FileRecv, "file_recv_is_off", refused}
+	}
+	parts, good := 0, true
+	err := saltwire.WalkArray(r.Peek.Raw.Path, func(part []byte) error {
+		b, ok := saltwire.Bytes(part)
+		good = good && ok && len(b) > 0 && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
+		parts++
+		return nil
+	})
+	if err == nil && good && parts > 0 {
+		return finding{}
+	}
+	return finding{FileRecv, "path_leads_elsewhere", refused}
+}
+
+// goodPath says whether a path stays below where it begins.
+func goodPath(value []byte) bool {
+	b, ok := saltwire.Bytes(value)
+	return ok && bytes.IndexByte(b, 0) < 0 && !bytes.HasPrefix(b, slash) && inside(b)
+}
+
+var slash = []byte("/")
+
+// inside says whether following a relative path never leads above its beginning.
+func inside(path []byte) bool {
+	depth := 0
+	for len(path) > 0 {
+		part := path
+		if at := bytes.IndexByte(path, '/'); at >= 0 {
+			part, path = path[:at], path[at+1:]
+		} else {
+			path = nil
+		}
+		switch string(part) {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return false
+			}
+		default:
+			depth++
+		}
+	}
+	return true
+}
+
+// goodEnv says whether a value can be an environment: absent, None, text or a number. A branch of git may have slashes in its
+// name; what leads upwards, or begins at the root, has no business there.
+func goodEnv(value []byte) bool {
+	if value == nil || saltwire.IsNil(value) {
+		return true
+	}
+	b, ok := saltwire.Bytes(value)
+	if !ok {
+		return !saltwire.IsContainer(value)
+	}
+	if len(b) > maxEnv || bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) {
+		return false
+	}
+	return !climbs(b)
+}
+
+// climbs says whether a path has a part that leads upwards.
+func climbs(path []byte) bool {
+	for at := bytes.Index(path, dots); at >= 0; at = bytes.Index(path, dots) {
+		before := at == 0 || path[at-1] == '/'
+		path = path[at+2:]
+		if before && (len(path) == 0 || path[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+var dots = []byte("..")

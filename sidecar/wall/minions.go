@@ -1,0 +1,193 @@
+package wall
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultMinions is how many minions are remembered unless told otherwise; one takes about 250 bytes.
+const DefaultMinions = 65536
+
+// KeyHash tells keys of one id apart.
+type KeyHash [8]byte
+
+// MarshalText writes it in hex.
+func (k KeyHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, k[:]), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (k *KeyHash) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(k)) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(k[:], text)
+	return err
+}
+
+// HashKey is the hash of a key's text.
+func HashKey(pub string) KeyHash {
+	sum := sha256.Sum256([]byte(pub))
+	return KeyHash(sum[:8])
+}
+
+// Minion is what is remembered of the owner of one key.
+type Minion struct {
+	ID  string
+	Key KeyHash
+
+	proven atomic.Int32 // the highest payload version that a request with a good token had; 0: there was none yet
+	latest atomic.Int32 // that of the latest one
+	seen   atomic.Int64 // when that was, Unix seconds; 0: not since the program was started
+
+	budget bucket
+}
+
+// Proven is the highest payload version that the key's owner has proven to speak, 0 when there is none.
+func (m *Minion) Proven() int { return int(m.proven.Load()) }
+
+// minions are remembered by their id. One whose key has changed is another one.
+type minions struct {
+	max int
+	now func() time.Time
+
+	mu      sync.RWMutex
+	m       map[string]*Minion
+	changed atomic.Bool // something is proven that was not
+}
+
+func newMinions(limit int, now func() time.Time) *minions {
+	if limit <= 0 {
+		limit = DefaultMinions
+	}
+	return &minions{max: limit, now: now, m: map[string]*Minion{}}
+}
+
+// Minion returns what is remembered of the owner of a key that is accepted for id; only accepted ids may come here. Nil for a nil Wall.
+func (w *Wall) Minion(id, pub string) *Minion {
+	if w == nil {
+		return nil
+	}
+	return w.minions.get(id, HashKey(pub))
+}
+
+func (t *minions) get(id string, key KeyHash) *Minion {
+	t.mu.RLock()
+	m := t.m[id]
+	t.mu.RUnlock()
+	if m != nil && m.Key == key {
+		return m
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m = t.m[id]; m != nil && m.Key == key {
+		return m
+	}
+	if m == nil {
+		for old := range t.m { // any one: a larger fleet is remembered in part
+			if len(t.m) < t.max {
+				break
+			}
+			delete(t.m, old)
+		}
+	}
+	m = &Minion{ID: id, Key: key}
+	t.m[id] = m
+	return m
+}
+
+// Proven notes that a request of a minion had a good token, and its payload version.
+func (w *Wall) Proven(m *Minion, version int) {
+	if w == nil || m == nil {
+		return
+	}
+	v := int32(min(max(version, 0), maxVersion))
+	m.latest.Store(v)
+	m.seen.Store(w.cfg.Now().Unix())
+	w.minions.raise(m, v)
+}
+
+const maxVersion = 255
+
+func (t *minions) raise(m *Minion, v int32) {
+	for {
+		old := m.proven.Load()
+		if v <= old {
+			return
+		}
+		if m.proven.CompareAndSwap(old, v) {
+			t.changed.Store(true)
+			return
+		}
+	}
+}
+
+// Downgraded says whether to refuse a sign-in or request of that payload version because the owner of the key has proven to speak
+// a higher one. It counts what it finds; found, if not nil, hears of it.
+func (w *Wall) Downgraded(id, pub string, version int, found func(rule Rule, reason string, enforced bool)) bool {
+	if w == nil || version > safeVersion || w.modes[ProtocolDowngrade] == Off {
+		return false
+	}
+	w.minions.mu.RLock()
+	m := w.minions.m[id]
+	w.minions.mu.RUnlock()
+	if m == nil || int(m.proven.Load()) <= version || m.Key != HashKey(pub) {
+		return false
+	}
+	enforced := w.modes[ProtocolDowngrade] == Enforce
+	w.counts.add(ProtocolDowngrade, w.modes[ProtocolDowngrade], id, w.cfg.Now)
+	if found != nil {
+		found(ProtocolDowngrade, "protocol_downgrade", enforced)
+	}
+	return enforced
+}
+
+// safeVersion and later ones are what every supported Salt speaks: nothing is gained by refusing them for a higher one.
+const safeVersion = 2
+
+// Proof is what is remembered of a minion's protocol.
+type Proof struct {
+	ID      string    `json:"id"`
+	Key     KeyHash   `json:"key"`
+	Version int       `json:"version"`          // the highest that was proven
+	Latest  int       `json:"latest,omitempty"` // of the latest request
+	Seen    time.Time `json:"seen,omitzero"`    // when that was; zero: not since the program was started
+}
+
+// Proofs lists what was proven.
+func (w *Wall) Proofs() []Proof {
+	if w == nil {
+		return nil
+	}
+	w.minions.mu.RLock()
+	defer w.minions.mu.RUnlock()
+	out := make([]Proof, 0, len(w.minions.m))
+	for _, m := range w.minions.m {
+		p := Proof{ID: m.ID, Key: m.Key, Version: int(m.proven.Load()), Latest: int(m.latest.Load())}
+		if at := m.seen.Load(); at != 0 {
+			p.Seen = time.Unix(at, 0).UTC()
+		}
+		if p.Version > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Remember takes what this node knew before it was started, or what another one knows. Proofs about keys that are not, or no longer,
+// accepted are passed over; key tells the hash of the accepted one.
+func (w *Wall) Remember(proofs []Proof, key func(id string) (KeyHash, bool)) {
+	if w == nil {
+		return
+	}
+	for _, p := range proofs {
+		if now, ok := key(p.ID); !ok || now != p.Key || p.Version <= 0 || p.Version > maxVersion {
+			continue
+		}
+		w.minions.raise(w.minions.get(p.ID, p.Key), int32(p.Version))
+	}
+}
+
+// TakeChanged says whether something was proven since it was last asked.
+func (w *Wall) TakeChanged() bool { return w != nil && w.minions.changed.Swap(false) }

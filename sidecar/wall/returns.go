@@ -1,0 +1,140 @@
+package wall
+
+import (
+	"strings"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// unanswered is the verdict on a return: its sender tries again, and then says in its log that it was not taken.
+var unanswered = Verdict{Refused: true}
+
+// jobID judges the job id of a request, which masters make paths of.
+func (w *Wall) jobID(r *Request) finding {
+	if goodJobID(r.Peek.JID) {
+		return finding{}
+	}
+	f := finding{JobIDs, "job_id_is_a_path", Verdict{Refused: true, Reply: replyNil}}
+	if r.Peek.Cmd == "pub_ret" {
+		f.then.Reply = replyMap
+	}
+	return f
+}
+
+func goodJobID(jid string) bool {
+	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\\x00\n")
+}
+
+// returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a master
+// makes a path and an event.
+func (w *Wall) returnID(r *Request) finding {
+	raw := r.Peek.Raw.ResourceID
+	if raw == nil {
+		return finding{}
+	}
+	id, ok := saltwire.Bytes(raw)
+	switch {
+	case !ok, !goodResource(string(id)):
+		return finding{ReturnIDs, "resource_id_is_a_path", unanswered}
+	case w.anothers(string(id), r.Peek.ID):
+		return finding{ReturnIDs, "return_of_another_minion", unanswered}
+	}
+	return finding{}
+}
+
+// goodResource says whether an id can be that of a resource, or of a minion below a syndic: the name of something below a directory.
+func goodResource(id string) bool {
+	return id != "" && len(id) <= 255 && id[0] != '.' && id[0] != '/' && !strings.ContainsAny(id, "\x00\n") && !climbs([]byte(id))
+}
+
+// anothers says whether what is filed under an id is filed under, or below, that of a minion other than the sender.
+func (w *Wall) anothers(id, sender string) bool {
+	first, _, below := strings.Cut(id, "/")
+	return w.another(id, sender) || below && w.another(first, sender)
+}
+
+// Job ids that are none: minions' own jobs, for which a master makes one.
+const (
+	noJob   = "req"
+	noCache = "nocache"
+)
+
+// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own.
+func (w *Wall) returnJob(r *Request) finding {
+	p := r.Peek
+	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule != nil {
+		return finding{}
+	}
+	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {
+		return finding{}
+	}
+	return finding{ReturnJobs, "job_was_not_published", unanswered}
+}
+
+// syndicReturn judges returns that one brings for others.
+func (w *Wall) syndicReturn(r *Request) finding {
+	p := r.Peek
+	reason := ""
+	look := func(load []byte) {
+		if reason == "" {
+			reason = w.syndicLoad(load, p.ID)
+		}
+	}
+	if p.Loads == nil { // before syndics brought several at a time
+		look(r.Plain)
+	} else if err := saltwire.WalkArray(p.Loads, func(load []byte) error { look(load); return nil }); err != nil {
+		reason = "syndic_return_malformed"
+	}
+	if reason != "" {
+		return finding{ReturnIDs, reason, unanswered}
+	}
+	if !w.cfg.Policy.Syndics {
+		return finding{SyndicReturns, "order_masters_is_off", unanswered}
+	}
+	return finding{}
+}
+
+// syndicLoad says what is wrong with one load of a syndic; empty: nothing.
+func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
+	note := func(bad bool, what string) {
+		if bad && reason == "" {
+			reason = what
+		}
+	}
+	err := saltwire.WalkMap(load, func(key, value []byte) error {
+		switch string(key) {
+		case "id":
+			b, ok := saltwire.Bytes(value)
+			note(!ok || string(b) != sender, "syndic_return_of_another_syndic")
+		case "jid":
+			b, ok := saltwire.Bytes(value)
+			note(ok && !goodJobID(string(b)), "job_id_is_a_path")
+		case "return":
+			note(!w.syndicMinions(value, sender), "return_of_another_minion")
+		}
+		return nil
+	})
+	note(err != nil, "syndic_return_malformed")
+	return reason
+}
+
+// syndicMinions says whether a syndic may bring these returns, by minion: none of them is one that signs in here itself. A master
+// takes the id and the job id of a return from within it, if they stand there.
+func (w *Wall) syndicMinions(returns []byte, sender string) bool {
+	good := true
+	err := saltwire.WalkMap(returns, func(minion, item []byte) error {
+		id := string(minion)
+		good = good && goodResource(id) && !w.anothers(id, sender)
+		if !good || !saltwire.IsContainer(item) {
+			return nil
+		}
+		return saltwire.WalkMap(item, func(key, value []byte) error {
+			switch string(key) {
+			case "id", "jid":
+				good = false
+			}
+			return nil
+		})
+	})
+	return err == nil && good
+}

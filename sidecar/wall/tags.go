@@ -1,0 +1,104 @@
+package wall
+
+import "strings"
+
+// Masters and clusters tell themselves things under these tags; tools, reactors and masters act on them. The first group is what
+// stock masters keep out of lists (salt/daemons/masterapi.py:MINION_EVENT_BLACKLIST), the second what no minion fires either.
+var (
+	stockPrefixes = []string{"salt/cloud/", "salt/run/", "salt/cluster/"}
+	otherPrefixes = []string{
+		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/fileserver/", "salt/netapi/",
+		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/",
+	}
+)
+
+// jobEnds are the last parts of tags of jobs that masters fire.
+var jobEnds = []string{"/publish", "/new", "/return"}
+
+// stockTag says whether a tag is on the list of stock masters.
+func stockTag(tag string) bool {
+	if !strings.HasPrefix(tag, "salt/") {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(tag, "salt/job/"); ok {
+		return hasSuffix(rest, jobEnds)
+	}
+	if rest, ok := strings.CutPrefix(tag, "salt/wheel/"); ok {
+		return hasSuffix(rest, jobEnds[1:])
+	}
+	return tag == "salt/key" || hasPrefix(tag, stockPrefixes)
+}
+
+// masterTag says whether a tag belongs to masters or clusters.
+func masterTag(tag string) bool {
+	switch {
+	case tag == "":
+		return true
+	case stockTag(tag), unprintable(tag):
+		return true
+	case tag == "key", tag == "rotate_aes_key", tag == "rotate_cluster_aes_key", tag == "salt/auth":
+		return true
+	}
+	return hasPrefix(tag, otherPrefixes)
+}
+
+// unprintable says whether a tag would end before its end on the bus, where an empty line ends it.
+func unprintable(tag string) bool {
+	for i := range len(tag) {
+		if tag[i] < ' ' {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasSuffix(s string, suffixes []string) bool {
+	for _, p := range suffixes {
+		if strings.HasSuffix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// jobPart says whether minions tell that what minions tell of a job they run, with their id behind it: salt/job/<jid>/ret/<id>, .../prog/<id>/<n>.
+func jobPart(part string) bool { return part == "ret" || part == "prog" || part == "start" }
+
+// jobTagID returns the id in a tag of a job that has one.
+func jobTagID(tag string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(tag, "salt/job/")
+	if !ok {
+		return "", false
+	}
+	_, rest, ok = strings.Cut(rest, "/")
+	if !ok {
+		return "", false
+	}
+	part, id, ok := strings.Cut(rest, "/")
+	if !ok || !jobPart(part) {
+		return "", false
+	}
+	id, _, _ = strings.Cut(id, "/")
+	return id, true
+}
+
+// minionTagID returns the id in a tag that names the minion it is about.
+func minionTagID(tag string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(tag, "salt/minion/")
+	if !ok {
+		if rest, ok = strings.CutPrefix(tag, "salt/beacon/"); !ok {
+			return "", false
+		}
+	}
+	id, _, ok = strings.Cut(rest, "/")
+	return id, ok
+}
