@@ -114,11 +114,11 @@ func cut(plain []byte, where []bool) Verdict {
 // by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job.
 func (w *Wall) listed(pre string, tag []byte, r *Request) int {
 	name := string(tag)
-	if pre != "" && w.cfg.Policy.Syndics {
+	if pre != "" && w.policy.Load().Syndics {
 		switch {
 		case unprintable(name), masterTag(pre + "/" + name):
 			return foundTag
-		case stockTag(name) && !w.cfg.Policy.Filters:
+		case stockTag(name) && !w.policy.Load().Filters:
 			return foundTag
 		}
 		return foundNothing

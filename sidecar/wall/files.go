@@ -16,7 +16,7 @@ func (w *Wall) file(r *Request) finding {
 	switch {
 	case raw.Path != nil && !goodPath(raw.Path):
 		reason = "path_leads_elsewhere"
-	case raw.Prefix != nil && !saltwire.IsNil(raw.Prefix) && !goodPath(raw.Prefix):
+	case raw.Prefix != nil && !saltwire.IsNil(raw.Prefix) && !goodPrefix(raw.Prefix):
 		reason = "prefix_leads_elsewhere"
 	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env):
 		reason = "environment_is_a_path"
@@ -38,7 +38,7 @@ func (w *Wall) pillarEnv(r *Request) finding {
 // fileRecv judges a file, or a part of one, that a minion pushes.
 func (w *Wall) fileRecv(r *Request) finding {
 	refused := Verdict{Refused: true, Reply: replyFalse}
-	if !w.cfg.Policy.FileRecv {
+	if !w.policy.Load().FileRecv {
 		return finding{FileRecv, "file_recv_is_off", refused}
 	}
 	parts, good := 0, true
@@ -58,6 +58,12 @@ func (w *Wall) fileRecv(r *Request) finding {
 func goodPath(value []byte) bool {
 	b, ok := saltwire.Bytes(value)
 	return ok && bytes.IndexByte(b, 0) < 0 && !bytes.HasPrefix(b, slash) && inside(b)
+}
+
+// goodPrefix says the same of what lists of files are to begin with. Masters strip its slashes.
+func goodPrefix(value []byte) bool {
+	b, ok := saltwire.Bytes(value)
+	return ok && bytes.IndexByte(b, 0) < 0 && inside(b)
 }
 
 var slash = []byte("/")

@@ -15,7 +15,7 @@ func (w *Wall) pillarExt(r *Request) finding {
 	}
 	good := true
 	err := saltwire.WalkMap(ext, func(key, _ []byte) error {
-		good = good && slices.ContainsFunc(w.cfg.Policy.OnDemand, func(name string) bool { return name == string(key) })
+		good = good && slices.ContainsFunc(w.policy.Load().OnDemand, func(name string) bool { return name == string(key) })
 		return nil
 	})
 	if err == nil && good {

@@ -4,11 +4,12 @@ package wall
 var (
 	replyNil   = []byte{0xc0}                           // events, returns
 	replyFalse = []byte{0xc2}                           // _file_recv
-	replyMap   = []byte{0x80}                           // pub_ret, _symlink_list, _file_hash
+	replyMap   = []byte{0x80}                           // pub_ret, _symlink_list
+	replyEmpty = []byte{0xa0}                           // _file_hash
 	replyList  = []byte{0x90}                           // lists of files
 	replyFind  = []byte("\x82\xa4path\xa0\xa3rel\xa0")  // _file_find
 	replyServe = []byte("\x82\xa4data\xa0\xa4dest\xa0") // _serve_file
-	replyStat  = []byte("\x92\x80\xc0")                 // _file_hash_and_stat
+	replyStat  = []byte("\x92\xa0\xc0")                 // _file_hash_and_stat
 )
 
 // notFound is what a master answers to a file request that finds nothing.
@@ -20,7 +21,9 @@ func notFound(cmd string) []byte {
 		return replyServe
 	case "_file_hash_and_stat":
 		return replyStat
-	case "_file_hash", "_symlink_list":
+	case "_file_hash":
+		return replyEmpty
+	case "_symlink_list":
 		return replyMap
 	}
 	return replyList

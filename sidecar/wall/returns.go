@@ -6,15 +6,16 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// unanswered is the verdict on a return: its sender tries again, and then says in its log that it was not taken.
-var unanswered = Verdict{Refused: true}
+// ignored is the verdict on a return: its sender hears what a stock master answers to one that it passes over. To say nothing would
+// make a node that hands it on keep it for later.
+var ignored = Verdict{Refused: true, Reply: replyNil}
 
 // jobID judges the job id of a request, which masters make paths of.
 func (w *Wall) jobID(r *Request) finding {
 	if goodJobID(r.Peek.JID) {
 		return finding{}
 	}
-	f := finding{JobIDs, "job_id_is_a_path", Verdict{Refused: true, Reply: replyNil}}
+	f := finding{JobIDs, "job_id_is_a_path", ignored}
 	if r.Peek.Cmd == "pub_ret" {
 		f.then.Reply = replyMap
 	}
@@ -35,9 +36,9 @@ func (w *Wall) returnID(r *Request) finding {
 	id, ok := saltwire.Bytes(raw)
 	switch {
 	case !ok, !goodResource(string(id)):
-		return finding{ReturnIDs, "resource_id_is_a_path", unanswered}
+		return finding{ReturnIDs, "resource_id_is_a_path", ignored}
 	case w.anothers(string(id), r.Peek.ID):
-		return finding{ReturnIDs, "return_of_another_minion", unanswered}
+		return finding{ReturnIDs, "return_of_another_minion", ignored}
 	}
 	return finding{}
 }
@@ -68,7 +69,7 @@ func (w *Wall) returnJob(r *Request) finding {
 	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {
 		return finding{}
 	}
-	return finding{ReturnJobs, "job_was_not_published", unanswered}
+	return finding{ReturnJobs, "job_was_not_published", ignored}
 }
 
 // syndicReturn judges returns that one brings for others.
@@ -86,10 +87,12 @@ func (w *Wall) syndicReturn(r *Request) finding {
 		reason = "syndic_return_malformed"
 	}
 	if reason != "" {
-		return finding{ReturnIDs, reason, unanswered}
+		return finding{ReturnIDs, reason, ignored}
 	}
-	if !w.cfg.Policy.Syndics {
-		return finding{SyndicReturns, "order_masters_is_off", unanswered}
+	// What is for another node's master is that node's to judge.
+	here := r.Relayed || p.Mixed || p.MasterID == "" || w.cfg.Own(p.MasterID)
+	if here && !w.policy.Load().Syndics {
+		return finding{SyndicReturns, "order_masters_is_off", ignored}
 	}
 	return finding{}
 }

@@ -2,6 +2,7 @@ package wall
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,6 +34,8 @@ type Config struct {
 	Policy Policy
 	// Accepted says whether an id is that of a minion with an accepted key; nil: none is.
 	Accepted func(id string) bool
+	// Own says whether a master_id is that of the local master; nil: it is.
+	Own func(masterID string) bool
 	// Job says whether a job was published whose return comes to this node; nil: nothing is known.
 	Job func(jid, masterID string) Knowledge
 	// Rate and Bytes are what a minion may send per second; zero: no limit.
@@ -46,6 +49,7 @@ type Config struct {
 type Wall struct {
 	cfg     Config
 	modes   [rules]Mode
+	policy  atomic.Pointer[Policy]
 	counts  *counts
 	minions *minions
 }
@@ -58,10 +62,14 @@ func New(cfg Config) *Wall {
 	if cfg.Accepted == nil {
 		cfg.Accepted = func(string) bool { return false }
 	}
+	if cfg.Own == nil {
+		cfg.Own = func(string) bool { return true }
+	}
 	if cfg.Job == nil {
 		cfg.Job = func(string, string) Knowledge { return Uncertain }
 	}
 	w := &Wall{cfg: cfg, counts: newCounts(cfg.Registerer), minions: newMinions(cfg.Minions, cfg.Now)}
+	w.Use(cfg.Policy)
 	for i, r := range Rules {
 		w.modes[i] = r.Default
 		if m, ok := cfg.Modes[Rule(i)]; ok && !r.Fixed {
@@ -70,6 +78,9 @@ func New(cfg Config) *Wall {
 	}
 	return w
 }
+
+// Use takes another policy: the local master has read its configuration again.
+func (w *Wall) Use(p Policy) { w.policy.Store(&p) }
 
 // Mode is how a rule is applied.
 func (w *Wall) Mode(r Rule) Mode {
@@ -92,7 +103,7 @@ type Request struct {
 // Verdict is what becomes of a request.
 type Verdict struct {
 	Refused bool
-	Reply   []byte // refused: msgpack for the sender, to be sealed; nil: no answer
+	Reply   []byte // refused: msgpack for the sender, to be sealed; nil: no answer, unless BadLoad
 	BadLoad bool   // refused: the sender hears "bad load"
 	Plain   []byte // not refused: the load to go on with instead of the one that came; nil: that one
 	Rule    Rule   // of the finding that decided
@@ -154,7 +165,7 @@ func (w *Wall) apply(r *Request, f finding, found func(Rule, string, bool)) Verd
 		return Verdict{}
 	}
 	mode := w.modes[f.rule]
-	if mode == Off || mode == Log && r.Relayed { // the node it came to has counted it
+	if mode == Off || mode == Log && r.Relayed && f.rule != ReturnJobs { // the node it came to has counted it
 		return Verdict{}
 	}
 	w.counts.add(f.rule, mode, r.Peek.ID, w.cfg.Now)

@@ -69,6 +69,7 @@ func (s *service) lookAgain() {
 		return
 	}
 	s.cache.SetKeep(keepJobs(now))
+	s.wall.Use(wallPolicy(now))
 	native := true
 	for _, cmd := range returnCommands { // the site's own modules are no options
 		is, _ := s.returns.Native(cmd)

@@ -28,7 +28,8 @@ func (s *service) buildGuard() *guard.Guard {
 	s.since = time.Now()
 	s.wall = wall.New(wall.Config{
 		Modes: modes, Policy: wallPolicy(d.master), Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes),
-		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok }, Job: s.knowsJob, Registerer: d.reg,
+		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok }, Job: s.knowsJob,
+		Own: s.ownMaster, Registerer: d.reg,
 	})
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
@@ -62,13 +63,16 @@ const jidTime = "20060102150405"
 // jidClock is by how much a job id may be older than the job, when a clock is set.
 const jidClock = time.Minute
 
+// ownMaster says whether a master_id, which publications bear and returns bring back, is that of the local master.
+func (s *service) ownMaster(id string) bool { return id == s.m.d.master.MasterID || id == string(s.m.d.id) }
+
 // knowsJob says whether a job was published from here whose return has come. The table of jobs has every one that went out since
 // the program was started, until it is full; before a minion gets it.
 func (s *service) knowsJob(jid, masterID string) wall.Knowledge {
 	if _, ok := s.jobs.Lookup(jid); ok {
 		return wall.Published
 	}
-	if masterID != "" && masterID != s.m.d.master.MasterID && masterID != string(s.m.d.id) {
+	if masterID != "" && !s.ownMaster(masterID) {
 		return wall.Uncertain // that node knows
 	}
 	if len(jid) < 20 || s.jobs.Len() >= router.DefaultJobs {

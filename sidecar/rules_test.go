@@ -1,0 +1,128 @@
+package sidecar
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/wall"
+)
+
+// walledWorld is a world with rules.
+func walledWorld(t *testing.T, cfg wall.Config) (*world, *wall.Wall) {
+	t.Helper()
+	w := newWorld(t)
+	cfg.Accepted = func(id string) bool { return id == "web1" || id == "db1" }
+	rules := wall.New(cfg)
+	w.proxy.cfg.Guard = guard.New(guard.Config{Logger: slog.New(slog.DiscardHandler), MinVersion: 2, Wall: rules})
+	w.proxy.sessions.minion = w.proxy.cfg.Guard.Minion
+	return w, rules
+}
+
+// plain opens a sealed reply; nil when it is none for the minion.
+func (w *world) plain(reply []byte) []byte {
+	sealed, ok := saltwire.Bytes(reply)
+	if !ok {
+		return nil
+	}
+	plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, sealed)
+	if err != nil || !bytes.HasPrefix(plain, []byte(nonce)) {
+		return nil
+	}
+	return plain[len(nonce):]
+}
+
+// What the rules refuse reaches no master, whichever way it comes, and its sender hears what a stock master would say.
+func TestRefusedByTheRules(t *testing.T) {
+	for _, from := range []string{"", "b"} {
+		w, rules := walledWorld(t, wall.Config{})
+		for _, load := range []map[string]any{
+			{"cmd": "_minion_event", "tag": "salt/key", "data": map[string]any{}},
+			{"cmd": "_return", "jid": "20260102030405000001", "return": true, "resource_id": "db1"},
+			{"cmd": "_syndic_return", "load": []any{map[string]any{"id": "web1", "jid": "1", "return": map[string]any{"x": map[string]any{}}}}},
+		} {
+			if got := w.plain(w.send(t, w.request(t, load), node.ID(from))); !bytes.Equal(got, []byte{0xc0}) {
+				t.Errorf("from %q: %v: answered %q", from, load["cmd"], got)
+			}
+		}
+		if got := w.plain(w.send(t, w.request(t, map[string]any{"cmd": "_file_recv", "path": []any{"x"}, "loc": 0, "data": "x"}), node.ID(from))); !bytes.Equal(got, []byte{0xc2}) {
+			t.Errorf("from %q: a push is answered %q", from, got)
+		}
+		if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "pillarenv": "../x"}), node.ID(from)); !bytes.Equal(got, saltwire.BadLoad()) {
+			t.Errorf("from %q: a pillar is answered %q", from, got)
+		}
+		if len(w.atMaster) != 0 || len(w.atPeers) != 0 {
+			t.Errorf("from %q: %d requests reached the master, %v other nodes", from, len(w.atMaster), w.atPeers)
+		}
+		for _, rule := range []wall.Rule{wall.EventTags, wall.ReturnIDs, wall.SyndicReturns, wall.FileRecv, wall.FilePaths} {
+			if n := rules.Found()[rule].Refused; n != 1 {
+				t.Errorf("from %q: %s counts %d", from, rule, n)
+			}
+		}
+	}
+}
+
+// The master gets a list of events without those that must not be in it, under the session key it holds.
+func TestCutByTheRules(t *testing.T) {
+	w, _ := walledWorld(t, wall.Config{})
+	if !w.opened(w.send(t, w.request(t, list("lab/a", "salt/auth", "lab/b")), "a")) {
+		t.Fatal("not answered")
+	}
+	if len(w.atMaster) != 1 || !slices.Equal(w.tags(t, w.atMaster[0]), []string{"lab/a", "lab/b"}) {
+		t.Errorf("the master got %d requests", len(w.atMaster))
+	}
+}
+
+// What goes beyond a minion's budget is not answered, so that it comes again.
+func TestBeyondTheBudget(t *testing.T) {
+	w, rules := walledWorld(t, wall.Config{Rate: 1})
+	lost := 0
+	for range 40 {
+		if w.send(t, w.request(t, map[string]any{"cmd": "_file_envs"}), "") == nil {
+			lost++
+		}
+	}
+	if lost == 0 || len(w.atMaster) != 40-lost || rules.Found()[wall.Budget].Refused != uint64(lost) {
+		t.Errorf("%d dropped, %d at the master", lost, len(w.atMaster))
+	}
+}
+
+// Who has spoken version 3 is not believed in version 2, neither when signing in nor later.
+func TestDowngradeIsRefused(t *testing.T) {
+	w, rules := walledWorld(t, wall.Config{})
+	w.shared = true
+	signIn := saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncClear, Version: 2, HasVersion: true,
+		Load: saltwire.AppendAuth(nil, saltwire.AuthRequest{
+			ID: "web1", Nonce: nonce, Pub: w.minion.PublicText(), EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
+		}),
+	})
+	if got := w.send(t, signIn, ""); string(got) != "signed in" {
+		t.Fatalf("before: %q", got)
+	}
+	w.shared = false
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_file_envs"}), "")) {
+		t.Fatal("version 3 is not answered")
+	}
+	if got := w.send(t, signIn, ""); !bytes.Equal(got, saltwire.BadLoad()) {
+		t.Errorf("sign-in of version 2: %q", got)
+	}
+	plain, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_envs", "id": "web1", "nonce": nonce}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := saltwire.AppendEnvelope(nil, saltwire.Envelope{
+		Enc: saltwire.EncAES, Version: 2, HasVersion: true, Load: saltcrypt.NewCrypticle(w.epoch).Seal(nil, plain, nil),
+	})
+	if got := w.send(t, old, ""); !bytes.Equal(got, saltwire.BadLoad()) {
+		t.Errorf("request of version 2: %q", got)
+	}
+	if n := rules.Found()[wall.ProtocolDowngrade].Refused; n != 2 {
+		t.Errorf("counted %d", n)
+	}
+}

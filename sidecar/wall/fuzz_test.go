@@ -1,0 +1,49 @@
+package wall
+
+import (
+	"testing"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// FuzzCheck: whatever an accepted minion sends, it is judged without a panic; what goes on in its place is a load that is
+// judged good.
+func FuzzCheck(f *testing.F) {
+	for _, c := range []struct {
+		cmd string
+		f   fields
+	}{
+		{"_minion_event", fields{"tag": "salt/minion/web1/start", "data": "x", "pretag": nil}},
+		{"_minion_event", fields{"pretag": "syndic/web1", "events": list(event("salt/key"), event("lab/x"))}},
+		{"_return", fields{"jid": publishedJID, "return": true, "fun": "test.ping", "resource_id": "x"}},
+		{"_syndic_return", fields{"load": list(fields{"id": "web1", "jid": publishedJID, "return": fields{"low1": fields{"return": true}}})}},
+		{"pub_ret", fields{"jid": "../x"}},
+		{"_serve_file", fields{"path": "../x", "saltenv": "base", "loc": 0}},
+		{"_file_list", fields{"prefix": "", "saltenv": "base"}},
+		{"_file_recv", fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}},
+		{"_pillar", fields{"grains": fields{}, "pillarenv": "x", "ext": fields{"git": "x"}}},
+	} {
+		f.Add(load(f, "web1", c.cmd, c.f))
+	}
+	policies := []Policy{{}, {Filters: true}, {FileRecv: true, Syndics: true, Filters: true, OnDemand: []string{"libvirt"}}}
+	f.Fuzz(func(t *testing.T, plain []byte) {
+		p, err := saltwire.PeekLoad(plain)
+		if err != nil {
+			return
+		}
+		for _, policy := range policies {
+			w := strict(policy)
+			v := w.Check(&Request{Peek: &p, Plain: plain}, nil)
+			if v.Refused || v.Plain == nil {
+				continue
+			}
+			rest, err := saltwire.PeekLoad(v.Plain)
+			if err != nil {
+				t.Fatalf("what is left cannot be read: %v", err)
+			}
+			if again := w.Check(&Request{Peek: &rest, Plain: v.Plain}, nil); again.Refused || again.Plain != nil {
+				t.Fatalf("what is left is not good: %+v", again)
+			}
+		}
+	})
+}

@@ -1,0 +1,508 @@
+package wall
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// keys are the minions of these tests.
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true}
+
+func accepted(id string) bool { return keys[id] }
+
+type fields = map[string]any
+
+// load is a request of a minion as it is once opened: the fields of a command with what every request has.
+func load(t testing.TB, id, cmd string, more fields) []byte {
+	t.Helper()
+	all := fields{"cmd": cmd, "id": id, "nonce": strings.Repeat("0f", 16), "ts": 1_700_000_000, "tok": "t"}
+	for k, v := range more {
+		all[k] = v
+	}
+	plain, err := saltwire.AppendAny(nil, all, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+func request(t testing.TB, plain []byte) *Request {
+	t.Helper()
+	p, err := saltwire.PeekLoad(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Request{Peek: &p, Plain: plain, Size: len(plain)}
+}
+
+func list(v ...any) []any { return v }
+
+func event(tag any) map[string]any {
+	e := fields{"data": fields{"n": 1}}
+	if tag != nil {
+		e["tag"] = tag
+	}
+	return e
+}
+
+var (
+	publishedJID = "20260102030405000001"
+	unknownJID   = "20260102030405000002"
+	oldJID       = "20250102030405000001"
+)
+
+func jobs(jid, _ string) Knowledge {
+	switch jid {
+	case publishedJID:
+		return Published
+	case unknownJID:
+		return NotPublished
+	}
+	return Uncertain
+}
+
+// strict is every rule enforced, at a master with the defaults of stock.
+func strict(p Policy) *Wall {
+	return New(Config{
+		Modes:  map[Rule]Mode{EventIDs: Enforce, ReturnJobs: Enforce},
+		Policy: p, Accepted: accepted, Job: jobs,
+	})
+}
+
+// What stock minions and syndics of 3006, 3007 and 3008 send, from their sources: everything passes as it is, with every rule
+// enforced.
+func TestLegalTraffic(t *testing.T) {
+	stock := Policy{Filters: true}
+	above := Policy{Filters: true, Syndics: true}
+	pushes := Policy{Filters: true, FileRecv: true}
+	demand := Policy{Filters: true, OnDemand: []string{"libvirt"}}
+	grains := fields{"id": "web1", "os": "Debian", "saltversion": "3008.3"}
+	for _, c := range []struct {
+		name, id, cmd string
+		p             Policy
+		f             fields
+	}{
+		{"start", "web1", "_minion_event", stock, fields{"tag": "salt/minion/web1/start", "data": "Minion web1 started at Sat", "pretag": nil}},
+		{"legacy start", "web1", "_minion_event", stock, fields{"tag": "minion_start", "data": "x", "pretag": nil, "grains": grains}},
+		{"own event of a site", "web1", "_minion_event", stock, fields{"tag": "site/deploy/done", "data": fields{}}},
+		{"a reactor's own tag", "web1", "_minion_event", stock, fields{"tag": "salt/custom/db1/x", "data": fields{}}},
+		{"beacon", "web1", "_minion_event", stock, fields{"tag": "salt/beacon/web1/load/", "data": fields{"1m": 3}, "pretag": nil}},
+		{"beacons in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/load/"), event("salt/beacon/web1/inotify//etc/x")), "pretag": nil}},
+		{"progress of a state", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/prog/web1/0", "data": fields{"ret": true}}},
+		{"start of a job", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/start/web1", "data": fields{}}},
+		{"results of a state run", "web1", "_minion_event", stock, fields{"events": list(event("state_False_True"), event("state_True_True"))}},
+		{"an error", "web1", "_minion_event", stock, fields{"tag": "_salt_error", "data": fields{"message": "x"}}},
+		{"an event with a word of masters in it", "web1", "_minion_event", stock, fields{"tag": "app/salt/key", "data": fields{}}},
+		{"an event about a run", "web1", "_minion_event", stock, fields{"tag": "salt/runner", "data": fields{}}},
+		{"start of a syndic", "syndic1", "_minion_event", above, fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
+		{"what a syndic hands on", "syndic1", "_minion_event", above, fields{"pretag": "syndic/syndic1", "events": list(
+			event("salt/job/"+publishedJID+"/new"), event(publishedJID), event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
+			event("salt/minion/low1/start"), event("salt/beacon/low1/load/"))}},
+		{"a site's own tag before others", "web1", "_minion_event", stock, fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
+
+		{"return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "retcode": 0, "success": true, "fun": "test.ping", "fun_args": list(), "out": "nested", "master_id": "m1"}},
+		{"return of salt-call", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "fun_args": list()}},
+		{"return of a schedule", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "schedule": "ping", "pid": 7, "metadata": fields{}}},
+		{"return of a schedule that is not cached", "web1", "_return", stock, fields{"jid": "nocache", "return": true, "fun": "test.ping", "schedule": "ping"}},
+		{"return of a schedule with a returner", "web1", "_return", stock, fields{"jid": unknownJID, "return": true, "fun": "test.ping", "schedule": "ping"}},
+		{"return of a job from before", "web1", "_return", stock, fields{"jid": oldJID, "return": true, "fun": "test.ping", "fun_args": list()}},
+		{"return of a job with an id of its own", "web1", "_return", stock, fields{"jid": "my-deploy_7", "return": true, "fun": "test.ping"}},
+		{"signed return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "fun": "test.ping", "sig": "s"}},
+		{"return of a resource", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "fun": "test.ping", "resource_id": "switch7"}},
+		{"return of a resource with a path for a name", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "dc1/switch7"}},
+		{"returns of a syndic", "syndic1", "_syndic_return", above, fields{"load": list(fields{
+			"id": "syndic1", "jid": publishedJID, "fun": "test.ping", "arg": nil, "tgt": nil, "tgt_type": nil, "load": fields{"jid": publishedJID, "tgt": "*"},
+			"return":    fields{"low1": fields{"return": true, "retcode": 0, "success": true, "fun_args": list()}, "syndic1": fields{"return": true}},
+			"master_id": "m1",
+		})}},
+		{"returns of an old syndic", "syndic1", "_syndic_return", above, fields{"jid": publishedJID, "load": fields{}, "return": fields{"low1": fields{"return": true}}}},
+		{"what publish.publish asks for", "web1", "pub_ret", stock, fields{"jid": publishedJID}},
+
+		{"file", "web1", "_serve_file", stock, fields{"path": "top.sls", "saltenv": "base", "loc": 0, "gzip": 5}},
+		{"file below", "web1", "_file_hash", stock, fields{"path": "a/../b/./c..d/..e", "saltenv": "base"}},
+		{"file of a branch", "web1", "_file_find", stock, fields{"path": "init.sls", "saltenv": "feature/new-thing"}},
+		{"file that was never there", "web1", "_file_hash_and_stat", stock, fields{"path": "", "saltenv": "__env__"}},
+		{"environment that is a number", "web1", "_file_hash", stock, fields{"path": "x", "saltenv": 2019}},
+		{"list of files", "web1", "_file_list", stock, fields{"saltenv": "base", "prefix": ""}},
+		{"list of files below", "web1", "_file_list_emptydirs", stock, fields{"saltenv": "base", "prefix": "/formulas/"}},
+		{"list of directories", "web1", "_dir_list", stock, fields{"saltenv": "base", "prefix": nil}},
+		{"list of links", "web1", "_symlink_list", stock, fields{"saltenv": "base", "prefix": "x"}},
+		{"environments", "web1", "_file_envs", stock, nil},
+		{"pushed file", "web1", "_file_recv", pushes, fields{"path": list("etc", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
+
+		{"pillar", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": nil, "pillarenv": nil, "pillar_override": fields{}, "extra_minion_data": fields{}, "ver": "2"}},
+		{"pillar of a branch", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": "base", "pillarenv": "feature/x", "ver": "2", "clean_cache": true}},
+		{"pillar on demand", "web1", "_pillar", demand, fields{"grains": grains, "saltenv": "base", "ext": fields{"libvirt": "_"}}},
+		{"pillar without one on demand", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": "base", "ext": nil}},
+
+		{"mine", "web1", "_mine", stock, fields{"data": fields{"x": 1}, "clear": false}},
+		{"mine of others", "web1", "_mine_get", stock, fields{"tgt": "*", "fun": "x", "tgt_type": "glob"}},
+		{"options", "web1", "_master_opts", stock, nil},
+		{"tops", "web1", "_master_tops", stock, fields{"opts": fields{"saltenv": "../x"}}},
+		{"job for others", "web1", "minion_pub", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": ""}},
+		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "b")}}},
+		{"a revoked key", "web1", "revoke_auth", stock, nil},
+	} {
+		w := strict(c.p)
+		r := request(t, load(t, c.id, c.cmd, c.f))
+		v := w.Check(r, func(rule Rule, reason string, enforced bool) {
+			t.Errorf("%s: %s finds %s, enforced %t", c.name, rule, reason, enforced)
+		})
+		if v.Refused || v.Plain != nil {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
+// refusal is what is expected of a request that does not pass.
+type refusal struct {
+	rule   Rule
+	reason string
+	reply  []byte // nil: none
+	bad    bool   // "bad load"
+}
+
+func TestRefused(t *testing.T) {
+	stock := Policy{Filters: true}
+	above := Policy{Filters: true, Syndics: true}
+	pushes := Policy{Filters: true, FileRecv: true}
+	tag := refusal{EventTags, "tag_of_masters", replyNil, false}
+	otherID := refusal{EventIDs, "event_of_another_minion", replyNil, false}
+	otherRet := refusal{ReturnIDs, "job_event_of_another_minion", replyNil, false}
+	path := func(reply []byte) refusal { return refusal{FilePaths, "path_leads_elsewhere", reply, false} }
+	env := func(reply []byte) refusal { return refusal{FilePaths, "environment_is_a_path", reply, false} }
+	push := refusal{FileRecv, "path_leads_elsewhere", replyFalse, false}
+	single := func(tag string) fields { return fields{"tag": tag, "data": fields{}} }
+	for _, c := range []struct {
+		name, id, cmd string
+		p             Policy
+		f             fields
+		want          refusal
+	}{
+		{"publication", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/publish"), tag},
+		{"new job", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/new"), tag},
+		{"new job of a syndic in its own name", "syndic1", "_minion_event", above, single("salt/job/" + publishedJID + "/new"), tag},
+		{"return of a job", "web1", "_minion_event", stock, single("salt/job/x/y/return"), tag},
+		{"key", "web1", "_minion_event", stock, single("salt/key"), tag},
+		{"auth", "web1", "_minion_event", stock, single("salt/auth"), tag},
+		{"run", "web1", "_minion_event", stock, single("salt/run/" + publishedJID + "/ret"), tag},
+		{"cloud", "web1", "_minion_event", stock, single("salt/cloud/vm/creating"), tag},
+		{"wheel", "web1", "_minion_event", stock, single("salt/wheel/" + publishedJID + "/ret"), tag},
+		{"presence", "web1", "_minion_event", stock, single("salt/presence/present"), tag},
+		{"web hook", "web1", "_minion_event", stock, single("salt/netapi/hook/deploy"), tag},
+		{"native cluster", "web1", "_minion_event", stock, single("salt/cluster/x"), tag},
+		{"peer of a native cluster", "web1", "_minion_event", stock, single("cluster/peer/join"), tag},
+		{"our cluster", "web1", "_minion_event", stock, single("cluster/event/m1/x"), tag},
+		{"rotation", "web1", "_minion_event", stock, single("key"), tag},
+		{"rotation of a cluster", "web1", "_minion_event", stock, single("rotate_cluster_aes_key"), tag},
+		{"a tag that ends early", "web1", "_minion_event", stock, single("salt/x\n\n"), tag},
+		{"return of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/ret/db1"), otherRet},
+		{"progress of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/prog/db1/3"), otherRet},
+		{"start of another minion", "web1", "_minion_event", stock, single("salt/minion/db1/start"), otherID},
+		{"beacon of another minion", "web1", "_minion_event", stock, single("salt/beacon/db1/load/"), otherID},
+		{"only such events in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/key"), event("salt/auth"))}, tag},
+		{"an event without a tag", "web1", "_minion_event", stock, fields{"events": list(event(nil))}, tag},
+		{"an event with a list for a tag", "web1", "_minion_event", stock, fields{"events": list(event(list("salt", "key")))}, tag},
+		{"a list that is none", "web1", "_minion_event", stock, fields{"events": list("salt/key")}, tag},
+		{"a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
+		{"a tag made of two, by a syndic", "syndic1", "_minion_event", above, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
+		{"a tag before others that is a list", "web1", "_minion_event", stock, fields{"pretag": list("salt"), "events": list(event("x"))}, tag},
+		{"a syndic's at a master without syndics", "web1", "_minion_event", stock, fields{"pretag": "syndic/web1", "events": list(event("salt/auth"))}, tag},
+		{"a syndic's at a master that does not filter", "syndic1", "_minion_event", Policy{Syndics: true}, fields{"pretag": "syndic/syndic1", "events": list(event("salt/key"))}, tag},
+
+		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyMap, false}},
+		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
+		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
+		{"return as a resource that is a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"return as a resource below a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1/x"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"return as a resource that climbs", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "a/../../x"}, refusal{ReturnIDs, "resource_id_is_a_path", replyNil, false}},
+		{"return as a resource that is a number", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": 7}, refusal{ReturnIDs, "resource_id_is_a_path", replyNil, false}},
+		{"returns for others", "web1", "_syndic_return", stock, fields{"load": list(fields{"id": "web1", "jid": publishedJID, "return": fields{"low1": fields{"return": true}}})}, refusal{SyndicReturns, "order_masters_is_off", replyNil, false}},
+		{"returns for a minion of the cluster", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"db1": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns with an id inside", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "id": "x"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns of a path", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"../x": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns of another syndic", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "../x", "jid": publishedJID, "return": fields{}})}, refusal{ReturnIDs, "syndic_return_of_another_syndic", replyNil, false}},
+		{"returns of a job that is a path", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": "../x", "return": fields{}})}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
+
+		{"file outside", "web1", "_serve_file", stock, fields{"path": "../../etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"file outside in the end", "web1", "_file_hash", stock, fields{"path": "a/../../etc/shadow", "saltenv": "base"}, path(replyEmpty)},
+		{"file at the root", "web1", "_file_find", stock, fields{"path": "/etc/shadow", "saltenv": "base"}, path(replyFind)},
+		{"file that is none", "web1", "_file_hash_and_stat", stock, fields{"path": list("x"), "saltenv": "base"}, path(replyStat)},
+		{"file with an end inside", "web1", "_serve_file", stock, fields{"path": "x\x00y", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"environment outside", "web1", "_file_list", stock, fields{"saltenv": "../../x", "prefix": ""}, env(replyList)},
+		{"environment at the root", "web1", "_symlink_list", stock, fields{"saltenv": "/tmp"}, env(replyMap)},
+		{"environment outside in the end", "web1", "_dir_list", stock, fields{"saltenv": "a/.."}, env(replyList)},
+		{"environment that is a list", "web1", "_file_find", stock, fields{"path": "x", "saltenv": list("../x")}, env(replyFind)},
+		{"environment under its old name", "web1", "_file_find", stock, fields{"path": "x", "env": "../x"}, env(replyFind)},
+		{"list outside", "web1", "_file_list", stock, fields{"saltenv": "base", "prefix": "../x"}, refusal{FilePaths, "prefix_leads_elsewhere", replyList, false}},
+		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
+
+		{"push to a master that takes none", "web1", "_file_recv", stock, fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse, false}},
+		{"push outside", "web1", "_file_recv", pushes, fields{"path": list("..", "x"), "loc": 0, "data": "x"}, push},
+		{"push outside within a part", "web1", "_file_recv", pushes, fields{"path": list("a/../../x"), "loc": 0, "data": "x"}, push},
+		{"push to the root", "web1", "_file_recv", pushes, fields{"path": list("", "etc"), "loc": 0, "data": "x"}, push},
+		{"push to a text", "web1", "_file_recv", pushes, fields{"path": "x", "loc": 0, "data": "x"}, push},
+		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"}, push},
+	} {
+		w := strict(c.p)
+		r := request(t, load(t, c.id, c.cmd, c.f))
+		heard := 0
+		v := w.Check(r, func(rule Rule, reason string, enforced bool) {
+			if heard++; rule != c.want.rule || reason != c.want.reason || !enforced {
+				t.Errorf("%s: %s finds %s, enforced %t", c.name, rule, reason, enforced)
+			}
+		})
+		if !v.Refused || v.Rule != c.want.rule || v.Reason != c.want.reason || !bytes.Equal(v.Reply, c.want.reply) || v.BadLoad != c.want.bad || heard != 1 {
+			t.Errorf("%s: %+v, heard of %d times", c.name, v, heard)
+		}
+		passes(t, c.name, c.p, r)
+	}
+	// What a syndic brings for another node's master is that one's to judge.
+	w := New(Config{Own: func(id string) bool { return id == "m1" }})
+	for id, refused := range map[string]bool{"m1": true, "m2": false} {
+		r := request(t, load(t, "web1", "_syndic_return", fields{"load": list(fields{"id": "web1", "jid": publishedJID, "master_id": id, "return": fields{}})}))
+		if v := w.Check(r, nil); v.Refused != refused {
+			t.Errorf("for %s: %+v", id, v)
+		}
+		if r.Relayed = true; !w.Check(r, nil).Refused {
+			t.Errorf("relayed for %s: not refused", id)
+		}
+	}
+}
+
+// passes wants a request to pass when its rules only log, or are off.
+func passes(t *testing.T, name string, p Policy, r *Request) {
+	t.Helper()
+	for _, mode := range []Mode{Log, Off} {
+		modes := map[Rule]Mode{}
+		for i := range Rules {
+			modes[Rule(i)] = mode
+		}
+		w := New(Config{Modes: modes, Policy: p, Accepted: accepted, Job: jobs})
+		heard := 0
+		if v := w.Check(r, func(Rule, string, bool) { heard++ }); v.Refused || v.Plain != nil {
+			t.Errorf("%s: %s: %+v", name, mode, v)
+		}
+		if (heard > 0) != (mode == Log) {
+			t.Errorf("%s: %s: heard of %d times", name, mode, heard)
+		}
+	}
+}
+
+func TestEventsAreCutOutOfLists(t *testing.T) {
+	w := strict(Policy{Filters: true})
+	r := request(t, load(t, "web1", "_minion_event", fields{"pretag": nil, "events": list(
+		event("lab/a"), event("salt/key"), event("lab/b"), event("salt/job/1/ret/db1"), event("salt/minion/web1/start"))}))
+	v := w.Check(r, nil)
+	if v.Refused || v.Plain == nil || v.Rule != EventTags {
+		t.Fatalf("%+v", v)
+	}
+	p, err := saltwire.PeekLoad(v.Plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags, err := saltwire.EventTags(p.Events)
+	if err != nil || strings.Join(tags, " ") != "lab/a lab/b salt/minion/web1/start" {
+		t.Errorf("%v, %v", tags, err)
+	}
+	if p.ID != "web1" || p.Nonce != r.Peek.Nonce || string(p.Tok) != string(r.Peek.Tok) {
+		t.Errorf("%+v", p)
+	}
+	// A rule that only logs cuts nothing, and does not keep another one from cutting.
+	w = New(Config{Modes: map[Rule]Mode{EventTags: Log}, Accepted: accepted})
+	if v = w.Check(r, nil); v.Rule != ReturnIDs || v.Plain == nil {
+		t.Fatalf("%+v", v)
+	}
+	if p, err = saltwire.PeekLoad(v.Plain); err != nil {
+		t.Fatal(err)
+	}
+	if tags, _ = saltwire.EventTags(p.Events); len(tags) != 4 {
+		t.Errorf("%v", tags)
+	}
+}
+
+func TestOnDemandPillarIsCut(t *testing.T) {
+	for _, p := range []Policy{{}, {OnDemand: []string{"libvirt"}}} {
+		r := request(t, load(t, "web1", "_pillar", fields{"grains": fields{"id": "web1"}, "ext": fields{"git": "x", "libvirt": "_"}, "saltenv": "base"}))
+		v := strict(p).Check(r, nil)
+		if v.Refused || v.Plain == nil || v.Rule != PillarExt {
+			t.Fatalf("%+v", v)
+		}
+		peek, err := saltwire.PeekLoad(v.Plain)
+		if err != nil || peek.Raw.Ext != nil || peek.Cmd != "_pillar" || peek.Raw.SaltEnv == nil || peek.ID != "web1" {
+			t.Errorf("%+v, %v", peek, err)
+		}
+	}
+}
+
+// clock is a time that moves when told to.
+type clock struct{ t time.Time }
+
+func (c *clock) now() time.Time { return c.t }
+
+func TestBudget(t *testing.T) {
+	c := &clock{time.Unix(1_700_000_000, 0)}
+	w := New(Config{Rate: 10, Bytes: 1000, Accepted: accepted, Now: c.now})
+	ask := func(id string, size int) bool {
+		r := request(t, load(t, id, "_file_envs", nil))
+		r.Minion, r.Size = w.Minion(id, "key of "+id), size
+		return !w.Check(r, nil).Refused
+	}
+	for i := range 10 * budgetSeconds {
+		if !ask("web1", 1) {
+			t.Fatalf("request %d is refused", i)
+		}
+	}
+	if ask("web1", 1) {
+		t.Error("there is no end to it")
+	}
+	if !ask("db1", 1) {
+		t.Error("another minion pays for it")
+	}
+	c.t = c.t.Add(time.Second)
+	for i := range 10 {
+		if !ask("web1", 1) {
+			t.Errorf("request %d of the next second is refused", i)
+		}
+	}
+	if ask("web1", 1) {
+		t.Error("there is more than a second's worth in a second")
+	}
+	c.t = c.t.Add(time.Hour)
+	if !ask("web1", 1<<30) {
+		t.Error("a request larger than the budget never passes")
+	}
+	if ask("web1", 1) {
+		t.Error("and costs nothing")
+	}
+	r := request(t, load(t, "web1", "_file_envs", nil))
+	r.Minion, r.Size, r.Relayed = w.Minion("web1", "key of web1"), 1, true
+	if w.Check(r, nil).Refused {
+		t.Error("a relayed request pays twice")
+	}
+}
+
+func TestDowngrade(t *testing.T) {
+	w := New(Config{})
+	m := w.Minion("web1", "key")
+	if w.Downgraded("web1", "key", 2, nil) {
+		t.Error("nothing is proven")
+	}
+	w.Proven(m, 2)
+	if w.Downgraded("web1", "key", 2, nil) {
+		t.Error("2 after 2")
+	}
+	w.Proven(m, 3)
+	w.Proven(m, 2)
+	if m.Proven() != 3 || !w.Downgraded("web1", "key", 2, nil) || !w.Downgraded("web1", "key", 0, nil) {
+		t.Error("3 is forgotten")
+	}
+	if w.Downgraded("web1", "key", 3, nil) || w.Downgraded("web1", "another key", 2, nil) || w.Downgraded("db1", "key", 2, nil) {
+		t.Error("who is no minion that spoke 3 is refused")
+	}
+	if n := w.Found()[ProtocolDowngrade].Refused; n != 2 {
+		t.Errorf("counted %d", n)
+	}
+	again := New(Config{})
+	again.Remember(w.Proofs(), func(id string) (KeyHash, bool) { return HashKey("key"), id == "web1" })
+	if !again.Downgraded("web1", "key", 2, nil) {
+		t.Error("not remembered")
+	}
+	if !again.TakeChanged() || again.TakeChanged() {
+		t.Error("changes are not told once")
+	}
+	again = New(Config{})
+	again.Remember(w.Proofs(), func(string) (KeyHash, bool) { return HashKey("another"), true })
+	if len(again.Proofs()) != 0 {
+		t.Error("what a former key's owner spoke is remembered")
+	}
+	log := New(Config{Modes: map[Rule]Mode{ProtocolDowngrade: Log}})
+	log.Proven(log.Minion("web1", "key"), 3)
+	heard := false
+	if log.Downgraded("web1", "key", 2, func(_ Rule, _ string, enforced bool) { heard = !enforced }) || !heard {
+		t.Error("log does not log")
+	}
+}
+
+func TestMinionsAreBounded(t *testing.T) {
+	w := New(Config{Minions: 10})
+	for i := range 1000 {
+		w.Proven(w.Minion(strings.Repeat("x", i%100), "key"), 3)
+	}
+	if n := len(w.Proofs()); n > 10 {
+		t.Errorf("%d minions remembered", n)
+	}
+	a := w.Minion("a", "one")
+	if w.Minion("a", "one") != a || w.Minion("a", "two") == a {
+		t.Error("a minion is not its key")
+	}
+}
+
+func TestCounts(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	c := &clock{time.Unix(1_700_000_000, 0)}
+	w := New(Config{Modes: map[Rule]Mode{JobIDs: Log}, Now: c.now, Registerer: reg})
+	w.Check(request(t, load(t, "web1", "_minion_event", fields{"tag": "salt/key", "data": fields{}})), nil)
+	w.Check(request(t, load(t, "db1", "pub_ret", fields{"jid": "../x"})), nil)
+	w.Refused("bad_token", "db1")
+	w.Refused("nothing that a rule is about", "db1")
+	w.Count(AESCommands, strings.Repeat("x", 1000))
+	found := w.Found()
+	for rule, want := range map[Rule]Found{
+		EventTags:   {Rule: EventTags, Refused: 1, Last: Last{c.t, "web1"}},
+		JobIDs:      {Rule: JobIDs, Mode: Log, Logged: 1, Last: Last{c.t, "db1"}},
+		Identity:    {Rule: Identity, Refused: 1, Last: Last{c.t, "db1"}},
+		AESCommands: {Rule: AESCommands, Refused: 1, Last: Last{c.t, strings.Repeat("x", maxShownID)}},
+		FileRecv:    {Rule: FileRecv},
+	} {
+		if found[rule] != want {
+			t.Errorf("%s: %+v", rule, found[rule])
+		}
+	}
+	if n := testutil.ToFloat64(w.counts.sums.WithLabelValues("event_tags", "refused")); n != 1 {
+		t.Errorf("metric says %v", n)
+	}
+}
+
+func TestRulesAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for i, r := range Rules {
+		if r.Name == "" || r.Doc == "" || seen[r.Name] {
+			t.Errorf("rule %d: %+v", i, r)
+		}
+		seen[r.Name] = true
+		for _, reason := range r.Reasons {
+			if seen[reason] {
+				t.Errorf("%s: reason %s twice", r.Name, reason)
+			}
+			seen[reason] = true
+		}
+		rule, err := ParseRule(r.Name)
+		if (err == nil) == r.Fixed || err == nil && rule != Rule(i) {
+			t.Errorf("%s: %v, %v", r.Name, rule, err)
+		}
+	}
+	for _, name := range ModeNames {
+		if m, err := ParseMode(name); err != nil || m.String() != name {
+			t.Errorf("%s: %v, %v", name, m, err)
+		}
+	}
+	if _, err := ParseMode("maybe"); err == nil {
+		t.Error("maybe is a mode")
+	}
+	fixed := New(Config{Modes: map[Rule]Mode{IDSyntax: Off, Identity: Log}})
+	if fixed.Mode(IDSyntax) != Enforce || fixed.Mode(Identity) != Enforce {
+		t.Error("a fixed rule can be switched off")
+	}
+	var none *Wall
+	if v := none.Check(&Request{}, nil); v.Refused || none.Minion("a", "b") != nil || !none.Enforces(ClearCommands, "") {
+		t.Error("no wall is no wall")
+	}
+}
