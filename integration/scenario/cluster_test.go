@@ -29,6 +29,7 @@ func TestCluster(t *testing.T) {
 	labtest.Must(t, err)
 	labtest.Must(t, countReactions(c, clusterMasters))
 	labtest.Must(t, c.Up(t.Context()))
+	minding := newLegal(c)
 	for _, s := range []struct {
 		name string
 		test func(*testing.T, *lab.Cluster)
@@ -57,6 +58,7 @@ func TestCluster(t *testing.T) {
 		{"members from every node", testMembers},
 		{"hostile bytes", testHostile},
 		{"a hostile minion", testHostileMinion},
+		{"hostile minions", testWall},
 		{"returns without the master", testReturns},
 		{"what minions publish", testPublishedByMinions},
 		{"jobs are known everywhere", testJobs},
@@ -79,6 +81,7 @@ func TestCluster(t *testing.T) {
 			t.Log(l.Tails(60))
 		}
 		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute)) // what follows would only repeat the failure
+		minding.check(t, s.name, strings.HasPrefix(s.name, "hostile"))
 	}
 	if !t.Run("a publisher is removed", func(t *testing.T) { testRemovedMidJob(t, c) }) { // the last: a node is missing then
 		t.Log(l.Tails(60))

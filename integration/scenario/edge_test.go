@@ -29,12 +29,13 @@ func TestEdge(t *testing.T) {
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
 			"heartbeat_interval": "1500ms", "heartbeat_timeout": "3s", "drain_announce": "4s", "drain_time": "3s",
-			"master_stuck_after": "6s",
+			"master_stuck_after": "6s", "cluster_wall": wallEnforced,
 		},
 		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy", Idle: 5 * time.Second},
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(t.Context()))
+	minding := newLegal(c)
 	for _, s := range []struct {
 		name string
 		test func(*testing.T, *lab.Cluster)
@@ -52,6 +53,7 @@ func TestEdge(t *testing.T) {
 			t.Log(l.Tails(60))
 		}
 		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute))
+		minding.check(t, s.name, false)
 	}
 }
 

@@ -23,6 +23,7 @@ var eventSettings = func() lab.Settings {
 		"lab/count/origin/*": "origin", "lab/count/leader/*": "leader", "lab/count/all/*": "all", "lab/count/owner/*": "owner",
 	}
 	s["cluster_event_mirror"] = []string{"lab/mirror/*"}
+	s["cluster_wall"] = wallEnforced
 	return s
 }()
 

@@ -64,7 +64,9 @@ const jidTime = "20060102150405"
 const jidClock = time.Minute
 
 // ownMaster says whether a master_id, which publications bear and returns bring back, is that of the local master.
-func (s *service) ownMaster(id string) bool { return id == s.m.d.master.MasterID || id == string(s.m.d.id) }
+func (s *service) ownMaster(id string) bool {
+	return id == s.m.d.master.MasterID || id == string(s.m.d.id)
+}
 
 // knowsJob says whether a job was published from here whose return has come. The table of jobs has every one that went out since
 // the program was started, until it is full; before a minion gets it.

@@ -1,0 +1,293 @@
+//go:build integration
+
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/integration/play"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/wall"
+)
+
+// wallEnforced has every rule enforced, also those that only log by default.
+var wallEnforced = map[string]string{"event_ids": "enforce", "return_jobs": "enforce"}
+
+// wallFound is how often a rule has refused something at a node, since that was started.
+func wallFound(t *testing.T, n *lab.Node, rule string) float64 {
+	t.Helper()
+	return metricSum(t, n, "saltcluster_wall_found_total", `rule="`+rule+`"`, `action="refused"`)
+}
+
+// wallRefused is that of all rules.
+func wallRefused(t *testing.T, n *lab.Node) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	metric(t, n, func(line string) bool {
+		rest, ours := strings.CutPrefix(line, "saltcluster_wall_found_total{")
+		_, rest, named := strings.Cut(rest, `rule="`)
+		rule, _, _ := strings.Cut(rest, `"`)
+		if fields := strings.Fields(line); ours && named && strings.Contains(line, `action="refused"`) {
+			n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			labtest.Must(t, err)
+			out[rule] = n
+		}
+		return false
+	})
+	return out
+}
+
+// legal watches that the rules refuse nothing of what real minions do in other tests.
+type legal struct {
+	c    *lab.Cluster
+	seen map[string]float64 // by node and rule
+}
+
+func newLegal(c *lab.Cluster) *legal { return &legal{c, map[string]float64{}} }
+
+// check looks what was refused since the last time; expected: there was to be something.
+func (l *legal) check(t *testing.T, during string, expected bool) {
+	t.Helper()
+	for _, n := range l.c.Nodes {
+		found := wallRefused(t, n)
+		for _, rule := range wall.Names() {
+			now, key := found[rule], n.Name+" "+rule
+			before := l.seen[key]
+			if now < before { // it was started anew
+				before = 0
+			}
+			if now != before && !expected {
+				t.Errorf("%s: %s has refused %v requests of minions that meant well", during, key, now-before)
+			}
+			l.seen[key] = now
+		}
+	}
+}
+
+// wallProbe marks what must be on no bus and in no job cache.
+const wallProbe = "wallprobe"
+
+// wallCase is a request of a minion with a valid key that means no good.
+type wallCase struct {
+	rule, cmd string
+	fields    map[string]any
+	answer    []byte // what a stock master says
+}
+
+// wallCases are the classes of published weaknesses that need a valid key, each as its publication describes it. victim is
+// another minion.
+func wallCases(victim string) []wallCase {
+	mark := map[string]any{"probe": wallProbe}
+	none, no, empty := []byte{0xc0}, []byte{0xc2}, []byte{0x80}
+	event := func(rule, tag string) wallCase {
+		return wallCase{rule, "_minion_event", map[string]any{"tag": tag, "data": mark}, none}
+	}
+	in := func(rule string, pretag any, tags ...string) wallCase {
+		var events []any
+		for _, tag := range tags {
+			events = append(events, map[string]any{"tag": tag, "data": mark})
+		}
+		return wallCase{rule, "_minion_event", map[string]any{"events": events, "pretag": pretag}, none}
+	}
+	jid := "20260102030405000001"
+	return []wallCase{
+		event("event_tags", "salt/job/"+jid+"/publish"), event("event_tags", "salt/key"), event("event_tags", "salt/auth"),
+		event("event_tags", "salt/run/"+jid+"/ret"), event("event_tags", "salt/cluster/x"), event("event_tags", "cluster/peer/join"),
+		in("event_tags", nil, "salt/key", "salt/auth"), in("event_tags", "salt/job", jid+"/new"),
+		event("return_ids", "salt/job/"+jid+"/ret/"+victim), event("event_ids", "salt/minion/"+victim+"/start"),
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": victim}, none},
+		{"syndic_returns", "_syndic_return", map[string]any{"load": []any{map[string]any{
+			"id": "hostile", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},
+		}}}, none},
+		{"job_ids", "pub_ret", map[string]any{"jid": "../" + jid}, empty},
+		{"file_paths", "_serve_file", map[string]any{"path": "../x", "saltenv": "base", "loc": 0}, []byte("\x82\xa4data\xa0\xa4dest\xa0")},
+		{"file_paths", "_file_list", map[string]any{"saltenv": "../x", "prefix": ""}, []byte{0x90}},
+		{"file_recv", "_file_recv", map[string]any{"path": []any{"etc", "x"}, "loc": 0, "data": wallProbe}, no},
+		{"aes_commands", "run_func", nil, empty},
+	}
+}
+
+// What a minion with a valid key must not do is refused at the edge, whichever version the master behind it has, and counted by
+// rule; stock minions of all versions hear what they would hear from their masters.
+func testWall(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	m, err := play.New(c.Minions[0].Host(), "hostile")
+	labtest.Must(t, err)
+	admit(t, c, m)
+	listeners := busListeners(t, c)
+	for _, n := range c.Nodes {
+		_, err := m.SignIn(ctx, n.Addr)
+		labtest.Must(t, err)
+		for i, w := range wallCases(c.Minions[0].ID) {
+			before := wallFound(t, n, w.rule)
+			got, err := m.Request(ctx, n.Addr, w.cmd, w.fields)
+			if err != nil || !bytes.Equal(got, w.answer) {
+				t.Errorf("%s (%s), case %d: %s: answered %q, %v", n.Name, n.Master.Version, i, w.rule, got, err)
+			}
+			if now := wallFound(t, n, w.rule); now != before+1 {
+				t.Errorf("%s (%s), case %d: %s has refused %v", n.Name, n.Master.Version, i, w.rule, now-before)
+			}
+		}
+	}
+	stockMinions(t, c)
+	quietBuses(t, c, listeners)
+	for _, n := range c.Nodes {
+		if _, err := os.Stat(filepath.Join(n.Master.CacheDir(), "minions", m.ID, "files")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: a file was pushed: %v", n.Name, err)
+		}
+	}
+	showWall(t, c)
+	dismiss(t, c, m.ID)
+}
+
+// admit has a played minion accepted on all nodes.
+func admit(t *testing.T, c *lab.Cluster, m *play.Minion) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := m.SignIn(ctx, c.Nodes[0].Addr); !errors.Is(err, play.ErrNotAccepted) {
+		t.Fatalf("the first sign-in: %v", err)
+	}
+	for i, n := range c.Nodes {
+		if i == 0 {
+			labtest.Must(t, n.Master.AcceptKeys(ctx, time.Minute, m.ID))
+		}
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the key on "+n.Name, func(context.Context) error {
+			if s := n.Master.KeyState(m.ID); s != "minions" {
+				return fmt.Errorf("it is in %q", s)
+			}
+			return nil
+		}))
+	}
+}
+
+// dismiss deletes a key everywhere.
+func dismiss(t *testing.T, c *lab.Cluster, id string) {
+	t.Helper()
+	res, err := c.Nodes[0].Master.Run(t.Context(), "salt-key", "-y", "-d", id)
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the key to go from "+n.Name, func(context.Context) error {
+			if s := n.Master.KeyState(id); s != "" {
+				return fmt.Errorf("it is in %q", s)
+			}
+			return nil
+		}))
+	}
+}
+
+// busListeners write down what is on each master's bus.
+func busListeners(t *testing.T, c *lab.Cluster) []*lab.Process {
+	t.Helper()
+	ctx := t.Context()
+	var all []*lab.Process
+	for _, n := range c.Nodes {
+		p := n.NewProcess(lab.Spec{
+			Name: "wall-events", Env: n.Master.Env(), Argv: []string{"/usr/bin/env", "salt-run", "state.event", "pretty=False"},
+		})
+		labtest.Must(t, p.Start(ctx))
+		t.Cleanup(func() { _ = p.Kill() })
+		all = append(all, p)
+	}
+	for i, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "listener on "+n.Name, func(ctx context.Context) error {
+			if _, err := n.Master.Run(ctx, "salt", c.Minions[0].ID, "test.ping"); err != nil {
+				return err
+			}
+			if !all[i].Logged("salt/job/") {
+				return errors.New("nothing heard")
+			}
+			return nil
+		}))
+	}
+	return all
+}
+
+// quietBuses waits for an event that fires on all masters, and wants nothing that is marked to have come before.
+func quietBuses(t *testing.T, c *lab.Cluster, listeners []*lab.Process) {
+	t.Helper()
+	ctx := t.Context()
+	end := "lab/count/all/wall-end"
+	_, err := c.Nodes[0].Master.Pub(ctx, c.Minions[0].ID, "event.send", end)
+	labtest.Must(t, err)
+	for i, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the last event on "+n.Name, func(context.Context) error {
+			if !listeners[i].Logged(end) {
+				return errors.New("it is not there")
+			}
+			return nil
+		}))
+		if listeners[i].Logged(wallProbe) {
+			t.Errorf("%s: what was refused is on the bus", n.Name)
+		}
+	}
+}
+
+// stockMinions of all versions ask for what they must not have: they are told so, nothing else becomes of it.
+func stockMinions(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	ctx := t.Context()
+	sum := func(rule string) (n float64) {
+		for _, node := range c.Nodes {
+			n += wallFound(t, node, rule)
+		}
+		return n
+	}
+	tags, pushes := sum("event_tags"), sum("file_recv")
+	got, err := c.Nodes[1].Master.Pub(ctx, "*", "cp.push", "/etc/hostname")
+	labtest.Must(t, err)
+	for _, m := range c.Minions {
+		if got[m.ID] != false {
+			t.Errorf("%s: cp.push answers %v", m.ID, got[m.ID])
+		}
+	}
+	if n := sum("file_recv") - pushes; n != float64(len(c.Minions)) {
+		t.Errorf("%v of %d pushes refused", n, len(c.Minions))
+	}
+	got, err = c.Nodes[2].Master.Pub(ctx, "*", "event.send", "salt/auth", "{probe: "+wallProbe[:4]+"}")
+	labtest.Must(t, err)
+	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the events to be refused", func(context.Context) error {
+		if n := sum("event_tags") - tags; n != float64(len(c.Minions)) {
+			return fmt.Errorf("%v of %d refused", n, len(c.Minions))
+		}
+		return nil
+	}))
+}
+
+// showWall asks every node what its rules have found, and which protocol its minions speak.
+func showWall(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	ctx := t.Context()
+	for _, n := range c.Nodes {
+		var w adminapi.Wall
+		labtest.Must(t, n.Daemon.CtlJSON(ctx, &w, "wall"))
+		for _, r := range w.Rules {
+			if r.Name == "event_tags" && (r.Refused == 0 || r.Mode != "enforce" || r.Minion == "") {
+				t.Errorf("%s: %+v", n.Name, r)
+			}
+		}
+		var p adminapi.Protocols
+		labtest.Must(t, n.Daemon.CtlJSON(ctx, &p, "minions", "--protocol"))
+		speak := map[string]int{}
+		for _, m := range p.Minions {
+			speak[m.ID] = m.Version
+		}
+		for _, id := range c.IDs() {
+			if speak[id] != 3 {
+				t.Errorf("%s: %s is said to speak %d (%v)", n.Name, id, speak[id], p.Unheard)
+			}
+		}
+	}
+}
