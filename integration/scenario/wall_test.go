@@ -124,7 +124,7 @@ func testWall(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	m, err := play.New(c.Minions[0].Host(), "hostile")
 	labtest.Must(t, err)
-	admit(t, c, m)
+	admitPlayed(t, c, m)
 	listeners := busListeners(t, c)
 	for _, n := range c.Nodes {
 		_, err := m.SignIn(ctx, n.Addr)
@@ -148,11 +148,11 @@ func testWall(t *testing.T, c *lab.Cluster) {
 		}
 	}
 	showWall(t, c)
-	dismiss(t, c, m.ID)
+	dismissPlayed(t, c, m.ID)
 }
 
-// admit has a played minion accepted on all nodes.
-func admit(t *testing.T, c *lab.Cluster, m *play.Minion) {
+// admitPlayed has a played minion accepted on all nodes.
+func admitPlayed(t *testing.T, c *lab.Cluster, m *play.Minion) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := m.SignIn(ctx, c.Nodes[0].Addr); !errors.Is(err, play.ErrNotAccepted) {
@@ -171,8 +171,8 @@ func admit(t *testing.T, c *lab.Cluster, m *play.Minion) {
 	}
 }
 
-// dismiss deletes a key everywhere.
-func dismiss(t *testing.T, c *lab.Cluster, id string) {
+// dismissPlayed deletes a key everywhere.
+func dismissPlayed(t *testing.T, c *lab.Cluster, id string) {
 	t.Helper()
 	res, err := c.Nodes[0].Master.Run(t.Context(), "salt-key", "-y", "-d", id)
 	labtest.Must(t, err)
