@@ -93,13 +93,14 @@ type exchange struct {
 	reply  func([]byte)
 	drop   func()
 	gone   func() bool
+	blame  func() // notes that it was refused; nil: nobody minds
 
 	caughtUp bool // it has waited for news of the cluster
 }
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
-	p.serve(&exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone})
+	p.serve(&exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone, blame: r.Refused})
 }
 
 // ServeRelayed takes a request that a peer handed over (relay.Receiver).
@@ -207,11 +208,19 @@ func (p *Proxy) forwardRaw(x *exchange) {
 
 // refuse answers a request with what the refusal says, or not at all.
 func (p *Proxy) refuse(x *exchange, r *guard.Refusal) {
+	x.refused()
 	if r.Answer == nil {
 		x.drop()
 		return
 	}
 	x.reply(r.Answer)
+}
+
+// refused tells where a request came from that it was.
+func (x *exchange) refused() {
+	if x.blame != nil {
+		x.blame()
+	}
 }
 
 // lose gives up a request that was fine: the minion tries again by itself.

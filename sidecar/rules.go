@@ -11,6 +11,9 @@ func (p *Proxy) follow(c *call) {
 	v := p.cfg.Guard.CheckRules(c.env, &wall.Request{
 		Peek: &c.peek, Plain: c.plain, Minion: c.session.minion, Size: len(c.body), Relayed: c.from != "", Remote: c.remote,
 	})
+	if v.Refused {
+		c.refused()
+	}
 	switch {
 	case v.Refused && v.BadLoad:
 		c.reply(badLoad)

@@ -16,6 +16,7 @@ type metrics struct {
 	published prometheus.Counter
 	delivered prometheus.Counter
 	sent      prometheus.Counter
+	slowed    prometheus.Counter
 	cuts      atomic.Uint64 // connections that ended because they did not keep up
 }
 
@@ -35,6 +36,7 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		published: counter("publications_total", "Publications accepted for delivery."),
 		delivered: counter("deliveries_total", "Publications written to subscribers."),
 		sent:      counter("sent_bytes_total", "Bytes written to peers."),
+		slowed:    counter("refused_slowed_total", "Refused requests after which their connection was not read for a while."),
 	}
 	for r := Reason(1); r < reasons; r++ {
 		m.endings[r] = ended.WithLabelValues(r.String())
@@ -44,7 +46,7 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 	}
 	all := []prometheus.Collector{m.accepted, ended, m.sent}
 	if edge == "req" {
-		all = append(all, m.requests, m.replies)
+		all = append(all, m.requests, m.replies, m.slowed)
 	} else {
 		all = append(all, m.published, m.delivered)
 	}

@@ -21,14 +21,15 @@ var ErrClosed = errors.New("edge closed")
 
 // ReqEdge serves the request port. See the package documentation.
 type ReqEdge struct {
-	cfg   ReqConfig
-	met   *metrics
-	cry   complaints
-	door  door
-	frost *frost
-	slots gate         // requests in flight
-	mem   atomic.Int64 // bytes of incomplete and unanswered requests
-	hello []byte
+	cfg    ReqConfig
+	met    *metrics
+	cry    complaints
+	door   door
+	frost  *frost
+	slots  gate // requests in flight
+	blames blames
+	mem    atomic.Int64 // bytes of incomplete and unanswered requests
+	hello  []byte
 
 	unread atomic.Int64 // bytes of answers that their peers do not read
 

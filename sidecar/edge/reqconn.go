@@ -28,6 +28,7 @@ type reqConn struct {
 	link
 	edge  *ReqEdge
 	slots gate // requests in flight of this connection
+	slow  slowed
 
 	number uint64 // in a State; mu
 
@@ -204,7 +205,7 @@ func (c *reqConn) request(ev zmtp.Event) error {
 		c.edge.mem.Add(-r.size)
 		return &cutError{ReasonMemory, "no memory left for unanswered requests"}
 	}
-	if !c.slots.try() {
+	if c.owes() || !c.slots.try() {
 		c.await(r)
 		return errPaused
 	}
@@ -237,6 +238,9 @@ func (c *reqConn) dispatch(r *Request) {
 func (c *reqConn) resume() error {
 	for c.waiting != nil {
 		stop := c.frost.begun()
+		if !c.atone(stop) {
+			return c.interrupted()
+		}
 		if !c.slots.wait(c.done, stop) {
 			return c.interrupted()
 		}

@@ -1,0 +1,122 @@
+package edge
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are refused and
+// refused is read more slowly, and so are all such connections of one address together. TCP makes their senders wait. Nobody else
+// is slowed: minions behind the same load balancer have connections of their own.
+const (
+	connRefused  = 100.0 // per second, of a connection
+	connBurst    = 1000.0
+	addrRefused  = 500.0 // per second, of all connections of one address
+	addrBurst    = 5000.0
+	maxSlowed    = 2 * time.Second // for which a connection is not read at a time
+	maxAddresses = 4096            // remembered; more are only slowed connection by connection
+)
+
+// blame is what is left of the patience with somebody: negative when there is none.
+type blame struct {
+	left float64
+	at   int64 // clock; 0: nothing was refused yet
+}
+
+// spend notes a refusal and says for how long no more are wanted.
+func (b *blame) spend(now int64, rate, burst float64) time.Duration {
+	if b.at == 0 {
+		b.left = burst
+	} else {
+		b.left = min(b.left+float64(now-b.at)/1e9*rate, burst)
+	}
+	b.at = now
+	b.left--
+	if b.left >= 0 {
+		return 0
+	}
+	b.left = max(b.left, -rate*maxSlowed.Seconds()) // what is owed is forgotten some time
+	return time.Duration(-b.left / rate * 1e9)
+}
+
+// forgotten says whether nothing is left of it.
+func (b *blame) forgotten(now int64, rate, burst float64) bool {
+	return b.left+float64(now-b.at)/1e9*rate >= burst
+}
+
+// blames are those of addresses.
+type blames struct {
+	mu    sync.Mutex
+	of    map[netip.Addr]*blame
+	swept int64
+}
+
+func (bs *blames) spend(addr netip.Addr, now int64) time.Duration {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.of[addr]
+	if b == nil {
+		if len(bs.of) >= maxAddresses && now-bs.swept > int64(time.Second) {
+			bs.swept = now
+			for a, old := range bs.of {
+				if old.forgotten(now, addrRefused, addrBurst) {
+					delete(bs.of, a)
+				}
+			}
+		}
+		if len(bs.of) >= maxAddresses {
+			return 0
+		}
+		if bs.of == nil {
+			bs.of = map[netip.Addr]*blame{}
+		}
+		b = &blame{}
+		bs.of[addr] = b
+	}
+	return b.spend(now, addrRefused, addrBurst)
+}
+
+// slowed is a connection's own share.
+type slowed struct {
+	mu    sync.Mutex
+	blame blame
+	until atomic.Int64 // clock from which on it is read again
+}
+
+// Refused says that the request was refused, before or after it is answered: too many of them, and less is read from where it came.
+func (r *Request) Refused() {
+	c, now := r.conn, clock()
+	c.slow.mu.Lock()
+	wait := c.slow.blame.spend(now, connRefused, connBurst)
+	c.slow.mu.Unlock()
+	wait = min(max(wait, c.edge.blames.spend(c.remote.Addr(), now)), maxSlowed)
+	if wait > 0 {
+		c.slow.until.Store(now + int64(wait))
+		c.edge.met.slowed.Inc()
+	}
+}
+
+// owes says whether a connection is not to be read now.
+func (c *reqConn) owes() bool {
+	until := c.slow.until.Load()
+	return until != 0 && clock() < until
+}
+
+// atone waits until a connection is to be read again; false when it ends, or stop closes, before.
+func (c *reqConn) atone(stop <-chan struct{}) bool {
+	for c.owes() {
+		t := time.NewTimer(time.Duration(c.slow.until.Load() - clock()))
+		select {
+		case <-t.C:
+		case <-c.done:
+			t.Stop()
+			return false
+		case <-stop:
+			t.Stop()
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,87 @@
+package edge
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// A connection whose requests are refused and refused is read no faster than patience lasts; another one of the same address, whose
+// requests are fine, is read as ever.
+func TestRefusedIsSlowed(t *testing.T) {
+	e := openReq(t, ReqConfig{}, func(r *Request) {
+		if string(r.Body) == "bad" {
+			r.Refused()
+		}
+		r.Reply(r.Body)
+	})
+	hostile, fine := dial(t, e, "DEALER"), dial(t, e, "REQ")
+	for range int(connBurst) {
+		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hostile.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	const more = 20
+	for range more {
+		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hostile.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if testutil.ToFloat64(e.met.slowed) == 0 {
+		t.Errorf("nothing was slowed; %d took %s", more, time.Since(began))
+	}
+	ask(t, fine, "good")
+	ask(t, hostile, "good") // it only waits
+}
+
+func TestBlame(t *testing.T) {
+
+	var b blame
+	now := int64(1)
+	for range 10 {
+		if wait := b.spend(now, 1, 10); wait != 0 {
+			t.Fatalf("slowed by %s at once", wait)
+		}
+	}
+	if wait := b.spend(now, 1, 10); wait != time.Second {
+		t.Errorf("slowed by %s, not a second", wait)
+	}
+	for range 1000 {
+		b.spend(now, 1, 10)
+	}
+	if wait := b.spend(now, 1, 10); wait > maxSlowed {
+		t.Errorf("slowed by %s", wait)
+	}
+	if b.forgotten(now, 1, 10) || !b.forgotten(now+int64(time.Minute), 1, 10) {
+		t.Error("nothing, or all, is forgotten")
+	}
+	if wait := b.spend(now+int64(time.Minute), 1, 10); wait != 0 {
+		t.Errorf("slowed by %s after a minute", wait)
+	}
+}
+
+func TestBlamesAreBounded(t *testing.T) {
+	var bs blames
+	for i := range 3 * maxAddresses {
+		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		if wait := bs.spend(addr, int64(1+i)); wait != 0 {
+			t.Fatalf("the first refusal of %s is slowed", addr)
+		}
+	}
+	if len(bs.of) > maxAddresses {
+		t.Errorf("%d addresses remembered", len(bs.of))
+	}
+	bs.spend(netip.MustParseAddr("192.0.2.1"), int64(time.Hour))
+	if len(bs.of) != 1 {
+		t.Errorf("%d addresses remembered for ever", len(bs.of))
+	}
+}
