@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) error {
 	}{
 		{sections[:3], b.edge},
 		{[]string{"signin", "forward"}, b.realMasters},
-		{[]string{"forward", "upgrade", "memory"}, b.standIn},
+		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},

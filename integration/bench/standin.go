@@ -152,6 +152,11 @@ func (b *bench) standIn(ctx context.Context) error {
 				return err
 			}
 		}
+		if b.wants("flood") {
+			if err := b.flood(ctx, l, n.through); err != nil {
+				return err
+			}
+		}
 		if b.wants("upgrade") {
 			if err := b.upgrade(ctx, n); err != nil {
 				return err
