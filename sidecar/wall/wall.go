@@ -127,15 +127,27 @@ func (w *Wall) Check(r *Request, found func(rule Rule, reason string, enforced b
 	}
 	switch r.Peek.Cmd {
 	case "_return":
-		return w.all(r, found, w.jobID, w.returnID, w.returnJob)
+		if v := w.apply(r, w.jobID(r), found); v.Refused {
+			return v
+		}
+		if v := w.apply(r, w.returnID(r), found); v.Refused {
+			return v
+		}
+		return w.apply(r, w.returnJob(r), found)
 	case "_syndic_return":
-		return w.all(r, found, w.jobID, w.syndicReturn)
+		if v := w.apply(r, w.jobID(r), found); v.Refused {
+			return v
+		}
+		return w.apply(r, w.syndicReturn(r), found)
 	case "pub_ret":
 		return w.apply(r, w.jobID(r), found)
 	case "_minion_event":
-		return w.all(r, found, w.event)
+		return w.apply(r, w.event(r), found)
 	case "_pillar":
-		return w.all(r, found, w.pillarEnv, w.pillarExt)
+		if v := w.apply(r, w.pillarEnv(r), found); v.Refused {
+			return v
+		}
+		return w.apply(r, w.pillarExt(r), found)
 	case "_file_recv":
 		return w.apply(r, w.fileRecv(r), found)
 	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",
@@ -143,20 +155,6 @@ func (w *Wall) Check(r *Request, found func(rule Rule, reason string, enforced b
 		return w.apply(r, w.file(r), found)
 	}
 	return Verdict{}
-}
-
-// all applies checks in their order, until one refuses.
-func (w *Wall) all(r *Request, found func(Rule, string, bool), checks ...func(*Request) finding) (last Verdict) {
-	for _, check := range checks {
-		v := w.apply(r, check(r), found)
-		if v.Refused {
-			return v
-		}
-		if v.Plain != nil {
-			last = v
-		}
-	}
-	return last
 }
 
 // apply turns a finding into a verdict by its rule's mode.

@@ -506,3 +506,26 @@ func TestRulesAreComplete(t *testing.T) {
 		t.Error("no wall is no wall")
 	}
 }
+
+func TestChecksAllocateNothing(t *testing.T) {
+	w := strict(Policy{Filters: true, FileRecv: true})
+	m := w.Minion("web1", "key")
+	for cmd, f := range map[string]fields{
+		"_return":       {"jid": publishedJID, "return": true, "fun": "test.ping", "master_id": "m1"},
+		"_minion_event": {"tag": "salt/job/" + publishedJID + "/prog/web1/0", "data": fields{}},
+		"_serve_file":   {"path": "a/b/c", "saltenv": "base", "loc": 0},
+		"_file_recv":    {"path": list("etc", "fstab"), "loc": 0, "data": "x"},
+		"_pillar":       {"grains": fields{}, "saltenv": "base", "pillarenv": nil},
+		"_file_envs":    {},
+	} {
+		r := request(t, load(t, "web1", cmd, f))
+		r.Minion = m
+		if n := testing.AllocsPerRun(100, func() {
+			if v := w.Check(r, nil); v.Refused {
+				t.Fatal(v)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", cmd, n)
+		}
+	}
+}
