@@ -113,6 +113,8 @@ func wallCases(victim string) []wallCase {
 		{"job_ids", "pub_ret", map[string]any{"jid": "../" + jid}, empty},
 		{"file_paths", "_serve_file", map[string]any{"path": "../x", "saltenv": "base", "loc": 0}, []byte("\x82\xa4data\xa0\xa4dest\xa0")},
 		{"file_paths", "_file_list", map[string]any{"saltenv": "../x", "prefix": ""}, []byte{0x90}},
+		{"file_paths", "_file_hash", map[string]any{"path": "x?saltenv=..", "saltenv": "base"}, []byte{0xa0}},
+		{"file_paths", "_file_envs", map[string]any{"back": []any{"-x"}}, []byte{0x90}},
 		{"file_recv", "_file_recv", map[string]any{"path": []any{"etc", "x"}, "loc": 0, "data": wallProbe}, no},
 		{"aes_commands", "run_func", nil, empty},
 	}

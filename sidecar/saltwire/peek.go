@@ -39,6 +39,7 @@ type Raw struct {
 	Return                  []byte // _return, and _syndic_return of old syndics
 	ResourceID              []byte // _return of a resource that the minion manages
 	Schedule                []byte // _return of a minion's own schedule
+	FSBackend, Back         []byte // file requests: backends of the file server
 }
 
 // Indexes of fields for seen.
@@ -148,6 +149,10 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 		dst, index = &r.ResourceID, peekRaw+7
 	case "schedule":
 		dst, index = &r.Schedule, peekRaw+8
+	case "fsbackend":
+		dst, index = &r.FSBackend, peekRaw+9
+	case "back":
+		dst, index = &r.Back, peekRaw+10
 	default:
 		return nil
 	}

@@ -18,8 +18,10 @@ func (w *Wall) file(r *Request) finding {
 		reason = "path_leads_elsewhere"
 	case raw.Prefix != nil && !saltwire.IsNil(raw.Prefix) && !goodPrefix(raw.Prefix):
 		reason = "prefix_leads_elsewhere"
-	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env):
+	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), isEmpty(raw.SaltEnv):
 		reason = "environment_is_a_path"
+	case !goodBackends(raw.FSBackend), !goodBackends(raw.Back):
+		reason = "backend_is_left_out"
 	default:
 		return finding{}
 	}
@@ -54,10 +56,46 @@ func (w *Wall) fileRecv(r *Request) finding {
 	return finding{FileRecv, "path_leads_elsewhere", refused}
 }
 
-// goodPath says whether a path stays below where it begins.
+// goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look for one
+// behind a question mark.
 func goodPath(value []byte) bool {
 	b, ok := saltwire.Bytes(value)
-	return ok && bytes.IndexByte(b, 0) < 0 && !bytes.HasPrefix(b, slash) && inside(b)
+	if !ok || bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !inside(b) {
+		return false
+	}
+	path, query, asks := bytes.Cut(b, []byte("?"))
+	return !asks || inside(path) && goodQuery(query)
+}
+
+func goodQuery(query []byte) bool {
+	for field := range bytes.FieldsFuncSeq(query, func(c rune) bool { return c == '?' || c == '&' }) {
+		if env, is := bytes.CutPrefix(field, []byte("saltenv=")); is && (len(env) == 0 || !goodEnvName(env)) {
+			return false
+		}
+	}
+	return true
+}
+
+// goodBackends says whether a value can be the backends that a request is about. Stock minions name none; some may be named, but
+// none left out.
+func goodBackends(value []byte) bool {
+	if value == nil || saltwire.IsNil(value) {
+		return true
+	}
+	if b, ok := saltwire.Bytes(value); ok {
+		return goodBackendNames(b)
+	}
+	good := true
+	err := saltwire.WalkArray(value, func(name []byte) error {
+		b, ok := saltwire.Bytes(name)
+		good = good && ok && goodBackendNames(b)
+		return nil
+	})
+	return err == nil && good
+}
+
+func goodBackendNames(names []byte) bool {
+	return !bytes.HasPrefix(names, []byte("-")) && !bytes.Contains(names, []byte(",-"))
 }
 
 // goodPrefix says the same of what lists of files are to begin with. Masters strip its slashes.
@@ -101,10 +139,20 @@ func goodEnv(value []byte) bool {
 	if !ok {
 		return !saltwire.IsContainer(value)
 	}
+	return goodEnvName(b)
+}
+
+func goodEnvName(b []byte) bool {
 	if len(b) > maxEnv || bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) {
 		return false
 	}
-	return !climbs(b)
+	return !climbs(b) && (len(b) == 0 || len(bytes.Trim(b, "./")) > 0)
+}
+
+// isEmpty says whether a value is text without anything in it. As an environment it is the place where all of them are.
+func isEmpty(value []byte) bool {
+	b, ok := saltwire.Bytes(value)
+	return ok && len(b) == 0
 }
 
 // climbs says whether a path has a part that leads upwards.

@@ -20,6 +20,8 @@ func FuzzCheck(f *testing.F) {
 		{"pub_ret", fields{"jid": "../x"}},
 		{"_serve_file", fields{"path": "../x", "saltenv": "base", "loc": 0}},
 		{"_file_list", fields{"prefix": "", "saltenv": "base"}},
+		{"_file_find", fields{"path": "x?saltenv=dev&index=0", "saltenv": "."}},
+		{"_file_envs", fields{"back": list("roots", "-git"), "fsbackend": "roots"}},
 		{"_file_recv", fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}},
 		{"_pillar", fields{"grains": fields{}, "pillarenv": "x", "ext": fields{"git": "x"}}},
 	} {

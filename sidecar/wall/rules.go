@@ -133,7 +133,7 @@ var Rules = [rules]Info{
 	},
 	FilePaths: {
 		Name: "file_paths",
-		Doc:  "paths of file requests are relative and lead nowhere else, environments are no paths out of where they belong",
+		Doc:  "paths of file requests are relative and lead nowhere else, environments are no paths out of where they belong, no backend is left out",
 	},
 	FileRecv: {
 		Name: "file_recv",

@@ -151,7 +151,7 @@ func (w *Wall) Check(r *Request, found func(rule Rule, reason string, enforced b
 	case "_file_recv":
 		return w.apply(r, w.fileRecv(r), found)
 	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",
-		"_symlink_list":
+		"_symlink_list", "_file_envs":
 		return w.apply(r, w.file(r), found)
 	}
 	return Verdict{}

@@ -135,6 +135,12 @@ func TestLegalTraffic(t *testing.T) {
 		{"list of directories", "web1", "_dir_list", stock, fields{"saltenv": "base", "prefix": nil}},
 		{"list of links", "web1", "_symlink_list", stock, fields{"saltenv": "base", "prefix": "x"}},
 		{"environments", "web1", "_file_envs", stock, nil},
+		{"file of an environment behind its name", "web1", "_file_find", stock, fields{"path": "a/b.sls?saltenv=feature/x&index=0", "saltenv": "base"}},
+		{"file with a question mark in its name", "web1", "_file_hash", stock, fields{"path": "|what?.txt", "saltenv": "base"}},
+		{"environment that begins with a dot", "web1", "_file_find", stock, fields{"path": "x", "saltenv": ".dev"}},
+		{"list of one backend", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "roots,git"}},
+		{"list of some backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": list("roots", "git")}},
+		{"list of all backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": nil, "back": nil}},
 		{"pushed file", "web1", "_file_recv", pushes, fields{"path": list("etc", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
 
 		{"pillar", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": nil, "pillarenv": nil, "pillar_override": fields{}, "extra_minion_data": fields{}, "ver": "2"}},
@@ -178,6 +184,7 @@ func TestRefused(t *testing.T) {
 	otherRet := refusal{ReturnIDs, "job_event_of_another_minion", replyNil, false}
 	path := func(reply []byte) refusal { return refusal{FilePaths, "path_leads_elsewhere", reply, false} }
 	env := func(reply []byte) refusal { return refusal{FilePaths, "environment_is_a_path", reply, false} }
+	back := func(reply []byte) refusal { return refusal{FilePaths, "backend_is_left_out", reply, false} }
 	push := refusal{FileRecv, "path_leads_elsewhere", replyFalse, false}
 	single := func(tag string) fields { return fields{"tag": tag, "data": fields{}} }
 	for _, c := range []struct {
@@ -242,6 +249,18 @@ func TestRefused(t *testing.T) {
 		{"environment that is a list", "web1", "_file_find", stock, fields{"path": "x", "saltenv": list("../x")}, env(replyFind)},
 		{"environment under its old name", "web1", "_file_find", stock, fields{"path": "x", "env": "../x"}, env(replyFind)},
 		{"list outside", "web1", "_file_list", stock, fields{"saltenv": "base", "prefix": "../x"}, refusal{FilePaths, "prefix_leads_elsewhere", replyList, false}},
+		{"environment that is where all are", "web1", "_file_list", stock, fields{"saltenv": ".", "prefix": ""}, env(replyList)},
+		{"environment without a name", "web1", "_file_list", stock, fields{"saltenv": "", "prefix": ""}, env(replyList)},
+		{"environment outside, behind a file's name", "web1", "_file_hash", stock, fields{"path": "top.sls?saltenv=..", "saltenv": "base"}, path(replyEmpty)},
+		{"environment outside in the end, behind a file's name", "web1", "_file_find", stock, fields{"path": "top.sls?index=0&saltenv=a/../..", "saltenv": "base"}, path(replyFind)},
+		{"environment without a name, behind a file's", "web1", "_file_find", stock, fields{"path": "top.sls?saltenv=", "saltenv": "base"}, path(replyFind)},
+		{"file outside before a question", "web1", "_serve_file", stock, fields{"path": "..?x=1", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"a backend left out", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "-roots"}, back(replyList)},
+		{"a backend left out of some", "web1", "_symlink_list", stock, fields{"saltenv": "base", "fsbackend": "git,-roots"}, back(replyMap)},
+		{"a backend left out in a list", "web1", "_dir_list", stock, fields{"saltenv": "base", "fsbackend": list("-roots")}, back(replyList)},
+		{"a backend left out of the environments", "web1", "_file_envs", stock, fields{"back": list("-roots")}, back(replyList)},
+		{"backends that are a map", "web1", "_file_envs", stock, fields{"back": fields{"roots": true}}, back(replyList)},
+		{"pillar of where all are", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "./"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 
 		{"push to a master that takes none", "web1", "_file_recv", stock, fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse, false}},
@@ -517,6 +536,8 @@ func TestChecksAllocateNothing(t *testing.T) {
 		"_file_recv":    {"path": list("etc", "fstab"), "loc": 0, "data": "x"},
 		"_pillar":       {"grains": fields{}, "saltenv": "base", "pillarenv": nil},
 		"_file_envs":    {},
+		"_file_find":    {"path": "a/b?saltenv=dev", "saltenv": "base"},
+		"_file_list":    {"saltenv": "base", "fsbackend": list("roots")},
 	} {
 		r := request(t, load(t, "web1", cmd, f))
 		r.Minion = m
