@@ -73,7 +73,7 @@ func (c KeySet) apply(d *data) Result {
 	if old != nil && old.State == KeyAccepted && (c.State != KeyAccepted || old.Pub != pub) {
 		d.revokedRev = rev
 	}
-	if old == nil && c.BaseRev != 0 {
+	if old == nil && c.BaseRev != 0 && d.level >= LevelLives {
 		again = rev
 	}
 	d.putKey(Key{ID: c.ID, State: c.State, Pub: pub, Rev: rev, Again: again, Audit: c.Audit})

@@ -21,13 +21,16 @@ type record struct {
 // version is the newest version of every record this package writes and reads.
 const version = 1
 
-// Level grows with every set of commands that an older node may not skip.
-// Members tell theirs by gossip; a command is proposed when all know its level.
+// Level grows with every set of commands that an older node may not skip, and
+// with every older one that comes to mean more. Members tell theirs by gossip;
+// a command is proposed when all know its level, a new meaning begins with the
+// entry that says so (LevelSet).
 // (The trees, which came before levels, have a flag of their own.)
 const (
-	LevelJoin = 1 // token.*, secret.*, join.admit, member.cert
+	LevelJoin  = 1 // token.*, secret.*, join.admit, member.cert
+	LevelLives = 2 // level.set; Key.Again
 
-	Level = LevelJoin // what this version knows
+	Level = LevelLives // what this version knows
 )
 
 // decoder reads the body of a command.
@@ -76,6 +79,8 @@ func lookup(t string) decoder {
 		return decodeWire[wireGossipKeyAdd]
 	case "gossip.drop":
 		return decodeAs[GossipKeyDrop]
+	case "level.set":
+		return decodeLevel
 	case "token.add":
 		return decodeAs[TokenAdd]
 	case "token.drop":

@@ -10,7 +10,9 @@ import (
 
 // allCommands is every command there is; firstCommands are those of the first
 // release, which the fixture of version 1 holds.
-func allCommands() []Command { return slices.Concat(firstCommands(), rootsCommands(), joinCommands()) }
+func allCommands() []Command {
+	return slices.Concat(firstCommands(), rootsCommands(), joinCommands(), levelCommands())
+}
 
 func firstCommands() []Command {
 	a := Audit{By: "m1", At: 5, Cause: "test"}

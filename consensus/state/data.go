@@ -30,6 +30,8 @@ type data struct {
 	gossip []GossipKey // newest first
 	roots  rootsData
 
+	level uint16 // what all members understand
+
 	tokens  []JoinToken // oldest first; replaced, not written
 	secrets JoinSecrets
 

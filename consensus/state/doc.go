@@ -30,6 +30,8 @@
 //     themselves, as operators type the numbers.
 //   - Join token: a permission to join once, known here by the public half of
 //     its key. Cluster secret number N: what replaced the configured one.
+//   - Level: a number for what a version understands. The agreed one is what all
+//     members do.
 //   - View: an immutable picture of the state at one revision. Taking one is a
 //     pointer load; reading it needs no locks.
 //

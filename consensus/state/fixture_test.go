@@ -76,6 +76,21 @@ func TestFixturesOfTheFirstTokens(t *testing.T) {
 	}
 }
 
+// And of what members agreed to understand.
+func TestFixturesOfTheFirstLevels(t *testing.T) {
+	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: levelCommands()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/level_entry.json", string(b))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
+		t.Errorf("the entry means something else today: %v", err)
+	}
+}
+
 func fixture(t *testing.T, path, fresh string) string {
 	t.Helper()
 	if *update {

@@ -62,6 +62,8 @@ func (g drawer) command() Command {
 		return RootsConfirm{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number"), Audit: g.audit()}
 	case 11:
 		return RootsDrop{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number")}
+	case 12:
+		return LevelSet{Level: uint16(rapid.IntRange(0, Level).Draw(g.t, "level")), Audit: g.audit()}
 	case 15:
 		return TokenAdd{ID: g.token(), Public: testPublic('1'), Expires: rapid.Int64Range(0, 60).Draw(g.t, "expires"),
 			For: node.ID(g.pick("for", "", "", "m2")), Audit: g.audit()}

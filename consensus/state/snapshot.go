@@ -27,6 +27,7 @@ const (
 	recRevision   = "roots.revision" // in order: oldest first, after recRoots
 	recToken      = "join.token"     // in order: oldest first
 	recJoinSecret = "join.secret"    // in order: former, current
+	recLevel      = "level"
 	recEnd        = "end"
 )
 
@@ -103,6 +104,9 @@ func (w *snapshotWriter) state(d *data) {
 			w.put(recEpoch, d.epochs.Previous.wireEpoch())
 		}
 		w.put(recEpoch, d.epochs.Current.wireEpoch())
+	}
+	if d.level > 0 {
+		w.put(recLevel, wireLevel{d.level})
 	}
 	for _, g := range d.gossip {
 		w.put(recGossip, wireGossipKey{g.N, g.Key.Bytes(), g.Rev, g.Audit})

@@ -40,6 +40,9 @@ func Stamp(c Command, a Audit, seen uint64) Command {
 	case GossipKeyDrop:
 		c.Audit = c.Audit.or(a)
 		return c
+	case LevelSet:
+		c.Audit = c.Audit.or(a)
+		return c
 	case TokenAdd:
 		c.Audit = c.Audit.or(a)
 		return c

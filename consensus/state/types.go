@@ -28,7 +28,7 @@ type Key struct {
 	Pub   string   `json:"pub"` // text of the public key file, as stock Salt writes it
 	Rev   uint64   `json:"rev"` // revision of the last change
 	// Again is the revision at which the id got a key again after its key was deleted, the same one perhaps; zero: as far as is
-	// remembered it never did.
+	// remembered it never did. Noted from LevelLives on: an older node could not read a snapshot in which it stands.
 	Again uint64 `json:"again,omitempty"`
 	Audit
 }

@@ -31,6 +31,7 @@ func (m *member) lead(ctx context.Context) {
 	var gossip sync.WaitGroup
 	defer gossip.Wait()
 	gossip.Go(func() { m.keepGossipKey(ctx) })
+	gossip.Go(func() { m.keepLevel(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
