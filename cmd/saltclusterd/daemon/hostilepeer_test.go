@@ -33,7 +33,7 @@ var rpcPaths = []string{
 	relay.Path, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathSubscribers, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, pathCertificate, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
+	pathPropose, pathStats, pathTransfer, pathCertificate, pathProtocols, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
 
@@ -49,6 +49,7 @@ func hostileBodies(rng *rand.Rand) [][]byte {
 		[]byte(fmt.Sprintf(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"key.set","d":{"id":%q,"state":"accepted","pub":"P"}}]}]}}`, traversal)),
 		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":9,"t":"from.the.future","d":{}}]}]}}`),
 		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"cluster.init","d":{}}]}]}}`),
+		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"level.set","d":{"level":60000}}]}]}}`),
 		[]byte(fmt.Sprintf(`{"step":"copy","to":%q}`, "/tmp/"+evil)), []byte(fmt.Sprintf(`{"to":%q}`, traversal)), []byte(`{"over":-1}`),
 		append(binary.BigEndian.AppendUint32(nil, 1<<31), traversal...),
 		append(binary.AppendUvarint(nil, 1<<62), traversal...),
