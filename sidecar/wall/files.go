@@ -151,6 +151,9 @@ func goodEnvName(b []byte) bool {
 
 // isEmpty says whether a value is text without anything in it. As an environment it is the place where all of them are.
 func isEmpty(value []byte) bool {
+	if value == nil {
+		return false
+	}
 	b, ok := saltwire.Bytes(value)
 	return ok && len(b) == 0
 }
