@@ -1,6 +1,7 @@
 package wall
 
 import (
+	"encoding/json"
 	"testing"
 
 	"saltclusterd/sidecar/saltwire"
@@ -46,6 +47,38 @@ func FuzzCheck(f *testing.F) {
 			if again := w.Check(&Request{Peek: &rest, Plain: v.Plain}, nil); again.Refused || again.Plain != nil {
 				t.Fatalf("what is left is not good: %+v", again)
 			}
+		}
+	})
+}
+
+// FuzzProofs: whatever another node says of the protocols of minions, nothing is remembered of a key that is not the accepted one, and
+// what is can be told on.
+func FuzzProofs(f *testing.F) {
+	good, err := json.Marshal([]Proof{{ID: "web1", Key: HashKey("key"), Version: 3, Latest: 2}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(`[{"id":"web1","key":"0102030405060708","version":-1},{"id":"","key":"","version":99999999999}]`))
+	f.Add([]byte(`"0102030405060708"`))
+	f.Add([]byte("zz"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var k KeyHash
+		if err := k.UnmarshalText(b); err == nil && len(b) != 2*len(k) {
+			t.Fatalf("%q is a hash", b)
+		}
+		var proofs []Proof
+		if json.Unmarshal(b, &proofs) != nil {
+			return
+		}
+		w := New(Config{})
+		w.Remember(proofs, func(id string) (KeyHash, bool) { return HashKey("key"), id == "web1" })
+		known := w.Proofs()
+		if len(known) > 1 || len(known) == 1 && (known[0].ID != "web1" || known[0].Version < 1 || known[0].Version > maxVersion) {
+			t.Fatalf("remembered: %+v", known)
+		}
+		if _, err := json.Marshal(known); err != nil {
+			t.Fatal(err)
 		}
 	})
 }
