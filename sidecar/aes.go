@@ -77,6 +77,15 @@ type call struct {
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
 // Salt has is answered here, too, for the master must not see it whoever hands it over.
 func (p *Proxy) route(c *call) {
+	if p.takesFiles(c) {
+		p.file(c)
+		return
+	}
+	p.routeOn(c)
+}
+
+// routeOn is route without what this node answers itself.
+func (p *Proxy) routeOn(c *call) {
 	if _, known := router.Lookup(router.AES, c.peek.Cmd); known && c.from != "" {
 		p.metrics.request(c.peek.Cmd, "relayed")
 		p.here(c, nil)

@@ -7,6 +7,9 @@
 // the first of them (localmaster.Sessions). Where a running 3006 worker holds another session key, the same plaintext is
 // sealed anew under that one, and the reply under ours.
 //
+// Requests for files are answered here where the master's configuration allows it (Files), whether or not the master is up; so
+// are returns (Returns).
+//
 // The way of a publication (Intake): the local master's 4505 → open with the master's own AES key, learnt by signing in
 // as a hidden minion → fanout.Hub.
 //

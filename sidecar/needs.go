@@ -62,6 +62,14 @@ type Returns interface {
 	Published(ctx context.Context, jid, minion string) (reply []byte, err error)
 }
 
+// Files answers requests for files from this node's file_roots (fileserve.Server).
+type Files interface {
+	// Takes says whether a command may be answered here now.
+	Takes(cmd string) bool
+	// Answer gives the answer to finish, once, or returns an error: then only a master can answer. It may take its time.
+	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
+}
+
 // SignIns answers _auth (signin.Service).
 type SignIns interface {
 	Serve(*signin.Request)

@@ -91,6 +91,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	rows = append(rows, upstreamRow(n.Upstream, now))
 	rows = append(rows, wallRow(n.Wall)...)
 	rows = append(rows, returnRows(n.Returns, now)...)
+	rows = append(rows, fileRow(n.Files)...)
 	rows = append(rows, keyStoreRow(n.KeyStore)...)
 	rows = append(rows, rootsRow(n.Roots)...)
 	rows = append(rows, jobRows(n.Jobs)...)

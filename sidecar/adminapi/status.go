@@ -65,6 +65,7 @@ type Node struct {
 	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
 	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
+	Files       *Files    `json:"files,omitempty"`   // as Returns
 
 	Wall *WallLine `json:"wall,omitempty"` // nil: as Returns
 

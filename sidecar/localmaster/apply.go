@@ -15,6 +15,7 @@ type applier struct {
 	opts, overrides map[string]any
 	ver             Version
 	r               *confReader
+	globbed         map[string]bool // options with directories that were found by wildcards
 }
 
 func (a *applier) apply() error {
@@ -47,8 +48,10 @@ func (a *applier) apply() error {
 	}
 	a.opts["open_mode"] = a.opts["open_mode"] == true
 	a.opts["auto_accept"] = a.opts["auto_accept"] == true
-	a.opts["file_roots"] = validateRoots(a.opts["file_roots"])
-	a.opts["pillar_roots"] = validateRoots(a.opts["pillar_roots"])
+	a.globbed = map[string]bool{}
+	for _, name := range []string{"file_roots", "pillar_roots"} {
+		a.opts[name], a.globbed[name] = validateRoots(a.opts[name])
+	}
 	a.fileIgnore()
 	a.workers()
 	if _, ok := a.opts["pillar_source_merging_strategy"]; !ok {
@@ -149,10 +152,10 @@ func (a *applier) cluster() {
 }
 
 // validateRoots is _validate_file_roots, used by Salt for pillar_roots too.
-func validateRoots(v any) any {
+func validateRoots(v any) (_ any, globbed bool) {
 	roots, ok := v.(map[string]any)
 	if !ok {
-		return map[string]any{"base": []any{"/srv/salt"}}
+		return map[string]any{"base": []any{"/srv/salt"}}, false
 	}
 	for env, dirs := range roots {
 		list, _ := dirs.([]any)
@@ -163,13 +166,14 @@ func validateRoots(v any) any {
 				expanded = append(expanded, dir)
 				continue
 			}
+			globbed = true
 			for _, m := range pyGlob(s) {
 				expanded = append(expanded, m)
 			}
 		}
 		roots[env] = expanded
 	}
-	return roots
+	return roots, globbed
 }
 
 func (a *applier) fileIgnore() {

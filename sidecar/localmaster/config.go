@@ -32,8 +32,9 @@ type Config struct {
 
 	Warnings []string // what Salt itself would log and go on: broken include files and the like
 
-	opts  map[string]any
-	setBy map[string]string
+	opts    map[string]any
+	setBy   map[string]string
+	globbed map[string]bool
 }
 
 // LoadConfig reads the master's configuration as Salt of that version does: path, default_include, include, root_dir
@@ -59,7 +60,7 @@ func LoadConfig(path string, ver Version) (*Config, error) {
 	if err := a.apply(); err != nil {
 		return nil, fmt.Errorf("master configuration %s: %w", path, err)
 	}
-	c := &Config{Path: path, Version: ver, opts: a.opts, setBy: r.setBy, Warnings: r.warnings}
+	c := &Config{Path: path, Version: ver, opts: a.opts, setBy: r.setBy, globbed: a.globbed, Warnings: r.warnings}
 	return c, c.fill()
 }
 
@@ -138,6 +139,10 @@ func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.opts)) }
 
 // SetBy returns the file that set the option last, "" when it has its default.
 func (c *Config) SetBy(name string) string { return c.setBy[name] }
+
+// Globbed says whether file_roots or pillar_roots was written with wildcards. They have been resolved here in alphabetical
+// order; Salt takes them as its file system lists them.
+func (c *Config) Globbed(name string) bool { return c.globbed[name] }
 
 // Host is the address at which local clients reach the master: a wildcard interface becomes loopback, as in
 // salt.config.client_config.

@@ -102,6 +102,12 @@ func (s *state) decrypter(b cipher.Block) cipher.BlockMode {
 	return s.dec
 }
 
+// SealedLen is the length of what Seal appends for n bytes of nonce and msgpack together.
+func SealedLen(n int) int {
+	plain := len(pad) + n
+	return ivSize + plain + aes.BlockSize - plain%aes.BlockSize + macSize
+}
+
 // Seal appends to dst the sealed form of msgpack, preceded inside by nonce (the 32 characters of the request that is
 // answered; nil in requests and publications). With Overhead bytes to spare in dst it allocates nothing. dst must not
 // overlap the inputs.

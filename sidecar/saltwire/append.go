@@ -18,15 +18,18 @@ const (
 
 // AppendRaw writes text or bytes as the network carries them: fixstr, str16 or str32.
 func AppendRaw[T string | []byte](dst []byte, b T) []byte {
-	switch n := len(b); {
+	return append(AppendRawHeader(dst, len(b)), b...)
+}
+
+// AppendRawHeader announces text or bytes of n bytes, which the caller puts behind it.
+func AppendRawHeader(dst []byte, n int) []byte {
+	switch {
 	case n < 32:
-		dst = append(dst, 0xa0|byte(n))
+		return append(dst, 0xa0|byte(n))
 	case n <= math.MaxUint16:
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
+		return binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
 	}
-	return append(dst, b...)
+	return binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
 }
 
 // AppendStr writes text as files and the event bus carry it: as AppendRaw, with str8 between.

@@ -104,9 +104,16 @@ type Salt struct {
 	UpstreamConnections int
 	StuckAfter          time.Duration // without any reply: no worker works
 	ForwardTimeout      time.Duration
-	NativeReturns       bool // returns are written to the job cache without the master where its configuration allows it
-	SpoolSize           Size // of the journal of returns
+	NativeReturns       bool   // returns are written to the job cache without the master where its configuration allows it
+	NativeFiles         string // FilesAuto, FilesOff
+	SpoolSize           Size   // of the journal of returns
 }
+
+// The values of cluster_native_files.
+const (
+	FilesAuto = "auto"
+	FilesOff  = "off"
+)
 
 // Roots is how file_roots and pillar_roots are kept the same on all nodes.
 type Roots struct {

@@ -50,6 +50,7 @@ func DefaultConfig() Config {
 			ForwardTimeout:      60 * time.Second,
 			StuckAfter:          15 * time.Second,
 			NativeReturns:       true,
+			NativeFiles:         FilesAuto,
 			SpoolSize:           GiB,
 		},
 		Roots: Roots{

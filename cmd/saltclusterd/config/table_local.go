@@ -39,6 +39,12 @@ func saltOptions() []Option {
 				"allows that (saltclusterctl status says so). False: it gets every return itself, and what comes while it is down later.",
 		},
 		{
+			Name: "cluster_native_files", Section: section, field: func(c *Config) any { return &c.Salt.NativeFiles },
+			Doc: "auto: answer requests for files of file_roots without the salt-master, where its configuration allows that " +
+				"(saltclusterctl status says so). off: the salt-master answers all of them.",
+			check: oneOf(FilesAuto, FilesOff),
+		},
+		{
 			Name: "spool_size", Section: section, field: func(c *Config) any { return &c.Salt.SpoolSize },
 			Doc: "Greatest size of the journal in which returns stand before they are acknowledged, below state_dir. The journals of " +
 				"returns that wait for the salt-master, and for each node that cannot be reached, may have a quarter of it each.",

@@ -70,6 +70,7 @@ func (s *service) lookAgain() {
 	}
 	s.cache.SetKeep(keepJobs(now))
 	s.wall.Use(wallPolicy(now))
+	s.lookAtFiles(now)
 	native := true
 	for _, cmd := range returnCommands { // the site's own modules are no options
 		is, _ := s.returns.Native(cmd)

@@ -257,6 +257,7 @@ func (g rootsGate) Hold(ctx context.Context) (func(), error) { return g.s.proxy.
 // forgetLists makes the master list its files anew: it keeps lists of each environment for 20 seconds and longer
 // (salt/fileserver/__init__.py check_file_list_cache). Hashes it keeps with the time of the file, which is another one.
 func (s *service) forgetLists([]roots.SlotName) {
+	s.files.Forget() // first: a list that is being made is not written then
 	dir := filepath.Join(s.m.d.master.CacheDir, "file_lists", "roots")
 	lists, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -20,6 +20,7 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
@@ -55,6 +56,8 @@ type service struct {
 	signin        *signin.Service
 	returns       *returns.Service
 	returnOptions *localmaster.Config // which the returns' mode was made for
+	files         *fileserve.Server
+	fileOptions   *localmaster.Config // which the files' settings were made for
 	jobs          *router.Jobs
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
@@ -231,12 +234,13 @@ func (s *service) buildProxy() error {
 	if err := s.buildReturns(); err != nil {
 		return err
 	}
+	s.buildFiles()
 	if err := s.buildEvents(); err != nil {
 		return err
 	}
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Files: servedFiles{s}, MasterAES: s.intake.MasterAES,
 		Done:           s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
@@ -340,7 +344,7 @@ func (f closerFunc) Close() error {
 
 // openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
 func (s *service) openEdges(ctx context.Context) error {
-	s.open = append(s.open, s.proxy)
+	s.open = append(s.open, s.files, s.proxy)
 	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
 	if err := s.drain.awaitWelcome(ctx); err != nil {

@@ -99,6 +99,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	}
 	n.Returns = s.returnsStatus()
 	n.Wall = s.wallLine()
+	n.Files = s.filesStatus()
 	n.Roots = s.rootsLine()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.keyStoreLine()

@@ -1,0 +1,149 @@
+package fileserve
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// headRoom is more than what stands in an answer beside data and path.
+const headRoom = 64
+
+// chunkKey names an answer of _serve_file.
+type chunkKey struct {
+	identity
+	rel         string
+	loc         int64
+	level, size int
+}
+
+// serveFile answers _serve_file.
+func (s *Server) serveFile(ctx context.Context, set *Settings, minion string, l Load) ([]byte, error) {
+	if !l.HasPath || !l.HasLoc || !l.HasEnv {
+		return noChunk, nil
+	}
+	f, err := s.find(ctx, set, l.Path, l.Env)
+	if err != nil {
+		return nil, err
+	}
+	key := transferKey{minion, l.Env, l.Path}
+	if l.Loc > 0 {
+		if t := s.transfers.replaced(key, f, s.cfg.Now()); t != nil {
+			return s.goOn(ctx, set, t, l)
+		}
+	}
+	if f == nil {
+		return set.missing(noChunk)
+	}
+	open := f.open
+	if l.Loc == 0 {
+		if p := s.transfers.begin(key, f, s.cfg.Now(), f.Size > int64(set.Buffer)); p != nil {
+			open = p.open
+		}
+	}
+	return s.chunk(ctx, set, l, f.id(), f.rel, open)
+}
+
+// goOn answers from the version a transfer began with.
+func (s *Server) goOn(ctx context.Context, set *Settings, t *transfer, l Load) ([]byte, error) {
+	s.metrics.pinned.Inc()
+	if l.Loc >= int64(t.id.size) {
+		return chunkTail(saltwire.AppendRaw(chunkHead(headRoom, len(t.rel), false), ""), t.rel, 0), nil
+	}
+	return s.chunk(ctx, set, l, t.id, t.rel, t.pin.open)
+}
+
+// chunk is the answer with one chunk of a version: from memory, else read once for all who ask.
+func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, rel string, open func() (*os.File, error)) ([]byte, error) {
+	key := chunkKey{id, rel, l.Loc, l.Gzip, set.Buffer}
+	if reply, ok := s.chunks.get(key); ok {
+		s.metrics.hits.Inc()
+		return reply, nil
+	}
+	return s.reading.do(ctx, key, func() ([]byte, error) {
+		if reply, ok := s.chunks.get(key); ok {
+			return reply, nil
+		}
+		reply, n, still, err := s.read(key, open)
+		if err != nil {
+			return nil, err
+		}
+		s.metrics.read.Add(float64(n))
+		if l.Gzip > 0 && n > 0 {
+			if reply, err = s.compress(reply[len(reply)-n:], rel, l.Gzip); err != nil {
+				return nil, err
+			}
+		} else {
+			reply = chunkTail(reply, rel, 0)
+		}
+		if still && id.settled(s.cfg.Now()) {
+			s.chunks.put(key, reply, int64(cap(reply)+len(rel))+headRoom)
+		}
+		return reply, nil
+	})
+}
+
+// read reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not change
+// meanwhile.
+func (s *Server) read(key chunkKey, open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
+	if err := s.disk.enter(s.ctx, s.cfg.Patience); err != nil {
+		return nil, 0, false, err
+	}
+	defer s.disk.leave()
+	file, err := open()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	n = int(min(int64(key.size), max(0, int64(key.identity.size)-key.loc)))
+	reply = chunkHead(n, headRoom+len(key.rel), false)
+	reply = saltwire.AppendRawHeader(reply, n)
+	at := len(reply)
+	reply = reply[:at+n]
+	if got, err := file.ReadAt(reply[at:], key.loc); got != n || err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, false, fmt.Errorf("read %s: %d bytes instead of %d: %w", file.Name(), got, n, errors.Join(errChanged, err))
+	}
+	after, err := statFile(file)
+	return reply, n, err == nil && after.id() == key.identity, err
+}
+
+// gzippers are compressors by level; one takes more than a megabyte.
+var gzippers [maxGzip + 1]sync.Pool
+
+// compress makes an answer of a compressed chunk.
+func (s *Server) compress(data []byte, rel string, level int) ([]byte, error) {
+	if err := s.cpu.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
+		return nil, err
+	}
+	defer s.cpu.leave()
+	z, ok := gzippers[level].Get().(*gzip.Writer)
+	if !ok {
+		var err error
+		if z, err = gzip.NewWriterLevel(nil, level); err != nil {
+			return nil, fmt.Errorf("compress: %w", err)
+		}
+	}
+	defer gzippers[level].Put(z)
+	var out sink
+	z.Reset(&out)
+	_, err := z.Write(data)
+	if err = errors.Join(err, z.Close()); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	reply := chunkHead(len(out), headRoom+len(rel), true)
+	return chunkTail(saltwire.AppendRaw(reply, []byte(out)), rel, level), nil
+}
+
+// sink collects what is written.
+type sink []byte
+
+func (s *sink) Write(p []byte) (int, error) {
+	*s = append(*s, p...)
+	return len(p), nil
+}

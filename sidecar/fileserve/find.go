@@ -1,0 +1,70 @@
+package fileserve
+
+import (
+	"path"
+	"strings"
+)
+
+// found is a file that find_file has found.
+type found struct {
+	status
+	full string // as stock joins it
+	rel  string
+
+	// Without fileserver_followsymlinks: the place the file really has. Else empty.
+	realRoot, realRel string
+}
+
+// find is roots.find_file, behind Fileserver.find_file. A nil result means that there is no such file. Errors: ErrForward,
+// or what the disk says.
+func (s *Settings) find(name, env string) (*found, error) {
+	if strings.HasPrefix(name, "/") || strings.Contains(name, "../") {
+		return nil, nil
+	}
+	if !plainPath(name) || !plainName(env) {
+		return nil, ErrForward
+	}
+	dirs, _, _ := s.dirs(env)
+	rel := path.Clean(name)
+	for _, dir := range dirs {
+		f, err := s.findIn(dir, rel)
+		if err != nil || f != nil {
+			return f, err
+		}
+	}
+	return nil, nil
+}
+
+// plainName refuses what has no place in a name of an environment, and might be logged or made a file's name.
+func plainName(env string) bool {
+	for i := range len(env) {
+		if env[i] < 0x20 || env[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// findIn looks for a file in one root.
+func (s *Settings) findIn(dir, rel string) (*found, error) {
+	f := &found{full: join(dir, rel), rel: rel}
+	root, name := path.Clean(dir), path.Clean(f.full)
+	if s.Follow {
+		if !inside(name, root) {
+			return nil, nil
+		}
+	} else if root, name = realPath(root), realPath(name); !inside(name, root) {
+		return nil, nil
+	} else {
+		f.realRoot, f.realRel = root, strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
+	}
+	var ok bool
+	var err error
+	if f.status, ok, err = stat(f.full); err != nil || !ok {
+		return nil, err
+	}
+	if !f.regular() || s.ignore.ignored(f.full) {
+		return nil, nil
+	}
+	return f, nil
+}

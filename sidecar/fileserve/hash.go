@@ -1,0 +1,91 @@
+package fileserve
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+const (
+	hashBuffer  = 256 << 10
+	hashWeight  = 256 // of one that is remembered
+	hashPatient = 20  // times Config.Patience is what a file waits for its turn to be hashed
+)
+
+type hashKey struct {
+	identity
+	kind string
+}
+
+// hashOf answers _file_hash and _file_hash_and_stat.
+func (s *Server) hashOf(ctx context.Context, set *Settings, l Load, withStat bool) ([]byte, error) {
+	none := emptyText
+	if withStat {
+		none = noStat
+	}
+	if !l.HasPath || !l.HasEnv {
+		return none, nil
+	}
+	f, err := s.find(ctx, set, l.Path, l.Env)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return set.missing(none)
+	}
+	sum, err := s.hash(ctx, set, f)
+	if err != nil {
+		return nil, err
+	}
+	if !withStat {
+		return hashReply(nil, set.HashType, sum), nil
+	}
+	dst := saltwire.AppendArrayHeader(make([]byte, 0, 2*len(sum)+128), 2)
+	return appendStat(hashReply(dst, set.HashType, sum), &f.status), nil
+}
+
+// hash is the hash of a file as it is: from memory, else once for all who ask.
+func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, error) {
+	key := hashKey{f.id(), set.HashType}
+	if sum, ok := s.hashes.get(key); ok {
+		s.metrics.hits.Inc()
+		return sum, nil
+	}
+	return s.hashing.do(ctx, key, func() (string, error) {
+		if sum, ok := s.hashes.get(key); ok {
+			return sum, nil
+		}
+		if err := s.hashers.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
+			return "", err
+		}
+		defer s.hashers.leave()
+		sum, still, err := set.hashFile(f)
+		if err != nil {
+			return "", err
+		}
+		s.metrics.hashed.Add(float64(f.Size))
+		if still && key.settled(s.cfg.Now()) {
+			s.hashes.put(key, sum, hashWeight)
+		}
+		return sum, nil
+	})
+}
+
+// hashFile reads a whole file. still says that it did not change meanwhile.
+func (s *Settings) hashFile(f *found) (sum string, still bool, err error) {
+	file, err := f.open()
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	h := s.hash.New()
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{file}, make([]byte, hashBuffer)); err != nil {
+		return "", false, fmt.Errorf("read %s: %w", f.full, err)
+	}
+	after, err := statFile(file)
+	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id(), err
+}

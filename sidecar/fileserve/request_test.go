@@ -1,0 +1,126 @@
+package fileserve_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/saltwire"
+)
+
+func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
+	s := newSite(t, 100)
+	s.put("f", "1")
+	for _, c := range []struct {
+		cmd    string
+		fields map[string]any
+		want   bool
+	}{
+		{"_serve_file", map[string]any{"path": "f", "loc": 0}, true},
+		{"_serve_file", map[string]any{"path": "f", "loc": 0, "gzip": nil, "unknown": []any{1}}, true},
+		{"_serve_file", map[string]any{"path": "f", "loc": -1}, false},
+		{"_serve_file", map[string]any{"path": "f", "loc": 0.0}, false},
+		{"_serve_file", map[string]any{"path": "f", "loc": true}, false},
+		{"_serve_file", map[string]any{"path": "f", "loc": nil}, false},
+		{"_serve_file", map[string]any{"path": "f", "loc": 0, "gzip": 10}, false},
+		{"_serve_file", map[string]any{"path": "f", "loc": 0, "gzip": true}, false},
+		{"_file_hash", map[string]any{"path": "f?saltenv=base"}, false},
+		{"_file_hash", map[string]any{"path": "|f"}, false},
+		{"_file_hash", map[string]any{"path": "salt://f"}, false},
+		{"_file_hash", map[string]any{"path": "SaLt:f"}, false},
+		{"_file_hash", map[string]any{"path": "x://[f"}, false},
+		{"_file_hash", map[string]any{"path": "a:b"}, true},
+		{"_file_hash", map[string]any{"path": "f\x00"}, false},
+		{"_file_hash", map[string]any{"path": "f\n"}, false},
+		{"_file_hash", map[string]any{"path": []byte("f\xff")}, false},
+		{"_file_hash", map[string]any{"path": 1}, false},
+		{"_file_hash", map[string]any{"path": "f", "saltenv": nil}, false},
+		{"_file_hash", map[string]any{"path": "f", "saltenv": "x\ny"}, false},
+		{"_file_list", map[string]any{"prefix": nil}, false},
+		{"_file_list", map[string]any{"fsbackend": "roots"}, false},
+		{"_file_list", map[string]any{"fsbackend": nil}, true},
+		{"_file_envs", map[string]any{"sources": true}, false},
+		{"_file_envs", map[string]any{"back": []any{"roots"}}, false},
+		{"_file_envs", nil, true},
+		{"_pillar", nil, false},
+	} {
+		if got := s.ask("web1", c.cmd, c.fields); (got != nil) != c.want {
+			t.Errorf("%s %v: answered %v", c.cmd, c.fields, got)
+		}
+	}
+}
+
+// TestNoFileOutside tries what leads out of the roots where links are not followed.
+func TestNoFileOutside(t *testing.T) {
+	s := newSite(t, 100, func(set *fileserve.Settings) { set.Follow = false })
+	secret := filepath.Join(filepath.Dir(s.root), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dest := range map[string]string{"rel": "../secret", "abs": secret, "dir": "..", "root": "/"} {
+		if err := os.Symlink(dest, filepath.Join(s.root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put("in", "inside")
+	if err := os.Symlink(filepath.Join(s.root, "in"), filepath.Join(s.root, "absin")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"rel", "abs", "dir/secret", "root" + secret, "../secret", "x/../../secret", secret, "./../secret", ".."} {
+		if got, _ := s.ask("web1", "_serve_file", map[string]any{"path": path, "loc": 0}).(map[string]any); got["data"] != "" {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	if got := s.chunk("web1", "absin", 0); got != "inside" {
+		t.Errorf("a link that stays inside: %q", got)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, one := range allAsks() {
+		f.Add(one.load, uint8(len(one.cmd)))
+	}
+	s := newSite(f, 16)
+	s.put("one", "content of one")
+	s.put("dir/two", "2")
+	f.Fuzz(func(t *testing.T, load []byte, n uint8) {
+		cmd := fileserve.Commands[int(n)%len(fileserve.Commands)]
+		l, err := fileserve.ParseLoad(load)
+		if err == nil && (len(l.Path) > 4096 || l.Loc < 0 || l.Gzip < 0 || l.Gzip > 9) {
+			t.Errorf("parsed %+v", l)
+		}
+		calls := 0
+		err = s.Answer(t.Context(), cmd, "web1", load, func(reply []byte) {
+			calls++
+			if _, err := decode(reply); err != nil {
+				t.Errorf("%s: %v", cmd, err)
+			}
+		})
+		if (err == nil) != (calls == 1) {
+			t.Errorf("%s: %d answers, %v", cmd, calls, err)
+		}
+	})
+}
+
+func FuzzLists(f *testing.F) {
+	good, err := saltwire.AppendAny(nil, map[string]any{
+		"files": []string{"a", "b/c"}, "dirs": []string{"b"}, "empty_dirs": []string{}, "links": map[string]any{"l": "a"},
+	}, saltwire.Wire)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte("\x80"))
+	f.Add([]byte("\x81\xa5files\x91\x01"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		again, err := fileserve.Reread(text)
+		if err != nil {
+			return
+		}
+		twice, err := fileserve.Reread(again)
+		if err != nil || string(again) != string(twice) {
+			t.Errorf("%q, then %q, %v", again, twice, err)
+		}
+	})
+}

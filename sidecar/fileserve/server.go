@@ -1,0 +1,219 @@
+package fileserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits bound what a Server keeps in memory.
+type Limits struct {
+	Chunks int64 // bytes of answers with chunks
+	Lists  int64 // bytes of lists of environments
+	Hashes int64 // bytes of hashes
+}
+
+// DefaultLimits are for a node that serves thousands of minions.
+var DefaultLimits = Limits{Chunks: 32 << 20, Lists: 32 << 20, Hashes: 8 << 20}
+
+const (
+	defaultPatience = 2 * time.Second
+	diskSlots       = 32 // threads that may wait for a disk
+
+	// largeReply is from what size on the sealing of an answer counts as work.
+	largeReply = 32 << 10
+	// attempts at a file that is replaced in the very moment.
+	attempts = 3
+)
+
+// Config is what a Server needs. All of it may be left out.
+type Config struct {
+	Limits     Limits           // zero: DefaultLimits
+	Patience   time.Duration    // for a disk that is busy; then requests are forwarded. Zero: two seconds
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: slog.Default
+	Registerer prometheus.Registerer
+}
+
+// mode is what is served, or why nothing is.
+type mode struct {
+	set    *Settings
+	reason string
+}
+
+// Server answers requests for files. Safe for concurrent use; it holds no goroutines.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	mode    atomic.Pointer[mode]
+	forgets atomic.Uint64
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	disk, hashers, cpu slots
+
+	chunks    *lru[chunkKey, []byte]
+	reading   flights[chunkKey, []byte]
+	hashes    *lru[hashKey, string]
+	hashing   flights[hashKey, string]
+	envs      *lru[string, *listed]
+	listing   flights[string, *listed]
+	transfers *transfers
+}
+
+// New returns a server that forwards everything until it is told a configuration (Use).
+func New(cfg Config) *Server {
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = defaultPatience
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	procs := runtime.GOMAXPROCS(0)
+	s := &Server{
+		cfg: cfg, log: cfg.Logger,
+		disk: make(slots, diskSlots), hashers: make(slots, max(1, procs/2)), cpu: make(slots, procs),
+		chunks:    newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
+		hashes:    newLRU[hashKey, string](cfg.Limits.Hashes, nil),
+		envs:      newLRU[string, *listed](cfg.Limits.Lists, nil),
+		transfers: newTransfers(),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.mode.Store(&mode{reason: "the salt-master's configuration is not known yet"})
+	s.metrics = newMetrics(cfg.Registerer, s)
+	return s
+}
+
+// Close lets go of files that are held open. Requests under way end with ErrForward.
+func (s *Server) Close() error {
+	s.cancel()
+	s.transfers.close()
+	return nil
+}
+
+// Use changes what is served from now on; without settings, reason says why everything is forwarded.
+func (s *Server) Use(set *Settings, reason string) {
+	s.mode.Store(&mode{set, reason})
+	s.forgets.Add(1)
+}
+
+// Native says whether files are served here, and why not.
+func (s *Server) Native() (ok bool, reason string) {
+	m := s.mode.Load()
+	return m.set != nil, m.reason
+}
+
+// Settings are those in use; nil: everything is forwarded.
+func (s *Server) Settings() *Settings { return s.mode.Load().set }
+
+// Forget drops the lists of environments: files were changed by somebody who knows.
+func (s *Server) Forget() { s.forgets.Add(1) }
+
+// Takes says whether a command may be answered here.
+func (s *Server) Takes(cmd string) bool { return s.mode.Load().set != nil && Is(cmd) }
+
+// Answer makes the answer to a request of a minion and gives it to finish, once. The load is the decrypted one. It waits for
+// disks, so it needs a goroutine of the caller's. With an error, which is ErrForward or wraps it, finish was not called and
+// the request belongs to the salt-master.
+func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
+	reply, err := s.answer(ctx, cmd, minion, load)
+	s.metrics.count(cmd, err)
+	if err != nil {
+		if !errors.Is(err, ErrForward) {
+			s.log.Debug("request for files forwarded", "cmd", cmd, "minion", minion, "err", err)
+			err = fmt.Errorf("%w: %w", ErrForward, err)
+		}
+		return err
+	}
+	s.metrics.served.Add(float64(len(reply)))
+	if len(reply) >= largeReply && s.cpu.enter(ctx, hashPatient*s.cfg.Patience) == nil {
+		defer s.cpu.leave()
+	}
+	finish(reply)
+	return nil
+}
+
+func (s *Server) answer(ctx context.Context, cmd, minion string, load []byte) (reply []byte, err error) {
+	set := s.mode.Load().set
+	if set == nil || s.ctx.Err() != nil {
+		return nil, ErrForward
+	}
+	l, err := ParseLoad(load)
+	if err != nil {
+		return nil, err
+	}
+	for range attempts {
+		if reply, err = s.dispatch(ctx, set, cmd, minion, l); !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	return reply, err
+}
+
+func (s *Server) dispatch(ctx context.Context, set *Settings, cmd, minion string, l Load) ([]byte, error) {
+	switch cmd {
+	case "_serve_file":
+		return s.serveFile(ctx, set, minion, l)
+	case "_file_hash", "_file_hash_and_stat":
+		return s.hashOf(ctx, set, l, cmd == "_file_hash_and_stat")
+	case "_file_find":
+		return s.findFile(ctx, set, l)
+	case "_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list":
+		return s.list(ctx, set, cmd, l)
+	case "_file_envs":
+		if !set.Alone {
+			return nil, ErrForward
+		}
+		return listReply(set.envs()), nil
+	}
+	return nil, ErrForward
+}
+
+// findFile answers _file_find.
+func (s *Server) findFile(ctx context.Context, set *Settings, l Load) ([]byte, error) {
+	if !l.HasPath || l.Path == "" {
+		return notFound, nil
+	}
+	if !l.HasEnv {
+		l.Env = "base"
+	}
+	f, err := s.find(ctx, set, l.Path, l.Env)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return set.missing(notFound)
+	}
+	return foundReply(f), nil
+}
+
+// find looks for a file, where disks may be slow.
+func (s *Server) find(ctx context.Context, set *Settings, name, env string) (*found, error) {
+	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+		return nil, err
+	}
+	defer s.disk.leave()
+	return set.find(name, env)
+}
+
+// missing is the answer for a file that roots does not have, unless another backend may have it.
+func (s *Settings) missing(none []byte) ([]byte, error) {
+	if !s.Alone {
+		return nil, ErrForward
+	}
+	return none, nil
+}

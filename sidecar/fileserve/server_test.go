@@ -1,0 +1,363 @@
+package fileserve_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// site is one root of one environment and a server for it.
+type site struct {
+	t    testing.TB
+	root string
+	set  *fileserve.Settings
+	*fileserve.Server
+	reg *prometheus.Registry
+	now time.Time
+}
+
+func newSite(t testing.TB, buffer int, change ...func(*fileserve.Settings)) *site {
+	t.Helper()
+	c := &corpus{t.TempDir()}
+	c.mkdir(t, "root")
+	base := serve(t, c, fmt.Sprintf("file_roots:\n  base: [@/root]\nfile_buffer_size: %d\n", buffer), 3008)
+	s := &site{t: t, root: c.path("root"), set: base.Settings(), reg: prometheus.NewRegistry(), now: time.Now().Add(time.Hour)}
+	for _, f := range change {
+		f(s.set)
+	}
+	s.Server = fileserve.New(fileserve.Config{Now: func() time.Time { return s.now }, Registerer: s.reg})
+	s.Use(s.set, "")
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (s *site) put(name, content string) {
+	s.t.Helper()
+	path := filepath.Join(s.root, name)
+	next := path + ".new"
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(next, []byte(content), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ask returns the answer for one minion, decoded; nil: forwarded.
+func (s *site) ask(minion, cmd string, fields map[string]any) any {
+	s.t.Helper()
+	load := map[string]any{"cmd": cmd, "saltenv": "base"}
+	for k, v := range fields {
+		load[k] = v
+	}
+	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out any
+	_ = s.Answer(s.t.Context(), cmd, minion, plain, func(reply []byte) {
+		if out, err = decode(reply); err != nil {
+			s.t.Errorf("%s: %v", cmd, err)
+		}
+	})
+	return out
+}
+
+func (s *site) chunk(minion, path string, loc int) string {
+	s.t.Helper()
+	m, _ := s.ask(minion, "_serve_file", map[string]any{"path": path, "loc": loc}).(map[string]any)
+	data, ok := m["data"].(string)
+	if !ok {
+		s.t.Fatalf("chunk of %s at %d: %v", path, loc, m)
+	}
+	return data
+}
+
+// fetch is what salt.fileclient.RemoteClient.get_file does; between is called before each chunk but the first.
+func (s *site) fetch(minion, path string, between func()) string {
+	s.t.Helper()
+	var got strings.Builder
+	for {
+		data := s.chunk(minion, path, got.Len())
+		if data == "" {
+			return got.String()
+		}
+		got.WriteString(data)
+		between()
+	}
+}
+
+func (s *site) metric(name string) float64 {
+	s.t.Helper()
+	families, err := s.reg.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "saltcluster_fileserve_"+name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	s.t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func TestTransferIsOfOneVersion(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		size   int
+		change func(*site, string)
+	}{
+		{"replaced", 95, func(s *site, p string) { s.put(p, strings.Repeat("new ", 40)) }},
+		{"replaced by a shorter one", 95, func(s *site, p string) { s.put(p, "n") }},
+		{"removed", 95, func(s *site, p string) { _ = os.Remove(filepath.Join(s.root, p)) }},
+		{"its directory replaced", 95, func(s *site, p string) {
+			_ = os.RemoveAll(filepath.Join(s.root, "d"))
+			s.put(p, strings.Repeat("new ", 40))
+		}},
+		{"one chunk, replaced", 10, func(s *site, p string) { s.put(p, strings.Repeat("new ", 40)) }},
+		{"one chunk, removed", 10, func(s *site, p string) { _ = os.Remove(filepath.Join(s.root, p)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t, 10)
+			old := strings.Repeat("0123456789", 10)[:c.size]
+			s.put("d/f", old)
+			done := false
+			got := s.fetch("web1", "d/f", func() {
+				if !done {
+					done = true
+					c.change(s, "d/f")
+				}
+			})
+			if got != old {
+				t.Errorf("got %q, want what it was at the beginning", got)
+			}
+			if c.name == "replaced" && !strings.HasPrefix(s.chunk("web1", "d/f", 0), "new ") {
+				t.Error("the next transfer is not of the new file")
+			}
+		})
+	}
+}
+
+func TestFileChangedInPlaceIsAsWithStock(t *testing.T) {
+	s := newSite(t, 10)
+	s.put("log", "0123456789")
+	first := s.chunk("web1", "log", 0)
+	f, err := os.OpenFile(filepath.Join(s.root, "log"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString("more")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := first + s.chunk("web1", "log", 10); got != "0123456789more" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestIdleTransferIsForgotten(t *testing.T) {
+	s := newSite(t, 10)
+	s.put("f", strings.Repeat("old", 10))
+	s.chunk("web1", "f", 0)
+	s.put("f", strings.Repeat("new", 10))
+	s.now = s.now.Add(time.Hour)
+	if got := s.chunk("web1", "f", 10); got != "ewnewnewne" {
+		t.Errorf("got %q after an hour", got)
+	}
+}
+
+func TestOnceForAFleet(t *testing.T) {
+	s := newSite(t, 1<<20)
+	content := bytes.Repeat([]byte("x"), 300_000)
+	s.put("big", string(content))
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if got := s.chunk(fmt.Sprint("web", i), "big", 0); got != string(content) {
+				t.Errorf("%d bytes", len(got))
+			}
+			s.ask(fmt.Sprint("web", i), "_file_hash", map[string]any{"path": "big"})
+		})
+	}
+	wg.Wait()
+	if n := s.metric("read_bytes_total"); n != 300_000 {
+		t.Errorf("read %.0f bytes", n)
+	}
+	if n := s.metric("hashed_bytes_total"); n != 300_000 {
+		t.Errorf("hashed %.0f bytes", n)
+	}
+}
+
+// TestYoungFileIsReadAgain is about a file that may be written once more without another time.
+func TestYoungFileIsReadAgain(t *testing.T) {
+	s := newSite(t, 1<<20)
+	s.now = time.Now()
+	s.put("f", "one")
+	s.now = time.Now()
+	s.chunk("web1", "f", 0)
+	s.chunk("web1", "f", 0)
+	if n := s.metric("read_bytes_total"); n != 6 {
+		t.Errorf("read %.0f bytes, want 6", n)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	s := newSite(t, 64<<10)
+	s.reg = prometheus.NewRegistry()
+	s.Server = fileserve.New(fileserve.Config{
+		Limits: fileserve.Limits{Chunks: 1 << 20, Lists: 64 << 10, Hashes: 4 << 10}, Now: func() time.Time { return s.now }, Registerer: s.reg,
+	})
+	s.Use(s.set, "")
+	for i := range 200 {
+		name := fmt.Sprint("f", i)
+		s.put(name, strings.Repeat(name, 20_000)[:70_000])
+		s.chunk("web1", name, 0)
+		s.ask("web1", "_file_hash", map[string]any{"path": name})
+	}
+	if n := s.metric("kept_bytes"); n > 1<<20+68<<10 {
+		t.Errorf("%.0f bytes in memory", n)
+	}
+	if n := s.metric("open_files"); n > 128 {
+		t.Errorf("%.0f files open", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.metric("open_files"); n != 0 {
+		t.Errorf("%.0f files open after Close", n)
+	}
+}
+
+func TestListsFollowTheMastersFile(t *testing.T) {
+	s := newSite(t, 10)
+	s.now = time.Now()
+	s.put("one", "1")
+	list := func() string { return show(s.ask("web1", "_file_list", nil)) }
+	if got := list(); got != `["one"]` {
+		t.Fatalf("listed %s", got)
+	}
+	s.put("two", "2")
+	if got := list(); got != `["one"]` {
+		t.Errorf("listed %s within 20 s", got)
+	}
+	file := filepath.Join(s.set.ListDir, "base.p")
+	if err := os.Remove(file); err != nil { // fileserver.clear_file_list_cache
+		t.Fatal(err)
+	}
+	if got := list(); got != `["one", "two"]` {
+		t.Errorf("listed %s after the list was removed", got)
+	}
+	theirs, err := saltwire.AppendAny(nil, map[string]any{
+		"files": []string{"by python"}, "dirs": []string{}, "empty_dirs": []string{}, "links": map[string]any{"a": "b"},
+	}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, theirs, 0o644); err != nil { // a worker of the master
+		t.Fatal(err)
+	}
+	if got := list(); got != `["by python"]` {
+		t.Errorf("listed %s, want the master's own list", got)
+	}
+	if got := show(s.ask("web1", "_symlink_list", nil)); got != `{"a": "b"}` {
+		t.Errorf("links %s", got)
+	}
+	if err := os.WriteFile(file, []byte("torn"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(); got != `["one", "two"]` {
+		t.Errorf("listed %s with a torn list on disk", got)
+	}
+	s.put("three", "3")
+	s.now = s.now.Add(21 * time.Second)
+	if got := list(); got != `["one", "three", "two"]` {
+		t.Errorf("listed %s after 20 s", got)
+	}
+	s.Forget()
+	s.put("four", "4")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(); got != `["four", "one", "three", "two"]` {
+		t.Errorf("listed %s after Forget", got)
+	}
+}
+
+func TestListWithoutAPlaceToKeepIt(t *testing.T) {
+	s := newSite(t, 10, func(set *fileserve.Settings) { set.ListDir = "/proc/nowhere" })
+	s.put("one", "1")
+	list := func() string { return show(s.ask("web1", "_file_list", nil)) }
+	first := list()
+	s.put("two", "2")
+	if got := list(); first != `["one"]` || got != first {
+		t.Errorf("listed %s, then %s", first, got)
+	}
+	s.Forget()
+	if got := list(); got != `["one", "two"]` {
+		t.Errorf("listed %s after Forget", got)
+	}
+}
+
+func TestMoreBackends(t *testing.T) {
+	s := newSite(t, 100, func(set *fileserve.Settings) { set.Alone = false })
+	s.put("here", "1")
+	if got := s.chunk("web1", "here", 0); got != "1" {
+		t.Errorf("got %q", got)
+	}
+	for cmd, fields := range map[string]map[string]any{
+		"_serve_file": {"path": "elsewhere", "loc": 0}, "_file_hash": {"path": "elsewhere"}, "_file_find": {"path": "elsewhere"},
+		"_file_list": nil, "_dir_list": nil, "_symlink_list": nil, "_file_list_emptydirs": nil, "_file_envs": nil,
+	} {
+		if got := s.ask("web1", cmd, fields); got != nil {
+			t.Errorf("%s: answered %v", cmd, got)
+		}
+	}
+}
+
+func TestPipeIsNoFile(t *testing.T) {
+	s := newSite(t, 100)
+	if out := mkfifo(filepath.Join(s.root, "pipe")); out != nil {
+		t.Skip(out)
+	}
+	m, _ := s.ask("web1", "_serve_file", map[string]any{"path": "pipe", "loc": 0}).(map[string]any)
+	if m == nil || m["dest"] != "" {
+		t.Errorf("answered %v", m)
+	}
+}
+
+func TestNothingServed(t *testing.T) {
+	s := newSite(t, 100)
+	s.put("f", "1")
+	s.Use(nil, "because")
+	if s.ask("web1", "_file_hash", map[string]any{"path": "f"}) != nil || s.Takes("_file_hash") {
+		t.Error("answered without settings")
+	}
+	if ok, reason := s.Native(); ok || reason != "because" {
+		t.Errorf("%v %q", ok, reason)
+	}
+	s.Use(s.set, "")
+	if !s.Takes("_file_hash") || s.Takes("_pillar") || s.Takes("_file_recv") {
+		t.Error("the wrong commands are taken")
+	}
+	if n := testutil.CollectAndCount(s.reg); n == 0 {
+		t.Error("no metrics")
+	}
+}

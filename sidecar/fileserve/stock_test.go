@@ -1,0 +1,201 @@
+package fileserve_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/mastertest"
+)
+
+var record = flag.Bool("record", false, "write the answers of stock Salt to testdata/stock.json")
+
+const recording = "testdata/stock.json"
+
+var (
+	allFigures    = []int{0, 1, 2, 3, 4, 5, 6, 8, 9} // of a stat: all but the time of access
+	stableFigures = []int{0, 3, 6, 8}                // those that are the same everywhere
+)
+
+// serve is a server for a configuration, with a cachedir of its own.
+func serve(t testing.TB, c *corpus, config string, major int) *fileserve.Server {
+	t.Helper()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "master")
+	if err := os.WriteFile(conf, []byte("root_dir: "+dir+"\n"+c.fill(config)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	master, err := localmaster.LoadConfig(conf, localmaster.Version{Major: major, Text: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, reason := fileserve.Native(master, major)
+	if set == nil {
+		t.Fatalf("not native: %s", reason)
+	}
+	s := fileserve.New(fileserve.Config{Logger: slog.New(slog.DiscardHandler)})
+	s.Use(set, "")
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// answer is a reply; ok is false when only a master can answer.
+func answer(t testing.TB, s *fileserve.Server, cmd string, load []byte) (reply []byte, ok bool) {
+	t.Helper()
+	calls := 0
+	err := s.Answer(context.Background(), cmd, "web1", load, func(r []byte) {
+		reply = slices.Clone(r)
+		calls++
+	})
+	if err != nil && (!errors.Is(err, fileserve.ErrForward) || calls != 0) || err == nil && calls != 1 {
+		t.Fatalf("%s: %v after %d answers", cmd, err, calls)
+	}
+	return reply, err == nil
+}
+
+func allAsks() []ask { return append(asks(), rawAsks()...) }
+
+// TestSameAsStock asks the file server of real masters and ours the same and compares what they answer.
+func TestSameAsStock(t *testing.T) {
+	recorded := map[string]map[string]string{}
+	c := newCorpus(t)
+	for _, v := range mastertest.Versions(t) {
+		for _, s := range settings {
+			t.Run(v+"/"+s.name, func(t *testing.T) {
+				texts := c.compare(t, v, s)
+				if before := recorded[s.name]; before != nil && !maps.Equal(before, texts) {
+					t.Errorf("this version answers other than the one before")
+				}
+				recorded[s.name] = texts
+			})
+		}
+	}
+	if !*record || t.Failed() {
+		return
+	}
+	text, err := json.MarshalIndent(recorded, "", " ")
+	if err == nil {
+		err = os.WriteFile(recording, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compare returns stock's answers to what is answered here, as they are recorded.
+func (c *corpus) compare(t *testing.T, version string, s setting) map[string]string {
+	m := mastertest.New(t, mastertest.Options{Version: version, Config: c.fill(s.config)})
+	ver, err := localmaster.ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	todo := allAsks()
+	theirs := c.runStock(t, m, todo)
+	ours := serve(t, c, s.config, ver.Major)
+	texts, forwarded := map[string]string{}, 0
+	for i, one := range todo {
+		reply, ok := answer(t, ours, one.cmd, one.load)
+		if !ok {
+			forwarded++
+			continue
+		}
+		if theirs[i] == nil {
+			t.Errorf("%s: a stock worker does not answer, we do: %q", one.name, reply)
+			continue
+		}
+		got, want := c.render(t, one.cmd, reply, allFigures), c.render(t, one.cmd, theirs[i], allFigures)
+		if got != want && one.diverges == "" {
+			t.Errorf("%s:\nours  %s\nstock %s", one.name, got, want)
+		}
+		if one.diverges == "" {
+			texts[one.name] = c.render(t, one.cmd, theirs[i], stableFigures)
+		}
+	}
+	t.Logf("%d answered here, %d forwarded", len(todo)-forwarded, forwarded)
+	return texts
+}
+
+func (c *corpus) runStock(t *testing.T, m *mastertest.Master, todo []ask) [][]byte {
+	t.Helper()
+	type stockCase struct {
+		Cmd  string `json:"cmd"`
+		Load []byte `json:"load"`
+	}
+	cases := make([]stockCase, len(todo))
+	for i, one := range todo {
+		cases[i] = stockCase{one.cmd, one.load}
+	}
+	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
+	text, err := json.Marshal(cases)
+	if err == nil {
+		err = os.WriteFile(in, text, 0o600)
+	}
+	if err == nil {
+		err = os.MkdirAll(m.CacheDir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	script, err := filepath.Abs("testdata/stock.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
+	cmd.Dir = m.Dir
+	if console, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("stock code of %s: %v\n%s", m.Version, err, console)
+	}
+	var results [][]byte
+	if text, err = os.ReadFile(out); err == nil {
+		err = json.Unmarshal(text, &results)
+	}
+	if err != nil || len(results) != len(todo) {
+		t.Fatalf("results of %s: %d of %d, %v", m.Version, len(results), len(todo), err)
+	}
+	return results
+}
+
+// TestAsRecorded is TestSameAsStock without a Salt.
+func TestAsRecorded(t *testing.T) {
+	text, err := os.ReadFile(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded map[string]map[string]string
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	c := newCorpus(t)
+	for _, s := range settings {
+		t.Run(s.name, func(t *testing.T) {
+			ours, seen := serve(t, c, s.config, 3007), map[string]bool{}
+			for _, one := range allAsks() {
+				reply, ok := answer(t, ours, one.cmd, one.load)
+				if !ok || one.diverges != "" {
+					continue
+				}
+				seen[one.name] = true
+				want, known := recorded[s.name][one.name]
+				if got := c.render(t, one.cmd, reply, stableFigures); !known || got != want {
+					t.Errorf("%s:\nours  %s\nstock %s", one.name, got, want)
+				}
+			}
+			if n := len(seen); n != len(recorded[s.name]) || n < 100 {
+				t.Errorf("%d answered here, %d recorded", n, len(recorded[s.name]))
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package fileserve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	transferIdle = 45 * time.Second // after that a minion has given up
+	maxTransfers = 8192
+	maxPins      = 128
+)
+
+// transferKey names the transfer of a file to a minion.
+type transferKey struct{ minion, env, path string }
+
+// transfer is what a minion has begun to fetch.
+type transfer struct {
+	id  identity
+	rel string
+	pin *pin // nil: it has been read to its end
+	at  time.Time
+}
+
+// errUnpinned says that a version can no longer be read.
+var errUnpinned = errors.New("the version this transfer began with is gone")
+
+// transfers remembers which version each transfer began with, and holds those open that have more to be read.
+type transfers struct {
+	begun *lru[transferKey, *transfer]
+	pins  *lru[identity, *pin]
+
+	mu    sync.Mutex
+	prune *time.Timer // nil: nothing is held open
+	ended bool
+}
+
+func newTransfers() *transfers {
+	return &transfers{
+		begun: newLRU[transferKey, *transfer](maxTransfers, nil),
+		pins:  newLRU[identity](maxPins, (*pin).release),
+	}
+}
+
+// begin notes that a minion begins to fetch a file. When there is more of it than one chunk, it is held open: p, then, is
+// what it is to be read from.
+func (t *transfers) begin(key transferKey, f *found, now time.Time, more bool) (p *pin) {
+	if more {
+		if p = t.hold(f, now); p == nil {
+			t.begun.delete(key)
+			return nil
+		}
+	}
+	t.begun.put(key, &transfer{id: f.id(), rel: f.rel, pin: p, at: now}, 1)
+	return p
+}
+
+// hold keeps a version open, once for all transfers of it.
+func (t *transfers) hold(f *found, now time.Time) *pin {
+	id := f.id()
+	if p, ok := t.pins.get(id); ok && p.use(now) {
+		return p
+	}
+	file, err := f.open()
+	if err != nil {
+		return nil
+	}
+	p := &pin{file: file, at: now}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		p.release()
+		return nil
+	}
+	t.pins.put(id, p, 1)
+	if t.prune == nil {
+		t.prune = time.AfterFunc(transferIdle, t.dropIdle)
+	}
+	return p
+}
+
+// replaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed in place
+// at most, or nothing is known.
+func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer {
+	tr, ok := t.begun.get(key)
+	if !ok || now.Sub(tr.at) > transferIdle && !tr.pin.usedSince(now.Add(-transferIdle)) {
+		return nil
+	}
+	if tr.pin != nil && !tr.pin.use(now) {
+		return nil
+	}
+	if f != nil && f.id().sameFile(tr.id) {
+		return nil
+	}
+	return tr
+}
+
+// dropIdle closes what nobody has read for long.
+func (t *transfers) dropIdle() {
+	before := time.Now().Add(-transferIdle)
+	t.pins.dropWhile(func(p *pin) bool { return !p.usedSince(before) })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n, _ := t.pins.size(); n == 0 || t.ended {
+		t.prune = nil
+		return
+	}
+	t.prune.Reset(transferIdle / 3)
+}
+
+// close lets go of everything.
+func (t *transfers) close() {
+	t.mu.Lock()
+	t.ended = true
+	if t.prune != nil {
+		t.prune.Stop()
+	}
+	t.mu.Unlock()
+	t.pins.dropWhile(func(*pin) bool { return true })
+}
+
+// pin is a version that is held open.
+type pin struct {
+	file *os.File
+
+	mu     sync.Mutex
+	closed bool
+	at     time.Time // when it was last asked for
+}
+
+// use notes that somebody wants it; false: it is closed.
+func (p *pin) use(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = now
+	return !p.closed
+}
+
+func (p *pin) usedSince(at time.Time) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && !p.at.Before(at)
+}
+
+// open returns a descriptor of the caller's own.
+func (p *pin) open() (*os.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errUnpinned
+	}
+	fd, err := unix.FcntlInt(p.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s again: %w", p.file.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), p.file.Name()), nil
+}
+
+func (p *pin) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		_ = p.file.Close()
+	}
+}
