@@ -22,11 +22,11 @@ type sealed struct {
 }
 
 // seal makes count requests, of each minion in turn.
-func (t *target) seal(cmd string, count int) ([]*sealed, error) {
+func (t *target) seal(cmd string, fields map[string]any, count int) ([]*sealed, error) {
 	all := make([]*sealed, count)
 	for i := range all {
 		c := t.creds[i%len(t.creds)]
-		body, nonce, err := c.Request(cmd, nil)
+		body, nonce, err := c.Request(cmd, fields)
 		if err != nil {
 			return nil, err
 		}
@@ -74,8 +74,8 @@ type flow struct {
 }
 
 // flow measures one round; every reply is opened afterwards.
-func (t *target) flow(ctx context.Context, cmd string, conns, perSecond int, long time.Duration) (f flow, err error) {
-	all, err := t.seal(cmd, int(long.Seconds()*float64(perSecond)))
+func (t *target) flow(ctx context.Context, cmd string, fields map[string]any, conns, perSecond int, long time.Duration) (f flow, err error) {
+	all, err := t.seal(cmd, fields, int(long.Seconds()*float64(perSecond)))
 	if err != nil {
 		return f, err
 	}

@@ -24,9 +24,12 @@ type chunkKey struct {
 }
 
 // serveFile answers _serve_file.
-func (s *Server) serveFile(ctx context.Context, set *Settings, minion string, l Load) ([]byte, error) {
+func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion string, l Load) ([]byte, error) {
 	if !l.HasPath || !l.HasLoc || !l.HasEnv {
 		return noChunk, nil
+	}
+	if err := r.enter(ctx, int64(set.Buffer)); err != nil {
+		return nil, err
 	}
 	f, err := s.find(ctx, set, l.Path, l.Env)
 	if err != nil {

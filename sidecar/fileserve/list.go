@@ -23,7 +23,7 @@ type listed struct {
 }
 
 // list answers the commands that list an environment.
-func (s *Server) list(ctx context.Context, set *Settings, cmd string, l Load) ([]byte, error) {
+func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l Load) ([]byte, error) {
 	if !set.Alone {
 		return nil, ErrForward
 	}
@@ -43,6 +43,9 @@ func (s *Server) list(ctx context.Context, set *Settings, cmd string, l Load) ([
 	}
 	all, err := s.lists(ctx, set, l.Env, dirs, dynamic)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.enter(ctx, all.weight); err != nil {
 		return nil, err
 	}
 	prefix := strings.Trim(l.Prefix, "/")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits bound what a Server keeps in memory.
@@ -26,6 +27,8 @@ const (
 	defaultPatience = 2 * time.Second
 	diskSlots       = 32 // threads that may wait for a disk
 
+	// maxAnswers bounds the bytes of answers between their making and their sealing.
+	maxAnswers = 64 << 20
 	// largeReply is from what size on the sealing of an answer counts as work.
 	largeReply = 32 << 10
 	// attempts at a file that is replaced in the very moment.
@@ -59,6 +62,7 @@ type Server struct {
 	cancel context.CancelFunc
 
 	disk, hashers, cpu slots
+	memory             *semaphore.Weighted // of answers that are being made
 
 	chunks    *lru[chunkKey, []byte]
 	reading   flights[chunkKey, []byte]
@@ -87,6 +91,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger,
 		disk: make(slots, diskSlots), hashers: make(slots, max(1, procs/2)), cpu: make(slots, procs),
+		memory:    semaphore.NewWeighted(maxAnswers),
 		chunks:    newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
 		hashes:    newLRU[hashKey, string](cfg.Limits.Hashes, nil),
 		envs:      newLRU[string, *listed](cfg.Limits.Lists, nil),
@@ -130,7 +135,9 @@ func (s *Server) Takes(cmd string) bool { return s.mode.Load().set != nil && Is(
 // disks, so it needs a goroutine of the caller's. With an error, which is ErrForward or wraps it, finish was not called and
 // the request belongs to the salt-master.
 func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
-	reply, err := s.answer(ctx, cmd, minion, load)
+	r := room{s: s}
+	defer r.leave()
+	reply, err := s.answer(ctx, &r, cmd, minion, load)
 	s.metrics.count(cmd, err)
 	if err != nil {
 		if !errors.Is(err, ErrForward) {
@@ -147,7 +154,28 @@ func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, fi
 	return nil
 }
 
-func (s *Server) answer(ctx context.Context, cmd, minion string, load []byte) (reply []byte, err error) {
+// room is the memory that one answer has taken.
+type room struct {
+	s     *Server
+	bytes int64
+}
+
+// enter waits until there is memory for an answer of n bytes; the larger ones take all there is.
+func (r *room) enter(ctx context.Context, n int64) error {
+	if r.bytes > 0 {
+		return nil
+	}
+	n = min(n, maxAnswers)
+	if err := r.s.memory.Acquire(ctx, n); err != nil {
+		return err
+	}
+	r.bytes = n
+	return nil
+}
+
+func (r *room) leave() { r.s.memory.Release(r.bytes) }
+
+func (s *Server) answer(ctx context.Context, r *room, cmd, minion string, load []byte) (reply []byte, err error) {
 	set := s.mode.Load().set
 	if set == nil || s.ctx.Err() != nil {
 		return nil, ErrForward
@@ -157,23 +185,23 @@ func (s *Server) answer(ctx context.Context, cmd, minion string, load []byte) (r
 		return nil, err
 	}
 	for range attempts {
-		if reply, err = s.dispatch(ctx, set, cmd, minion, l); !errors.Is(err, errChanged) {
+		if reply, err = s.dispatch(ctx, r, set, cmd, minion, l); !errors.Is(err, errChanged) {
 			break
 		}
 	}
 	return reply, err
 }
 
-func (s *Server) dispatch(ctx context.Context, set *Settings, cmd, minion string, l Load) ([]byte, error) {
+func (s *Server) dispatch(ctx context.Context, r *room, set *Settings, cmd, minion string, l Load) ([]byte, error) {
 	switch cmd {
 	case "_serve_file":
-		return s.serveFile(ctx, set, minion, l)
+		return s.serveFile(ctx, r, set, minion, l)
 	case "_file_hash", "_file_hash_and_stat":
 		return s.hashOf(ctx, set, l, cmd == "_file_hash_and_stat")
 	case "_file_find":
 		return s.findFile(ctx, set, l)
 	case "_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list":
-		return s.list(ctx, set, cmd, l)
+		return s.list(ctx, r, set, cmd, l)
 	case "_file_envs":
 		if !set.Alone {
 			return nil, ErrForward
