@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-idle \
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-files test-idle \
 	test-systemd fuzz fuzz-live sbom bench chaos soak lint clean
 
 help: ## this list
@@ -73,6 +73,9 @@ test-five: build ## five masters, of which three keep each job
 test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart
 	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestRootsFaults$$' ./integration/scenario/
+
+test-files: build ## what minions ask the file server, of masters of three versions and of ours
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiles$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run TestIdleForTenMinutes ./integration/scenario

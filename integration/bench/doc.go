@@ -18,6 +18,7 @@
 //   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same
 //     veth; and the memory that takes, also with many files and with a large one.
+//   - files: CPU per chunk, hash and list of files, bare stock masters against the same behind saltclusterd.
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //
 // # How

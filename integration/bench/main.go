@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots", "files"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -93,6 +93,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},
 		{[]string{"roots"}, b.roots},
+		{[]string{"files"}, b.files},
 	} {
 		if !o.wants(part.names...) {
 			continue

@@ -52,6 +52,7 @@ func TestCluster(t *testing.T) {
 		{"roots that only an operator sends", testRootsManual},
 		{"roots that one node keeps to itself", testRootsOff},
 		{"roots in another order", testRootsOrder},
+		{"files without the master", testFiles},
 		{"roots while nodes are down", testRootsNodeDown},
 		{"keys", testKeys},
 		{"keys in a store of the master's own", testKeyStore},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -78,8 +79,8 @@ func TestNoFileOutside(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	for _, one := range allAsks() {
-		f.Add(one.load, uint8(len(one.cmd)))
+	for _, one := range fileservetest.Asks() {
+		f.Add(one.Load, uint8(len(one.Cmd)))
 	}
 	s := newSite(f, 16)
 	s.put("one", "content of one")
@@ -93,7 +94,7 @@ func FuzzAnswer(f *testing.F) {
 		calls := 0
 		err = s.Answer(t.Context(), cmd, "web1", load, func(reply []byte) {
 			calls++
-			if _, err := decode(reply); err != nil {
+			if _, err := fileservetest.Decode(reply); err != nil {
 				t.Errorf("%s: %v", cmd, err)
 			}
 		})

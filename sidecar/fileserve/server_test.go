@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -29,10 +30,13 @@ type site struct {
 
 func newSite(t testing.TB, buffer int, change ...func(*fileserve.Settings)) *site {
 	t.Helper()
-	c := &corpus{t.TempDir()}
-	c.mkdir(t, "root")
+	c := &fileservetest.Corpus{Dir: t.TempDir()}
+	root := filepath.Join(c.Dir, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	base := serve(t, c, fmt.Sprintf("file_roots:\n  base: [@/root]\nfile_buffer_size: %d\n", buffer), 3008)
-	s := &site{t: t, root: c.path("root"), set: base.Settings(), reg: prometheus.NewRegistry(), now: time.Now().Add(time.Hour)}
+	s := &site{t: t, root: root, set: base.Settings(), reg: prometheus.NewRegistry(), now: time.Now().Add(time.Hour)}
 	for _, f := range change {
 		f(s.set)
 	}
@@ -70,7 +74,7 @@ func (s *site) ask(minion, cmd string, fields map[string]any) any {
 	}
 	var out any
 	_ = s.Answer(s.t.Context(), cmd, minion, plain, func(reply []byte) {
-		if out, err = decode(reply); err != nil {
+		if out, err = fileservetest.Decode(reply); err != nil {
 			s.t.Errorf("%s: %v", cmd, err)
 		}
 	})
@@ -250,7 +254,7 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 	s := newSite(t, 10)
 	s.now = time.Now()
 	s.put("one", "1")
-	list := func() string { return show(s.ask("web1", "_file_list", nil)) }
+	list := func() string { return fileservetest.Show(s.ask("web1", "_file_list", nil)) }
 	if got := list(); got != `["one"]` {
 		t.Fatalf("listed %s", got)
 	}
@@ -277,7 +281,7 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 	if got := list(); got != `["by python"]` {
 		t.Errorf("listed %s, want the master's own list", got)
 	}
-	if got := show(s.ask("web1", "_symlink_list", nil)); got != `{"a": "b"}` {
+	if got := fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `{"a": "b"}` {
 		t.Errorf("links %s", got)
 	}
 	if err := os.WriteFile(file, []byte("torn"), 0o644); err != nil {
@@ -304,7 +308,7 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 func TestListWithoutAPlaceToKeepIt(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.ListDir = "/proc/nowhere" })
 	s.put("one", "1")
-	list := func() string { return show(s.ask("web1", "_file_list", nil)) }
+	list := func() string { return fileservetest.Show(s.ask("web1", "_file_list", nil)) }
 	first := list()
 	s.put("two", "2")
 	if got := list(); first != `["one"]` || got != first {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/fileserve"
+	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
 )
@@ -23,17 +24,12 @@ var record = flag.Bool("record", false, "write the answers of stock Salt to test
 
 const recording = "testdata/stock.json"
 
-var (
-	allFigures    = []int{0, 1, 2, 3, 4, 5, 6, 8, 9} // of a stat: all but the time of access
-	stableFigures = []int{0, 3, 6, 8}                // those that are the same everywhere
-)
-
 // serve is a server for a configuration, with a cachedir of its own.
-func serve(t testing.TB, c *corpus, config string, major int) *fileserve.Server {
+func serve(t testing.TB, c *fileservetest.Corpus, config string, major int) *fileserve.Server {
 	t.Helper()
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "master")
-	if err := os.WriteFile(conf, []byte("root_dir: "+dir+"\n"+c.fill(config)), 0o600); err != nil {
+	if err := os.WriteFile(conf, []byte("root_dir: "+dir+"\n"+c.Fill(config)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	master, err := localmaster.LoadConfig(conf, localmaster.Version{Major: major, Text: "test"})
@@ -64,20 +60,18 @@ func answer(t testing.TB, s *fileserve.Server, cmd string, load []byte) (reply [
 	return reply, err == nil
 }
 
-func allAsks() []ask { return append(asks(), rawAsks()...) }
-
 // TestSameAsStock asks the file server of real masters and ours the same and compares what they answer.
 func TestSameAsStock(t *testing.T) {
 	recorded := map[string]map[string]string{}
-	c := newCorpus(t)
+	c := corpus{fileservetest.New(t)}
 	for _, v := range mastertest.Versions(t) {
-		for _, s := range settings {
-			t.Run(v+"/"+s.name, func(t *testing.T) {
+		for _, s := range fileservetest.Settings {
+			t.Run(v+"/"+s.Name, func(t *testing.T) {
 				texts := c.compare(t, v, s)
-				if before := recorded[s.name]; before != nil && !maps.Equal(before, texts) {
+				if before := recorded[s.Name]; before != nil && !maps.Equal(before, texts) {
 					t.Errorf("this version answers other than the one before")
 				}
-				recorded[s.name] = texts
+				recorded[s.Name] = texts
 			})
 		}
 	}
@@ -93,40 +87,42 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
+type corpus struct{ *fileservetest.Corpus }
+
 // compare returns stock's answers to what is answered here, as they are recorded.
-func (c *corpus) compare(t *testing.T, version string, s setting) map[string]string {
-	m := mastertest.New(t, mastertest.Options{Version: version, Config: c.fill(s.config)})
+func (c corpus) compare(t *testing.T, version string, s fileservetest.Setting) map[string]string {
+	m := mastertest.New(t, mastertest.Options{Version: version, Config: c.Fill(s.Config)})
 	ver, err := localmaster.ParseVersion(version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	todo := allAsks()
+	todo := fileservetest.Asks()
 	theirs := c.runStock(t, m, todo)
-	ours := serve(t, c, s.config, ver.Major)
+	ours := serve(t, c.Corpus, s.Config, ver.Major)
 	texts, forwarded := map[string]string{}, 0
 	for i, one := range todo {
-		reply, ok := answer(t, ours, one.cmd, one.load)
+		reply, ok := answer(t, ours, one.Cmd, one.Load)
 		if !ok {
 			forwarded++
 			continue
 		}
 		if theirs[i] == nil {
-			t.Errorf("%s: a stock worker does not answer, we do: %q", one.name, reply)
+			t.Errorf("%s: a stock worker does not answer, we do: %q", one.Name, reply)
 			continue
 		}
-		got, want := c.render(t, one.cmd, reply, allFigures), c.render(t, one.cmd, theirs[i], allFigures)
-		if got != want && one.diverges == "" {
-			t.Errorf("%s:\nours  %s\nstock %s", one.name, got, want)
+		got, want := c.Render(t, one.Cmd, reply, fileservetest.AllFigures), c.Render(t, one.Cmd, theirs[i], fileservetest.AllFigures)
+		if got != want && one.Diverges == "" {
+			t.Errorf("%s:\nours  %s\nstock %s", one.Name, got, want)
 		}
-		if one.diverges == "" {
-			texts[one.name] = c.render(t, one.cmd, theirs[i], stableFigures)
+		if one.Diverges == "" {
+			texts[one.Name] = c.Render(t, one.Cmd, theirs[i], fileservetest.StableFigures)
 		}
 	}
 	t.Logf("%d answered here, %d forwarded", len(todo)-forwarded, forwarded)
 	return texts
 }
 
-func (c *corpus) runStock(t *testing.T, m *mastertest.Master, todo []ask) [][]byte {
+func (c corpus) runStock(t *testing.T, m *mastertest.Master, todo []fileservetest.Ask) [][]byte {
 	t.Helper()
 	type stockCase struct {
 		Cmd  string `json:"cmd"`
@@ -134,7 +130,7 @@ func (c *corpus) runStock(t *testing.T, m *mastertest.Master, todo []ask) [][]by
 	}
 	cases := make([]stockCase, len(todo))
 	for i, one := range todo {
-		cases[i] = stockCase{one.cmd, one.load}
+		cases[i] = stockCase{one.Cmd, one.Load}
 	}
 	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
 	text, err := json.Marshal(cases)
@@ -178,23 +174,23 @@ func TestAsRecorded(t *testing.T) {
 	if err := json.Unmarshal(text, &recorded); err != nil {
 		t.Fatal(err)
 	}
-	c := newCorpus(t)
-	for _, s := range settings {
-		t.Run(s.name, func(t *testing.T) {
-			ours, seen := serve(t, c, s.config, 3007), map[string]bool{}
-			for _, one := range allAsks() {
-				reply, ok := answer(t, ours, one.cmd, one.load)
-				if !ok || one.diverges != "" {
+	c := corpus{fileservetest.New(t)}
+	for _, s := range fileservetest.Settings {
+		t.Run(s.Name, func(t *testing.T) {
+			ours, seen := serve(t, c.Corpus, s.Config, 3007), map[string]bool{}
+			for _, one := range fileservetest.Asks() {
+				reply, ok := answer(t, ours, one.Cmd, one.Load)
+				if !ok || one.Diverges != "" {
 					continue
 				}
-				seen[one.name] = true
-				want, known := recorded[s.name][one.name]
-				if got := c.render(t, one.cmd, reply, stableFigures); !known || got != want {
-					t.Errorf("%s:\nours  %s\nstock %s", one.name, got, want)
+				seen[one.Name] = true
+				want, known := recorded[s.Name][one.Name]
+				if got := c.Render(t, one.Cmd, reply, fileservetest.StableFigures); !known || got != want {
+					t.Errorf("%s:\nours  %s\nstock %s", one.Name, got, want)
 				}
 			}
-			if n := len(seen); n != len(recorded[s.name]) || n < 100 {
-				t.Errorf("%d answered here, %d recorded", n, len(recorded[s.name]))
+			if n := len(seen); n != len(recorded[s.Name]) || n < 100 {
+				t.Errorf("%d answered here, %d recorded", n, len(recorded[s.Name]))
 			}
 		})
 	}

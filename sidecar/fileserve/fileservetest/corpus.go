@@ -1,4 +1,4 @@
-package fileserve_test
+package fileservetest
 
 import (
 	"fmt"
@@ -14,13 +14,14 @@ import (
 // stamp is the mtime of every file of the corpus.
 var stamp = time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 
-// corpus is a set of roots, and what is asked of them under several configurations.
-type corpus struct{ dir string }
+// Corpus is a directory with roots.
+type Corpus struct{ Dir string }
 
-// newCorpus makes the trees: links in, out and in circles, empty things, odd names, environments that shadow.
-func newCorpus(t testing.TB) *corpus {
+// New makes the trees in a directory of the test's: links in, out and in circles, empty things, odd names, environments that
+// shadow.
+func New(t testing.TB) *Corpus {
 	t.Helper()
-	c := &corpus{t.TempDir()}
+	c := &Corpus{t.TempDir()}
 	text := func(n int) string { return strings.Repeat("The quick brown fox. ", n/21+1)[:n] }
 	for name, content := range map[string]string{
 		"base/top.sls": "base:\n", "base/empty": "", "base/big.bin": text(150_000), "base/exact": text(4096), "base/one": "1",
@@ -55,16 +56,16 @@ func newCorpus(t testing.TB) *corpus {
 	return c
 }
 
-func (c *corpus) path(name string) string { return filepath.Join(c.dir, name) }
+func (c *Corpus) path(name string) string { return filepath.Join(c.Dir, name) }
 
-func (c *corpus) mkdir(t testing.TB, name string) {
+func (c *Corpus) mkdir(t testing.TB, name string) {
 	t.Helper()
 	if err := os.MkdirAll(c.path(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c *corpus) put(t testing.TB, name, content string, mode os.FileMode) {
+func (c *Corpus) put(t testing.TB, name, content string, mode os.FileMode) {
 	t.Helper()
 	c.mkdir(t, filepath.Dir(name))
 	if err := os.WriteFile(c.path(name), []byte(content), mode); err != nil {
@@ -78,13 +79,14 @@ func (c *corpus) put(t testing.TB, name, content string, mode os.FileMode) {
 	}
 }
 
-// setting is a master's configuration; @ stands for the corpus's directory.
-type setting struct{ name, config string }
+// Setting is a master's configuration; @ stands for the corpus's directory.
+type Setting struct{ Name, Config string }
 
 const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n" +
 	"file_buffer_size: 4096\n"
 
-var settings = []setting{
+// Settings are the configurations of the comparison.
+var Settings = []Setting{
 	{"default", roots},
 	{"nofollow", roots + "fileserver_followsymlinks: False\nhash_type: md5\n"},
 	{"nolinks", roots + "fileserver_ignoresymlinks: True\nhash_type: SHA512\n"},
@@ -94,16 +96,19 @@ var settings = []setting{
 	{"more backends", roots + "fileserver_backend: [roots, minion]\n"},
 }
 
-// ask is one request.
-type ask struct {
-	name, cmd string
-	load      []byte
-	diverges  string // why our answer is meant to be another one
+// Ask is one request.
+type Ask struct {
+	Name, Cmd string
+	Load      []byte
+	Fields    map[string]any // what Load was made of; nil: it is no load that our encoder makes
+	Diverges  string         // why our answer is meant to be another one
 }
 
-// asks are the requests of the corpus.
-func asks() []ask {
-	var out []ask
+// Asks are all requests of the corpus.
+func Asks() []Ask { return append(asks(), rawAsks()...) }
+
+func asks() []Ask {
+	var out []Ask
 	add := func(cmd string, load map[string]any) {
 		load["cmd"], load["id"] = cmd, "web1"
 		name := cmd
@@ -116,9 +121,9 @@ func asks() []ask {
 		if err != nil {
 			panic(err)
 		}
-		one := ask{name: name, cmd: cmd, load: plain}
+		one := Ask{Name: name, Cmd: cmd, Load: plain, Fields: load}
 		if env, ok := load["saltenv"].(string); ok && leaves(env) {
-			one.diverges = "an environment's name does not lead out of the place of __env__"
+			one.Diverges = "an environment's name does not lead out of the place of __env__"
 		}
 		out = append(out, one)
 	}
@@ -200,18 +205,18 @@ var paths = []string{
 }
 
 // raw loads that no encoder of ours makes.
-func rawAsks() []ask {
+func rawAsks() []Ask {
 	body := func(parts ...string) []byte { return []byte(strings.Join(parts, "")) }
-	return []ask{
-		{name: "bin text", cmd: "_file_hash", load: body("\x82\xa4path\xc4\x03one\xa7saltenv\xc4\x04base")},
-		{name: "str8 text", cmd: "_file_hash", load: body("\x82\xa4path\xd9\x03one\xa7saltenv\xd9\x04base")},
-		{name: "path twice", cmd: "_file_hash", load: body("\x83\xa4path\xa3two\xa4path\xa3one\xa7saltenv\xa4base")},
-		{name: "extension", cmd: "_file_hash", load: body("\x82\xa4path\xc7\x03\x05one\xa7saltenv\xa4base")},
-		{name: "bin keys", cmd: "_file_hash", load: body("\x82\xc4\x04path\xa3one\xc4\x07saltenv\xa4base")},
-		{name: "wide integers", cmd: "_serve_file", load: body("\x83\xa4path\xa3one\xa7saltenv\xa4base\xa3loc\xcf\x00\x00\x00\x00\x00\x00\x00\x00")},
-		{name: "text that is no UTF-8", cmd: "_serve_file", load: body("\x83\xa4path\xa3\xed\xa0\x80\xa7saltenv\xa4base\xa3loc\x00")},
+	return []Ask{
+		{Name: "bin text", Cmd: "_file_hash", Load: body("\x82\xa4path\xc4\x03one\xa7saltenv\xc4\x04base")},
+		{Name: "str8 text", Cmd: "_file_hash", Load: body("\x82\xa4path\xd9\x03one\xa7saltenv\xd9\x04base")},
+		{Name: "path twice", Cmd: "_file_hash", Load: body("\x83\xa4path\xa3two\xa4path\xa3one\xa7saltenv\xa4base")},
+		{Name: "extension", Cmd: "_file_hash", Load: body("\x82\xa4path\xc7\x03\x05one\xa7saltenv\xa4base")},
+		{Name: "bin keys", Cmd: "_file_hash", Load: body("\x82\xc4\x04path\xa3one\xc4\x07saltenv\xa4base")},
+		{Name: "wide integers", Cmd: "_serve_file", Load: body("\x83\xa4path\xa3one\xa7saltenv\xa4base\xa3loc\xcf\x00\x00\x00\x00\x00\x00\x00\x00")},
+		{Name: "text that is no UTF-8", Cmd: "_serve_file", Load: body("\x83\xa4path\xa3\xed\xa0\x80\xa7saltenv\xa4base\xa3loc\x00")},
 	}
 }
 
-// fill puts the corpus's place into a configuration.
-func (c *corpus) fill(config string) string { return strings.ReplaceAll(config, "@", c.dir) }
+// Fill puts the corpus's place into a configuration.
+func (c *Corpus) Fill(config string) string { return strings.ReplaceAll(config, "@", c.Dir) }

@@ -1,4 +1,4 @@
-package fileserve_test
+package fileservetest
 
 import (
 	"bytes"
@@ -14,11 +14,11 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// render prints an answer so that equal ones print equally: maps by key, chunks unpacked, the corpus's place left out. of says
+// Render prints an answer so that equal ones print equally: maps by key, chunks unpacked, the corpus's place left out. of says
 // which of the figures of a stat count.
-func (c *corpus) render(t testing.TB, cmd string, reply []byte, of []int) string {
+func (c *Corpus) Render(t testing.TB, cmd string, reply []byte, of []int) string {
 	t.Helper()
-	v, err := decode(reply)
+	v, err := Decode(reply)
 	if err != nil {
 		t.Fatalf("%s: %v in %q", cmd, err, reply)
 	}
@@ -40,8 +40,14 @@ func (c *corpus) render(t testing.TB, cmd string, reply []byte, of []int) string
 			slices.SortFunc(v, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 		}
 	}
-	return strings.ReplaceAll(show(v), c.dir, "@")
+	return strings.ReplaceAll(Show(v), c.Dir, "@")
 }
+
+// The figures of a stat that are compared.
+var (
+	AllFigures    = []int{0, 1, 2, 3, 4, 5, 6, 8, 9} // all but the time of access
+	StableFigures = []int{0, 3, 6, 8}                // those that are the same everywhere
+)
 
 func pick(st []any, of []int) []any {
 	out := make([]any, 0, len(of))
@@ -64,7 +70,8 @@ func unzip(t testing.TB, data string) string {
 	return string(out)
 }
 
-func show(v any) string {
+// Show prints a decoded value.
+func Show(v any) string {
 	var b strings.Builder
 	switch v := v.(type) {
 	case string:
@@ -77,7 +84,7 @@ func show(v any) string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(show(e))
+			b.WriteString(Show(e))
 		}
 		return "[" + b.String() + "]"
 	case map[string]any:
@@ -90,15 +97,15 @@ func show(v any) string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "%q: %s", k, show(v[k]))
+			fmt.Fprintf(&b, "%q: %s", k, Show(v[k]))
 		}
 		return "{" + b.String() + "}"
 	}
 	return fmt.Sprint(v)
 }
 
-// decode reads msgpack into string, int64, uint64, bool, nil, []any and map[string]any.
-func decode(raw []byte) (any, error) {
+// Decode reads msgpack into string, int64, uint64, bool, nil, []any and map[string]any.
+func Decode(raw []byte) (any, error) {
 	if b, ok := saltwire.Bytes(raw); ok {
 		return string(b), nil
 	}
@@ -116,14 +123,14 @@ func decode(raw []byte) (any, error) {
 	}
 	m := map[string]any{}
 	if err := saltwire.WalkMap(raw, func(k, v []byte) (err error) {
-		m[string(k)], err = decode(v)
+		m[string(k)], err = Decode(v)
 		return err
 	}); err == nil {
 		return m, nil
 	}
 	list := []any{}
 	err := saltwire.WalkArray(raw, func(v []byte) error {
-		e, err := decode(v)
+		e, err := Decode(v)
 		list = append(list, e)
 		return err
 	})
