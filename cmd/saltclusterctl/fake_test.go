@@ -180,6 +180,7 @@ func healthy() *fake {
 					Since: time.Now().Add(-75*time.Minute - 30*time.Second),
 				},
 				Ready: true,
+				Files: &adminapi.Files{Path: adminapi.PathNative},
 				Returns: &adminapi.Returns{
 					Paths:    []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathNative}, {Command: "_syndic_return", Path: adminapi.PathNative}},
 					Journals: []adminapi.Journal{{Name: "own", State: "ok", Waiting: []adminapi.Waiting{{Consumer: "files"}, {Consumer: "events"}}}},
@@ -247,6 +248,7 @@ func peerDown() *fake {
 	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"upstream"}, ptr(uint64(1200))
 	n := &f.status.Node
 	n.Ready = false
+	n.Files = &adminapi.Files{Path: adminapi.PathMaster, Reason: "master_stats is on"}
 	n.Returns = &adminapi.Returns{
 		Paths: []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathMaster, Reason: "job_cache is off"}},
 		Journals: []adminapi.Journal{
