@@ -117,15 +117,7 @@ func asks() []Ask {
 				name += fmt.Sprintf(" %s=%.80q", k, fmt.Sprint(v))
 			}
 		}
-		plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-		if err != nil {
-			panic(err)
-		}
-		one := Ask{Name: name, Cmd: cmd, Load: plain, Fields: load}
-		if env, ok := load["saltenv"].(string); ok && leaves(env) {
-			one.Diverges = "an environment's name does not lead out of the place of __env__"
-		}
-		out = append(out, one)
+		out = append(out, newAsk(name, cmd, load))
 	}
 	for _, path := range paths {
 		for _, env := range []string{"base", "dev"} {
@@ -179,6 +171,18 @@ func asks() []Ask {
 		}
 	}
 	return out
+}
+
+func newAsk(name, cmd string, load map[string]any) Ask {
+	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
+	if err != nil {
+		panic(err)
+	}
+	one := Ask{Name: name, Cmd: cmd, Load: plain, Fields: load}
+	if env, ok := load["saltenv"].(string); ok && leaves(env) {
+		one.Diverges = "an environment's name does not lead out of the place of __env__"
+	}
+	return one
 }
 
 // leaves says whether an environment would be looked for outside of its place.

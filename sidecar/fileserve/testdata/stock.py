@@ -26,7 +26,11 @@ methods = {
 
 out = []
 for case in json.load(open(cases)):
-    load = salt.payload.loads(base64.b64decode(case["load"]))
+    try:
+        load = salt.payload.loads(base64.b64decode(case["load"]))
+    except Exception:
+        out.append(None)
+        continue
     try:
         ret = methods[case["cmd"]](load)
     except Exception:  # AESFuncs.run_func
