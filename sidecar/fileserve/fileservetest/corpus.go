@@ -187,7 +187,11 @@ func newAsk(name, cmd string, load map[string]any) Ask {
 
 // leaves says whether an environment would be looked for outside of its place.
 func leaves(env string) bool {
-	return env == "" || strings.HasPrefix(env, "/") || strings.Contains(env, "..") || env == "."
+	out := env == "" || env[0] == '/'
+	for _, part := range strings.Split(env, "/") {
+		out = out || part == "." || part == ".."
+	}
+	return out
 }
 
 var envs = []string{
