@@ -1,14 +1,9 @@
 package sidecar
 
 import (
-	"errors"
-
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
-
-// errFiles says that a request for files was not answered by this node itself.
-var errFiles = errors.New("the request for files was given up")
 
 // takesFiles says whether a call may be answered without any master.
 func (p *Proxy) takesFiles(c *call) bool { return p.cfg.Files != nil && p.cfg.Files.Takes(c.peek.Cmd) }
@@ -20,7 +15,7 @@ func (p *Proxy) file(c *call) {
 		p.wg.Go(func() {
 			if c.gone() || p.ctx.Err() != nil {
 				c.leave()
-				p.lose(c.exchange, "files", errFiles)
+				c.drop()
 				return
 			}
 			ctx, cancel := p.deadline(c.exchange)

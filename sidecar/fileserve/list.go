@@ -22,6 +22,11 @@ type listed struct {
 	asked uint64    // Server.forgets then
 }
 
+type listKey struct {
+	set *Settings
+	env string
+}
+
 // list answers the commands that list an environment.
 func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l Load) ([]byte, error) {
 	if !set.Alone {
@@ -96,7 +101,7 @@ func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []st
 	if l := s.knownLists(set, env, name); l != nil {
 		return l.lists, l.err
 	}
-	l, err := s.listing.do(ctx, env, func() (*listed, error) {
+	l, err := s.listing.do(ctx, listKey{set, env}, func() (*listed, error) {
 		if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
 			return nil, err
 		}

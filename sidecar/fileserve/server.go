@@ -69,7 +69,7 @@ type Server struct {
 	hashes    *lru[hashKey, string]
 	hashing   flights[hashKey, string]
 	envs      *lru[string, *listed]
-	listing   flights[string, *listed]
+	listing   flights[listKey, *listed]
 	transfers *transfers
 }
 

@@ -1,6 +1,7 @@
 package fileserve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,8 @@ type transfers struct {
 	begun *lru[transferKey, *transfer]
 	pins  *lru[identity, *pin]
 
+	opening flights[identity, *pin]
+
 	mu    sync.Mutex
 	prune *time.Timer // nil: nothing is held open
 	ended bool
@@ -66,22 +69,36 @@ func (t *transfers) hold(f *found, now time.Time) *pin {
 	if p, ok := t.pins.get(id); ok && p.use(now) {
 		return p
 	}
-	file, err := f.open()
+	p, err := t.opening.do(context.Background(), id, func() (*pin, error) { // whoever is first waits for a disk, the others for him
+		if p, ok := t.pins.get(id); ok && p.use(now) {
+			return p, nil
+		}
+		file, err := f.open()
+		if err != nil {
+			return nil, err
+		}
+		p := &pin{file: file, at: now}
+		return p, t.keep(id, p)
+	})
 	if err != nil {
 		return nil
 	}
-	p := &pin{file: file, at: now}
+	return p
+}
+
+// keep takes a pin in, unless everything has been let go of.
+func (t *transfers) keep(id identity, p *pin) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		p.release()
-		return nil
+		return errUnpinned
 	}
 	t.pins.put(id, p, 1)
 	if t.prune == nil {
 		t.prune = time.AfterFunc(transferIdle, t.dropIdle)
 	}
-	return p
+	return nil
 }
 
 // replaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed in place
