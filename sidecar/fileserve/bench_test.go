@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/saltcrypt"
@@ -38,6 +39,7 @@ func fleetSite(t testing.TB) *site {
 	for i := range 1000 {
 		s.put(fmt.Sprintf("dir/%d", i), fmt.Sprintf("file %d", i%10))
 	}
+	s.now = time.Now().Add(10 * time.Second) // the files are old, lists that are written now are young
 	return s
 }
 

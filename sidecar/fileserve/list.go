@@ -39,7 +39,7 @@ func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l
 	if !l.HasEnv {
 		return none, nil
 	}
-	if !plainName(l.Env) {
+	if !plainName(l.Env) || len(leaf(l.Env)) > maxLeaf {
 		return nil, ErrForward
 	}
 	dirs, known, dynamic := set.dirs(l.Env)

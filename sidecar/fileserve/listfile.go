@@ -14,6 +14,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
+// maxLeaf is what a master can make a file's name of, and that of a lock; without one it stumbles.
+const maxLeaf = 250
+
 // maxListFile bounds what is read of a list that a master has written.
 const maxListFile = 64 << 20
 

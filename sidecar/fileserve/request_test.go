@@ -52,6 +52,17 @@ func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
 	}
 }
 
+func TestEnvironmentThatCannotBeListed(t *testing.T) {
+	s := serve(t, fileservetest.New(t), fileservetest.Settings[0].Config, 3008)
+	for _, cmd := range []string{"_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list"} {
+		for range 2 {
+			if reply, ok := answer(t, s, cmd, loadOf(t, cmd, map[string]any{"saltenv": fileservetest.Unlistable})); ok {
+				t.Errorf("%s: %q", cmd, reply)
+			}
+		}
+	}
+}
+
 // TestNoFileOutside tries what leads out of the roots where links are not followed.
 func TestNoFileOutside(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Follow = false })

@@ -133,8 +133,8 @@ func TestTransferIsOfOneVersion(t *testing.T) {
 			_ = os.RemoveAll(filepath.Join(s.root, "d"))
 			s.put(p, strings.Repeat("new ", 40))
 		}},
-		{"one chunk, replaced", 10, func(s *site, p string) { s.put(p, strings.Repeat("new ", 40)) }},
-		{"one chunk, removed", 10, func(s *site, p string) { _ = os.Remove(filepath.Join(s.root, p)) }},
+		{"one chunk replaced", 10, func(s *site, p string) { s.put(p, strings.Repeat("new ", 40)) }},
+		{"one chunk removed", 10, func(s *site, p string) { _ = os.Remove(filepath.Join(s.root, p)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t, 10)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,10 @@ func asks() []Ask {
 		}
 	}
 	for _, env := range envs {
-		for _, cmd := range []string{"_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list"} {
+		for _, cmd := range lists {
+			if env == Unlistable {
+				break
+			}
 			for _, prefix := range []any{nil, "", "dir", "dir/", "/dir", "/", "d", "nothing", "日", "top.sls"} {
 				load := map[string]any{"saltenv": env}
 				if prefix != nil {
@@ -167,7 +171,9 @@ func asks() []Ask {
 			{"path": "one", "saltenv": true, "loc": 0}, {"path": false, "saltenv": "base", "loc": 0},
 			{"path": "one", "saltenv": "base", "loc": 0, "strange": map[string]any{"path": "two"}},
 		} {
-			add(cmd, load)
+			if !slices.Contains(lists, cmd) || load["saltenv"] != Unlistable {
+				add(cmd, load)
+			}
 		}
 	}
 	return out
@@ -193,6 +199,12 @@ func leaves(env string) bool {
 	}
 	return out
 }
+
+var lists = []string{"_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list"}
+
+// Unlistable is an environment with a name that is not UTF-8. A stock master fails to keep its list, leaves a lock behind and waits
+// for that at every further request.
+const Unlistable = "bytes"
 
 var envs = []string{
 	"base", "dev", "void", "none", "bytes", "qa", "qa/", "qa//", "nope", "", "..", "../out", "qa/..", "/", ".", "__env__", "a/b", "Base", "日本",

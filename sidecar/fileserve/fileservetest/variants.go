@@ -20,6 +20,9 @@ func Variants(seed uint64, count int) []Ask {
 	for i := range count {
 		one := base[r.IntN(len(base))]
 		load := maps.Clone(one.Fields)
+		if load["saltenv"] == Unlistable {
+			load["saltenv"] = "dev"
+		}
 		for _, key := range []string{"path", "saltenv", "prefix"} {
 			if text, ok := load[key].(string); ok && r.IntN(2) == 0 {
 				load[key] = vary(r, text)
