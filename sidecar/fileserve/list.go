@@ -42,6 +42,9 @@ func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l
 	if !plainName(l.Env) || len(leaf(l.Env)) > maxLeaf {
 		return nil, ErrForward
 	}
+	if cmd != "_file_list_emptydirs" && !l.Backends.roots() {
+		return none, nil
+	}
 	dirs, known, dynamic := set.dirs(l.Env)
 	if !known || dynamic && dirs == nil {
 		return none, nil

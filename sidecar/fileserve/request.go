@@ -2,6 +2,8 @@ package fileserve
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"saltclusterd/sidecar/saltwire"
@@ -39,6 +41,52 @@ type Load struct {
 	Loc    int64
 	HasLoc bool
 	Gzip   int // 0: not compressed
+
+	Backends, Back chosen // of lists; of environments
+}
+
+// chosen is what a request says of backends: all (nothing is said), those it names, or all but those it names.
+type chosen struct {
+	names []string
+	minus bool
+}
+
+// roots says whether the roots backend is asked, where it is the only one (Fileserver.backends). A stock master that is told to
+// leave one out does so for ever; here it is for this request.
+func (c chosen) roots() bool {
+	return len(c.names) == 0 || c.minus != slices.Contains(c.names, rootsBackend)
+}
+
+// choice reads a list of backends, with commas or as a list.
+func choice(value []byte) (c chosen, ok bool) {
+	if isNil(value) {
+		return c, true
+	}
+	if s, ok := text(value); ok {
+		if s == "" {
+			return c, true
+		}
+		c.names = strings.Split(s, ",")
+	} else if err := saltwire.WalkArray(value, func(v []byte) error {
+		s, ok := text(v)
+		if !ok {
+			return ErrForward
+		}
+		c.names = append(c.names, s)
+		return nil
+	}); err != nil {
+		return c, false
+	}
+	c.minus = len(c.names) > 0
+	for _, n := range c.names {
+		c.minus = c.minus && strings.HasPrefix(n, "-")
+	}
+	if c.minus {
+		for i, n := range c.names {
+			c.names[i] = n[1:]
+		}
+	}
+	return c, true
 }
 
 // fields that may stand once.
@@ -48,6 +96,8 @@ const (
 	fieldLoc
 	fieldGzip
 	fieldPrefix
+	fieldBackends
+	fieldBack
 )
 
 // ParseLoad reads the load of a request. What it does not know is passed over, as a stock master does. Errors: ErrForward
@@ -74,7 +124,13 @@ func ParseLoad(plain []byte) (Load, error) {
 		case "gzip":
 			field = fieldGzip
 			l.Gzip, ok = level(value)
-		case "fsbackend", "back", "sources":
+		case "fsbackend":
+			field = fieldBackends
+			l.Backends, ok = choice(value)
+		case "back":
+			field = fieldBack
+			l.Back, ok = choice(value)
+		case "sources":
 			ok = isNil(value)
 		}
 		if !ok || seen&field != 0 {

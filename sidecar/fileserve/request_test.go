@@ -39,10 +39,11 @@ func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
 		{"_file_hash", map[string]any{"path": "f", "saltenv": nil}, false},
 		{"_file_hash", map[string]any{"path": "f", "saltenv": "x\ny"}, false},
 		{"_file_list", map[string]any{"prefix": nil}, false},
-		{"_file_list", map[string]any{"fsbackend": "roots"}, false},
+		{"_file_list", map[string]any{"fsbackend": "roots"}, true},
+		{"_file_list", map[string]any{"fsbackend": 1}, false},
 		{"_file_list", map[string]any{"fsbackend": nil}, true},
 		{"_file_envs", map[string]any{"sources": true}, false},
-		{"_file_envs", map[string]any{"back": []any{"roots"}}, false},
+		{"_file_envs", map[string]any{"back": []any{"roots"}}, true},
 		{"_file_envs", nil, true},
 		{"_pillar", nil, false},
 	} {

@@ -206,6 +206,9 @@ func (s *Server) dispatch(ctx context.Context, r *room, set *Settings, cmd, mini
 		if !set.Alone {
 			return nil, ErrForward
 		}
+		if !l.Back.roots() {
+			return emptyList, nil
+		}
 		return listReply(set.envs()), nil
 	}
 	return nil, ErrForward

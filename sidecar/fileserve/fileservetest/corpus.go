@@ -103,6 +103,7 @@ type Ask struct {
 	Load      []byte
 	Fields    map[string]any // what Load was made of; nil: it is no load that our encoder makes
 	Diverges  string         // why our answer is meant to be another one
+	Harms     bool           // a worker of a stock master is good for nothing after it
 }
 
 // Asks are all requests of the corpus.
@@ -168,6 +169,10 @@ func asks() []Ask {
 			{"path": "one", "saltenv": "base", "loc": 0, "fsbackend": nil, "back": nil, "sources": nil},
 			{"path": "one", "saltenv": "base", "loc": 0, "back": "roots", "sources": true},
 			{"path": "one", "saltenv": "base", "loc": 0, "back": "other"}, {"path": "", "saltenv": "base", "loc": 0},
+			{"saltenv": "base", "fsbackend": "gitfs,roots", "back": "x,y"}, {"saltenv": "base", "fsbackend": []any{"roots"}, "back": []any{"roots", "-roots"}},
+			{"saltenv": "base", "fsbackend": "", "back": ""}, {"saltenv": "base", "fsbackend": []any{}, "back": []any{}},
+			{"saltenv": "base", "fsbackend": "-gitfs", "back": "-roots"}, {"saltenv": "base", "fsbackend": []any{"-roots"}, "back": "-roots,roots"},
+			{"saltenv": "base", "fsbackend": 1, "back": true}, {"saltenv": "base", "fsbackend": []any{1}, "back": false},
 			{"path": "one", "saltenv": true, "loc": 0}, {"path": false, "saltenv": "base", "loc": 0},
 			{"path": "one", "saltenv": "base", "loc": 0, "strange": map[string]any{"path": "two"}},
 		} {
@@ -187,6 +192,9 @@ func newAsk(name, cmd string, load map[string]any) Ask {
 	one := Ask{Name: name, Cmd: cmd, Load: plain, Fields: load}
 	if env, ok := load["saltenv"].(string); ok && leaves(env) {
 		one.Diverges = "an environment's name does not lead out of the place of __env__"
+	}
+	for _, key := range []string{"fsbackend", "back"} {
+		one.Harms = one.Harms || strings.Contains(fmt.Sprint(load[key]), "-")
 	}
 	return one
 }
