@@ -33,7 +33,7 @@ func New(t testing.TB) *Corpus {
 		"base/quest": "quest", "base/quest?saltenv=dev": "query", "base/ends~": "tilde",
 		"base2/shadow": "from the second root", "base2/second": "only in the second", "base2/dir/second": "merged",
 		"dev/dev.sls": "dev", "dev/shadow": "dev's", "dyn/qa/qa.sls": "dynamic", "dyn/outside": "not in an environment",
-		"out/secret": "out of the roots", "out/tree/leaf": "leaf",
+		"out/secret": "out of the roots", "loops/in/one": "1", "loops/other/file": "beside the root", "out/tree/leaf": "leaf",
 	} {
 		c.put(t, name, content, 0o644)
 	}
@@ -45,7 +45,7 @@ func New(t testing.TB) *Corpus {
 		"base/link": "top.sls", "base/dir/up": "../top.sls", "base/dir/far": "../../base/one", "base/linkdir": "dir",
 		"base/out": "../out/secret", "base/outdir": "../out/tree", "base/dangling": "nothing/here", "base/self": "self",
 		"base/circle1": "circle2", "base/circle2": "circle1", "base/abs": c.path("base/one"), "base/absout": c.path("out/secret"),
-		"base/toempty": "void", "base/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one", "base/bak": "skip.bak",
+		"base/toempty": "void", "loops/in/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one", "base/bak": "skip.bak",
 		"base/dir/back": "../dir/file",
 	} {
 		if err := os.Symlink(dest, c.path(name)); err != nil {
@@ -83,7 +83,7 @@ func (c *Corpus) put(t testing.TB, name, content string, mode os.FileMode) {
 // Setting is a master's configuration; @ stands for the corpus's directory.
 type Setting struct{ Name, Config string }
 
-const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n" +
+const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n  loops: [@/loops/in]\n" +
 	"file_buffer_size: 4096\n"
 
 // Settings are the configurations of the comparison.
@@ -147,6 +147,10 @@ func asks() []Ask {
 			add("_file_hash", map[string]any{"path": path, "saltenv": env})
 			add("_serve_file", map[string]any{"path": path, "saltenv": env, "loc": 0})
 		}
+	}
+	for _, path := range []string{"dotdot", "dotdot/other/file", "dotdot/in/one", "dotdot/../one"} {
+		add("_file_find", map[string]any{"path": path, "saltenv": "loops"})
+		add("_serve_file", map[string]any{"path": path, "saltenv": "loops", "loc": 0})
 	}
 	for _, loc := range []any{0, 1, 4095, 4096, 8192, 149_999, 150_000, 150_001, 1 << 40, -1, 1.5, 2.0, "0", nil, true, uint64(1 << 63), []any{1}} {
 		for _, path := range []string{"big.bin", "exact", "empty", "one", "missing"} {
@@ -223,7 +227,7 @@ var paths = []string{
 	"top.sls", "empty", "big.bin", "exact", "one", "dir/file", "dir/sub/deep", "dirt", "naïve/föö.txt", "日本/語", "with space/a b",
 	"dots/..name", "dots/.hidden", ".git/config", "x/.git/config", "skip.bak", "dir/other.bak", "a:b", "a//b", "pipe|name", "shadow",
 	"second", "dir/second", "script", "link", "dir/up", "dir/far", "linkdir", "linkdir/file", "linkdir/sub/deep", "out", "outdir",
-	"outdir/leaf", "dangling", "self", "circle1", "abs", "absout", "toempty", "dotdot", "dotdot/out/secret", "dotdot/base/one", "chain",
+	"outdir/leaf", "dangling", "self", "circle1", "abs", "absout", "toempty", "chain",
 	"cross", "bak", "dir/back", "dir", "dir/", "dir/file/", "dir/file/x", "void", ".", "..", "./one", "dir/./file", "dir/..", "dir/../one",
 	"../out/secret", "dir/../../out/secret", "/etc/passwd", "//etc/passwd", "/", "", "missing", "dir/missing", "missing/missing",
 	"one?saltenv=dev", "dev.sls?saltenv=dev", "shadow?index=1", "shadow?index=9", "shadow?index=x", "one?", "one?foo=bar", "quest?saltenv=dev",
