@@ -64,6 +64,36 @@ func TestEnvironmentThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// TestEnvironmentsStayInTheirPlace tries names of environments that lead out of what stands for __env__.
+func TestEnvironmentsStayInTheirPlace(t *testing.T) {
+	var dynamic fileservetest.Setting
+	for _, s := range fileservetest.Settings {
+		if s.Name == "dynamic" {
+			dynamic = s
+		}
+	}
+	s, tried := serve(t, fileservetest.New(t), dynamic.Config, 3008), 0
+	for _, one := range fileservetest.Asks() {
+		if !one.Diverges {
+			continue
+		}
+		tried++
+		reply, ok := answer(t, s, one.Cmd, one.Load)
+		v, err := fileservetest.Decode(reply)
+		if !ok || err != nil {
+			continue
+		}
+		switch got := fileservetest.Show(v); got {
+		case `[]`, `{}`, `""`, `["", <nil>]`, `{"path": "", "rel": ""}`, `{"data": "", "dest": ""}`:
+		default:
+			t.Errorf("%s: %s", one.Name, got)
+		}
+	}
+	if tried < 100 {
+		t.Errorf("%d tried", tried)
+	}
+}
+
 // TestNoFileOutside tries what leads out of the roots where links are not followed.
 func TestNoFileOutside(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Follow = false })

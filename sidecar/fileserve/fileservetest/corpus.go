@@ -97,12 +97,17 @@ var Settings = []Setting{
 	{"more backends", roots + "fileserver_backend: [roots, minion]\n"},
 }
 
+// Comparable leaves out what we mean to answer in another way than a stock master with that configuration.
+func (s Setting) Comparable(all []Ask) []Ask {
+	return slices.DeleteFunc(all, func(a Ask) bool { return a.Diverges && strings.Contains(s.Config, "__env__") })
+}
+
 // Ask is one request.
 type Ask struct {
 	Name, Cmd string
 	Load      []byte
 	Fields    map[string]any // what Load was made of; nil: it is no load that our encoder makes
-	Diverges  string         // why our answer is meant to be another one
+	Diverges  bool           // with __env__: its environment leads out of the place of that, which we do not follow
 	Harms     bool           // a worker of a stock master is good for nothing after it
 }
 
@@ -195,7 +200,7 @@ func newAsk(name, cmd string, load map[string]any) Ask {
 	}
 	one := Ask{Name: name, Cmd: cmd, Load: plain, Fields: load}
 	if env, ok := load["saltenv"].(string); ok && leaves(env) {
-		one.Diverges = "an environment's name does not lead out of the place of __env__"
+		one.Diverges = true
 	}
 	for _, key := range []string{"fsbackend", "back"} {
 		one.Harms = one.Harms || strings.Contains(fmt.Sprint(load[key]), "-")
