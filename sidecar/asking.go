@@ -102,8 +102,3 @@ func (c *call) isEmpty(reply []byte) bool {
 	plain, err := c.crypticle.Open(nil, sealed)
 	return err == nil && len(plain) >= nonceSize && string(plain[nonceSize:]) == string(emptyText)
 }
-
-// seal makes an answer of this node's own.
-func (c *call) seal(reply []byte) []byte {
-	return saltwire.AppendRaw(nil, c.crypticle.Seal(nil, reply, []byte(c.peek.Nonce)))
-}
