@@ -80,7 +80,7 @@ func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 func (b *bench) throughput(ctx context.Context, t *target) (perSecond float64, u used, err error) {
 	bodies := make([][][]byte, askers)
 	for i := range bodies {
-		all, err := t.seal(cheapCommand, 64) // the same again and again: nothing keeps a nonce
+		all, err := t.seal(cheapCommand, nil, 64) // the same again and again: nothing keeps a nonce
 		if err != nil {
 			return 0, u, err
 		}

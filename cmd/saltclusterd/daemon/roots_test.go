@@ -10,6 +10,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/fsync/roots"
+	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -90,7 +91,7 @@ func TestMastersListsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &service{m: &member{d: &Daemon{master: c}}}
+	s := &service{m: &member{d: &Daemon{master: c}}, files: fileserve.New(fileserve.Config{})}
 	s.forgetLists(nil)
 	left, err := os.ReadDir(lists)
 	if err != nil || len(left) != 2 || left[0].Name() != ".base.w" || left[1].Name() != "x" {
