@@ -10,10 +10,10 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/fsync/roots"
-	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/fileserve"
 )
 
 func TestRootsApplied(t *testing.T) {
