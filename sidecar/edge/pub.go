@@ -145,7 +145,7 @@ func (e *PubEdge) shutDown() error {
 	if e.frost.state.Load() == freezing {
 		e.Thaw()
 	}
-	e.finishRotation()
+	e.endRotation()
 	for _, s := range e.retire() {
 		s.cut(ReasonClosed)
 	}

@@ -25,6 +25,7 @@ type rotation struct {
 	hurry chan struct{} // closed: move the rest at once
 	done  chan struct{}
 	left  atomic.Int64 // subscribers still to be moved
+	mute  atomic.Bool  // they get no nudge any more
 }
 
 // rotateStep is the shortest time between two steps of a rotation or drain.
@@ -78,10 +79,14 @@ func (e *PubEdge) members() (all []*sub) {
 	return all
 }
 
-// finishRotation moves everybody who is still to be moved.
-func (e *PubEdge) finishRotation() {
+// endRotation moves everybody who is still to be moved, and whose connection is cut next: a minion that is nudged in that moment
+// begins to sign in, and one of Salt 3008 whose connection ends then never hears anything again.
+func (e *PubEdge) endRotation() {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()
+	if e.rotation != nil {
+		e.rotation.mute.Store(true)
+	}
 	e.finishLocked()
 }
 
@@ -104,7 +109,11 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 		s := old[i]
 		s.shard.mu.Lock()
 		s.shard.match() // what was published before the move comes before it
-		s.move(to, how.Nudge)
+		if r.mute.Load() {
+			s.move(to, nil)
+		} else {
+			s.move(to, how.Nudge)
+		}
 		s.shard.mu.Unlock()
 		r.left.Add(-1)
 	})

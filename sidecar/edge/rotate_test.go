@@ -119,6 +119,28 @@ func TestRotateTwice(t *testing.T) {
 }
 
 // TestRotateNewConnections start on the new generation during the window.
+// TestCloseNudgesNobody: who is cut in the same moment is not told to sign in.
+func TestCloseNudgesNobody(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	first, second := subscribe(t, e, ""), subscribe(t, e, "")
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
+	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nudged := 0
+	for _, c := range []*zmtp.Client{first, second} {
+		for m, err := c.ReadMessage(); err == nil; m, err = c.ReadMessage() {
+			if string(m[len(m)-1]) == "nudge" {
+				nudged++
+			}
+		}
+	}
+	if nudged > 1 { // whose turn came at once
+		t.Errorf("%d were nudged", nudged)
+	}
+}
+
 func TestRotateNewConnections(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	olds := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
@@ -193,7 +215,9 @@ func TestRotateHolds(t *testing.T) {
 			if n := len(stays); n > 0 {
 				t.Fatalf("who has not moved got %d", n)
 			}
-			e.finishRotation()
+			e.rotating.Lock()
+			e.finishLocked()
+			e.rotating.Unlock()
 			wg.Wait()
 			for _, want := range []struct {
 				from chan string
