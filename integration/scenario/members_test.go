@@ -29,7 +29,7 @@ func TestMembers(t *testing.T) {
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[0], lab.Versions[2]}, Minions: []string{lab.Versions[0], lab.Versions[2]},
 		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
-		DaemonSettings: lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s", "rotate_window": "5s"},
+		DaemonSettings: lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s"},
 	})
 	labtest.Must(t, err)
 	m := &membersLab{Cluster: c}
