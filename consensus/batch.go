@@ -17,6 +17,7 @@ const (
 	batchBytes    = 256 << 10
 	batchQueue    = 1024
 	enqueueWait   = time.Second // for raft's leader loop to take an entry
+	settleWithin  = 2 * time.Second
 )
 
 // outcome is what became of a request.
@@ -51,9 +52,25 @@ type answer struct {
 
 // batcher is the group commit: while one entry is on its way to the disks of a
 // majority, the requests that come meanwhile gather for the next.
-type batcher struct{ queue chan *pending }
+type batcher struct {
+	queue chan *pending
+	idle  chan struct{} // closed when run has returned
+	ended chan struct{} // closed by the node when raft has ended
+}
 
-func newBatcher() *batcher { return &batcher{queue: make(chan *pending, batchQueue)} }
+func newBatcher() *batcher {
+	return &batcher{queue: make(chan *pending, batchQueue), idle: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// settle waits until nothing is on its way into the log any more, for a while.
+func (b *batcher) settle() {
+	t := time.NewTimer(settleWithin)
+	defer t.Stop()
+	select {
+	case <-b.idle:
+	case <-t.C:
+	}
+}
 
 // submit waits until the request is applied, or cannot be, or ctx ends.
 func (b *batcher) submit(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
@@ -72,6 +89,7 @@ func (b *batcher) submit(ctx context.Context, req state.Request, size int) (outc
 }
 
 func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
+	defer close(b.idle)
 	var held *pending // did not fit into the batch before
 	for {
 		batch, rest := b.collect(ctx, held)
@@ -81,7 +99,7 @@ func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
 		held = rest
 		began := time.Now()
 		hurry := slices.ContainsFunc(batch, (*pending).urgent)
-		commit(r, batch)
+		b.commit(r, batch)
 		if hurry && len(b.queue) == 0 {
 			// Followers hear of a commit with the next entry, or Timing.Commit later. Nobody waits for this one.
 			_ = r.Barrier(enqueueWait)
@@ -128,7 +146,7 @@ func (b *batcher) collect(ctx context.Context, held *pending) (batch []*pending,
 }
 
 // commit puts a batch into the log and answers its requests.
-func commit(r *raft.Raft, batch []*pending) {
+func (b *batcher) commit(r *raft.Raft, batch []*pending) {
 	var e state.Entry
 	live := batch[:0]
 	for _, p := range batch {
@@ -142,7 +160,7 @@ func commit(r *raft.Raft, batch []*pending) {
 	if len(live) == 0 {
 		return
 	}
-	results, index, err := apply(r, e)
+	results, index, err := b.apply(r, e)
 	for i, p := range live {
 		if err != nil {
 			p.done <- answer{err: err}
@@ -152,13 +170,13 @@ func commit(r *raft.Raft, batch []*pending) {
 	}
 }
 
-func apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError) {
+func (b *batcher) apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError) {
 	data, err := state.EncodeEntry(e)
 	if err != nil {
 		return nil, 0, &attemptError{err: errors.Join(ErrInvalid, err), final: true}
 	}
 	f := r.Apply(data, enqueueWait)
-	if err := f.Error(); err != nil {
+	if err := await(f, b.ended); err != nil {
 		return nil, 0, &attemptError{err: err, maybe: mayBeApplied(err)}
 	}
 	switch v := f.Response().(type) {
@@ -170,6 +188,24 @@ func apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError
 		return nil, 0, &attemptError{err: v, final: true, maybe: errors.Is(v, state.ErrUnsupported)}
 	}
 	return nil, 0, &attemptError{err: errors.New("the state gave no results"), final: true, maybe: true}
+}
+
+// await waits for raft's answer. When raft ends it gives none to an entry that
+// was committed and not applied yet.
+func await(f raft.Future, ended <-chan struct{}) error {
+	answered := make(chan error, 1)
+	go func() { answered <- f.Error() }() // stays for an entry without an answer: there is no other way to ask
+	select {
+	case err := <-answered:
+		return err
+	case <-ended:
+	}
+	select {
+	case err := <-answered:
+		return err
+	default:
+		return raft.ErrRaftShutdown
+	}
 }
 
 // mayBeApplied tells whether raft, having returned err, may apply the entry

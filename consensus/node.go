@@ -103,10 +103,12 @@ func (n *Node) Close() error {
 		n.cancel(ErrClosed)
 		r := n.raft.Load()
 		if r != nil {
+			n.batch.settle() // what raft forgets when it ends is never answered
 			// The transport goes first: raft waits for its replication
 			// goroutines, which may sit in reads from peers that are gone.
 			_ = n.trans.Close()
 			n.closeErr = r.Shutdown().Error()
+			close(n.batch.ended)
 		}
 		n.wg.Wait()
 		if r != nil {
