@@ -18,7 +18,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-files test-idle \
-	test-systemd fuzz fuzz-live sbom bench chaos soak lint clean
+	test-systemd test-packages packages fuzz fuzz-live sbom bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,13 @@ test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 
 
 test-systemd: build ## the unit of packaging/ in a real systemd of its own: reload, kill, stop (as root)
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 10m -v -run '^TestSystemd$$' ./integration/scenario/
+
+test-packages: setup ## deb and rpm, made twice, installed, upgraded, removed in a Debian 12 of its own (as root, needs a mirror)
+	@integration/setup/packages debootstrap
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v ./integration/packages/
+
+packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
 	$(GO) run ./integration/bench $(ARGS)

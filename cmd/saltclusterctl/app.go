@@ -67,6 +67,7 @@ func newApp(e *env) *cli.App {
 			newBundleCommand(e),
 			newCompletionCommand(e),
 			newVersionCommand(e),
+			newManualCommand(e),
 		},
 	}
 	each(app.Commands, func(c *cli.Command) {

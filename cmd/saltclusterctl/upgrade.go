@@ -43,9 +43,13 @@ func runUpgrade(c *cli.Context, e *env) error {
 		r.Binary = abs
 	}
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		before, err := client.Version(ctx)
+		if err != nil {
+			return adminapi.Outcome{}, err
+		}
 		outcome, err := client.Upgrade(ctx, r, p)
 		if err == nil && c.Bool("wait") {
-			err = awaitProcess(ctx, e.client(c), outcome.PID)
+			err = awaitProcess(ctx, e.client(c), before, outcome.PID)
 		}
 		return outcome, err
 	})
@@ -54,18 +58,19 @@ func runUpgrade(c *cli.Context, e *env) error {
 // askAgain is the pause between two questions who answers.
 const askAgain = 50 * time.Millisecond
 
-// awaitProcess waits until the process pid answers: saying that it serves and serving are two things.
-func awaitProcess(ctx context.Context, client *adminapi.Client, pid int) error {
+// awaitProcess waits until another process than before answers, or the same one as another program: saying that it serves
+// and serving are two things. pid is the new process's where the old one knows it, else 0.
+func awaitProcess(ctx context.Context, client *adminapi.Client, before adminapi.Version, pid int) error {
 	for {
 		v, err := client.Version(ctx)
 		client.Close() // the next question must not go to the old process again
-		if err == nil && v.PID == pid {
+		if err == nil && (v.PID != before.PID || v.Started != before.Started) && (pid == 0 || v.PID == pid) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return adminapi.Errorf(adminapi.CodeTimeout, "look into its log: journalctl -u saltclusterd",
-				"the new process %d does not answer; the last answer came from %d (%v)", pid, v.PID, err)
+				"the new process does not answer; the last answer came from %d, which was asked to make way for it (%v)", v.PID, err)
 		case <-time.After(askAgain):
 		}
 	}

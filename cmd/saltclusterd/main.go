@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+
+	"saltclusterd/cmd/saltclusterd/generator"
 )
 
 // stopSignals returns a context that ends with the first signal to stop, and one that ends with the second.
@@ -24,7 +27,19 @@ func stopSignals() (first, second context.Context) {
 	return first, second
 }
 
+// generate is what this program does for systemd under another name.
+func generate(args []string) {
+	if err := generator.Run(args); err != nil {
+		fmt.Fprintln(os.Stderr, generator.Name+":", err)
+		os.Exit(exitFailure)
+	}
+}
+
 func main() {
+	if filepath.Base(os.Args[0]) == generator.Name {
+		generate(os.Args[1:])
+		return
+	}
 	ctx, patience := stopSignals()
 	if err := run(ctx, patience, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "saltclusterd:", err)

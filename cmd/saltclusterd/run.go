@@ -21,9 +21,12 @@ var version string
 
 // Exit codes.
 const (
-	exitFailure = 1 // a part failed
-	exitUsage   = 2 // command line or configuration
+	exitFailure = 1  // a part failed
+	exitUsage   = 78 // command line or configuration (sysexits.h: EX_CONFIG); not 2, with which Go ends after a panic
 )
+
+// stopGrace is what a stop may take beyond letting minions go: requests under way, closing the log on a slow disk.
+const stopGrace = 60 * time.Second
 
 // usageError is a mistake in the command line or the configuration.
 type usageError struct{ err error }
@@ -40,11 +43,7 @@ func exitCode(err error) int {
 
 // run is main without the process around it. It stops in good order when ctx ends, and at once when patience does, too.
 func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("saltclusterd", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	path := flags.String("config", config.DefaultPath, "main configuration `file`; FILE.d/*.conf is read after it")
-	check := flags.Bool("check", false, "check the configuration and exit")
-	showVersion := flags.Bool("version", false, "print the version and exit")
+	flags, o := newFlags(stderr)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -53,15 +52,19 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	case flags.NArg() > 0:
 		return &usageError{fmt.Errorf("unexpected argument %q", flags.Arg(0))}
 	}
-	if *showVersion {
+	switch {
+	case o.version:
 		fmt.Fprintln(stdout, "saltclusterd", buildVersion())
 		return nil
+	case o.manual:
+		_, err := stdout.Write(manualPage(flags, buildVersion()))
+		return err
 	}
-	cfg, err := config.Load(*path)
+	cfg, err := config.Load(o.config)
 	if err != nil {
 		return &usageError{err}
 	}
-	if *check {
+	if o.check {
 		fmt.Fprintln(stdout, "configuration is valid")
 		return nil
 	}
@@ -76,15 +79,31 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if cfg.Edge.MemoryLimit > 0 {
 		debug.SetMemoryLimit(int64(cfg.Edge.MemoryLimit))
 	}
-	p, err := process(args, *path)
+	p, err := process(args, o.config)
 	if err != nil {
 		return &usageError{err}
 	}
 	d.SetProcess(p)
 	d.SetLogLevelVar(level)
+	alive, err := watchdogEvery(os.Getenv, os.Setenv, p.Takeover != 0)
+	if err != nil {
+		return &usageError{err}
+	}
 	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion(), "pid", os.Getpid())
 	go reload(ctx, d, log) // ends with ctx, or with the process
-	err = d.Run(ctx, func() { notify("READY=1") })
+	defer context.AfterFunc(ctx, func() { stopping(cfg.Edge.DrainAnnounce+cfg.Edge.DrainTime+stopGrace, notify) })()
+	living, end := context.WithCancel(context.WithoutCancel(ctx)) // also while it stops
+	defer end()
+	err = d.Run(ctx, func() {
+		notify("READY=1")
+		if alive > 0 {
+			go watch(living, alive, d.Pulse, func(state string) { // ends with living
+				if !d.HandedOver() {
+					notify(state)
+				}
+			})
+		}
+	})
 	if d.HandedOver() {
 		return err
 	}
@@ -92,7 +111,6 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		log.Warn("restarting as another program", "path", r.Binary, "reason", r.Reason)
 		return fmt.Errorf("start %s: %w", r.Binary, syscall.Exec(r.Binary, append([]string{r.Binary}, args...), os.Environ()))
 	}
-	notify("STOPPING=1")
 	log.Info("saltclusterd stopped", "node", cfg.ID)
 	return err
 }

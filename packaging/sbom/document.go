@@ -59,13 +59,19 @@ const library = "library"
 var settingsTold = []string{"CGO_ENABLED", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "-trimpath", "-tags", "-ldflags", "vcs.revision", "vcs.modified"}
 
 // describe makes the document about programs, of which the first is its subject.
-func describe(programs []program) ([]byte, error) {
+func describe(programs []program, r release) ([]byte, error) {
 	main := programs[0].info
+	if r.version == "" {
+		r.version = version(main.Main.Version)
+	}
+	if at, err := time.Parse(time.RFC3339, setting(main, "vcs.time")); err == nil && r.at.IsZero() {
+		r.at = at
+	}
 	d := document{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", BOMFormat: "CycloneDX", SpecVersion: "1.6", Version: 1,
 		Metadata: metadata{
 			Lifecycle: []phase{{"post-build"}},
-			Component: newComponent("application", main.Main.Path, version(main.Main.Version)),
+			Component: newComponent("application", main.Main.Path, r.version),
 		},
 	}
 	for _, key := range settingsTold {
@@ -73,8 +79,8 @@ func describe(programs []program) ([]byte, error) {
 			d.Metadata.Property = append(d.Metadata.Property, property{"go:build:" + key, v})
 		}
 	}
-	if at, err := time.Parse(time.RFC3339, setting(main, "vcs.time")); err == nil {
-		d.Metadata.Timestamp = at.UTC().Format(time.RFC3339)
+	if !r.at.IsZero() {
+		d.Metadata.Timestamp = r.at.UTC().Format(time.RFC3339)
 	}
 	var err error
 	if d.Components, err = components(programs); err != nil {

@@ -5,12 +5,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 )
+
+// release is what programs do not say about themselves: empty when they do.
+type release struct {
+	version string
+	at      time.Time
+}
 
 func main() {
 	out := flag.String("o", "", "where the document is written; empty: standard output")
+	version := flag.String("version", "", "`VERSION` of the package the programs are for; empty: what they say. SOURCE_DATE_EPOCH is when it was made")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: sbom [-o FILE] PROGRAM...")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: sbom [-o FILE] [-version VERSION] PROGRAM...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -18,13 +27,21 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*out, flag.Args()); err != nil {
+	if err := run(*out, *version, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, paths []string) error {
+func run(out, version string, paths []string) error {
+	r := release{version: version}
+	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
+		sec, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("SOURCE_DATE_EPOCH=%q is no time", text)
+		}
+		r.at = time.Unix(sec, 0)
+	}
 	var programs []program
 	for _, path := range paths {
 		p, err := inspect(path)
@@ -33,7 +50,7 @@ func run(out string, paths []string) error {
 		}
 		programs = append(programs, p)
 	}
-	text, err := describe(programs)
+	text, err := describe(programs, r)
 	if err != nil {
 		return err
 	}

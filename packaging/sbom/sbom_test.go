@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"testing"
+	"time"
 )
 
 func built(change ...func(*debug.BuildInfo)) program {
@@ -33,11 +34,11 @@ func built(change ...func(*debug.BuildInfo)) program {
 func TestDescribe(t *testing.T) {
 	other := built(func(i *debug.BuildInfo) { i.Deps = i.Deps[1:] })
 	other.name = "saltclusterctl"
-	text, err := describe([]program{built(), other})
+	text, err := describe([]program{built(), other}, release{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := describe([]program{built(), other})
+	again, err := describe([]program{built(), other}, release{})
 	if err != nil || !bytes.Equal(text, again) {
 		t.Fatalf("the same programs, another document: %v", err)
 	}
@@ -50,6 +51,10 @@ func TestDescribe(t *testing.T) {
 	}
 	if d.Metadata.Timestamp != "2026-11-01T12:00:00Z" || d.Metadata.Component.PURL != "pkg:golang/saltclusterd@v1.2.3" {
 		t.Errorf("metadata %+v", d.Metadata)
+	}
+	text, err = describe([]program{built(), other}, release{"0.9.0~dev1", time.Unix(1_700_000_000, 0)})
+	if err != nil || !bytes.Contains(text, []byte(`"2023-11-14T22:13:20Z"`)) || !bytes.Contains(text, []byte(`"pkg:golang/saltclusterd@0.9.0~dev1"`)) {
+		t.Errorf("of a package: %v\n%.600s", err, text)
 	}
 	var got []string
 	for _, c := range d.Components {
@@ -92,7 +97,7 @@ func TestProgramsThatBreakPromises(t *testing.T) {
 		}
 	}
 	newer := built(func(i *debug.BuildInfo) { i.Deps[1].Version = "v0.2.0" })
-	if _, err := describe([]program{built(), newer}); !errors.Is(err, errDiffer) {
+	if _, err := describe([]program{built(), newer}, release{}); !errors.Is(err, errDiffer) {
 		t.Errorf("two versions of a module: %v", err)
 	}
 }
@@ -106,7 +111,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 		t.Error("a shell script has a bill of materials")
 	}
 	out := filepath.Join(t.TempDir(), "dist", "x.cdx.json")
-	if err := run(out, []string{path}); err == nil {
+	if err := run(out, "", []string{path}); err == nil {
 		t.Error("a shell script has a bill of materials")
 	}
 	if _, err := os.Stat(out); err == nil {

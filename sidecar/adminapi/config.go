@@ -8,6 +8,7 @@ type Version struct {
 	Go          string `json:"go"`
 	API         int    `json:"api"` // APIVersion of the daemon
 	PID         int    `json:"pid,omitempty"`
+	Started     int64  `json:"started,omitempty"` // Unix time in ms; a program started in the place of another has its PID
 }
 
 // Config is the answer of GET /v1/config: the options the daemon runs with.

@@ -15,7 +15,9 @@ import (
 const (
 	credentialName  = "cluster_secret"
 	tokenCredential = "cluster_join_token"
-	generateSecret  = "head -c 24 /dev/urandom | base64"
+	// storedCredentials is where the unit has systemd take them from; whoever checks the configuration by hand finds them there.
+	storedCredentials = "/etc/credstore/saltclusterd."
+	generateSecret    = "head -c 24 /dev/urandom | base64"
 
 	// A secret is guessed offline by whoever watches one proof from the
 	// middle, so it must be random: 22 characters of base64 hold 132 bits.
@@ -118,15 +120,17 @@ func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 
 // credential returns the path of a systemd credential, when there is one.
 func credential(getenv func(string) string, name string) string {
-	dir := getenv("CREDENTIALS_DIRECTORY")
-	if dir == "" {
+	if dir := getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return path
+	}
+	if _, err := os.Stat(storedCredentials + name); err != nil { // nor may everybody look there
 		return ""
 	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return ""
-	}
-	return path
+	return storedCredentials + name
 }
 
 // expand replaces ${NAME} by the environment; an unset one is an error, for a

@@ -19,7 +19,7 @@ import (
 func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 	return adminapi.Version{
 		Node: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Go: runtime.Version(),
-		API: adminapi.APIVersion, PID: os.Getpid(),
+		API: adminapi.APIVersion, PID: os.Getpid(), Started: d.started.UnixMilli(),
 	}, nil
 }
 

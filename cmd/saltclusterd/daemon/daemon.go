@@ -45,6 +45,8 @@ type Daemon struct {
 
 	op chan struct{} // holds a token while a bootstrap or join is under way
 
+	restarts chan *RestartError // asked for while there was no membership to end by it
+
 	mu      sync.Mutex
 	member  *member       // nil while this node belongs to no cluster
 	joined  chan struct{} // closed when a membership was written
@@ -64,7 +66,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		aloneAfter: aloneAfter,
 		patience:   patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(chan struct{}, 1), sockets: newSockets(),
+		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = newMigration(d)
 	return d, nil
@@ -215,6 +217,8 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
 	select {
 	case <-ctx.Done():
 		return nil, nil
+	case r := <-d.restarts:
+		return nil, r
 	case <-d.joining():
 		m, err := readMembership(d.cfg.Paths.StateDir)
 		return m, d.checkMembership(m, err)

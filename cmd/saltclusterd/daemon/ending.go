@@ -48,6 +48,7 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership) (err error) 
 	}
 	d.checks.SetDraining(false) // a membership before this one set it
 	d.setMember(m)
+	d.restartMember(m)
 	return d.afterServing(ctx, m.Serve(ctx))
 }
 

@@ -86,13 +86,12 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 	if u.binary == "" {
 		u.binary = d.process.Binary
 	}
-	if u.binary == "" || u.m == nil || !u.m.ready() {
+	if u.binary == "" {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "restart it: systemctl restart saltclusterd",
-			"this node serves no minions, so there is nothing to hand over")
+			"this process does not know the program it was started as")
 	}
-	if u.m.svc.drain.draining() {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "restart it, or saltclusterctl undrain "+string(d.id),
-			"this node is being drained")
+	if u.m == nil || !u.m.ready() || u.m.svc.drain.draining() {
+		return d.replace(ctx, u)
 	}
 	if u.m.leaving() || !u.awaitSettled(ctx) {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "try again in a second", "an upgrade is still under way")

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/packaging/manual"
+)
+
+// newManualCommand prints manual pages; packages are made with it.
+func newManualCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:            "manual",
+		Usage:           "print a manual page: saltclusterctl (1) or saltclusterd.conf (5)",
+		ArgsUsage:       "[PAGE]",
+		Hidden:          true,
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(c *cli.Context) error {
+			var page []byte
+			switch name := c.Args().First(); name {
+			case "", "saltclusterctl":
+				page = manualPage(c.App, buildVersion())
+			case "saltclusterd.conf":
+				page = config.Manual(buildVersion())
+			default:
+				return usagef("saltclusterctl manual saltclusterctl, or saltclusterd.conf", "there is no page %q", name)
+			}
+			_, err := e.stdout.Write(page)
+			return err
+		},
+	}
+}
+
+// manualPage renders saltclusterctl(1) from the verbs.
+func manualPage(app *cli.App, version string) []byte {
+	p := manual.New("saltclusterctl", 1, "saltclusterd "+version, app.Usage)
+	p.Heading("SYNOPSIS")
+	p.Bold("saltclusterctl COMMAND [ARGUMENTS] [OPTIONS]")
+	p.Heading("DESCRIPTION")
+	p.Text(app.Description)
+	p.Heading("COMMANDS")
+	common := commonFlags()
+	for _, c := range app.VisibleCommands() {
+		manualCommand(p, c, c.Name, common)
+	}
+	p.Heading("COMMON OPTIONS")
+	p.Text("Nearly every command has these.")
+	for _, f := range verb(&cli.Command{}).Flags {
+		manualFlag(p, f)
+	}
+	manualEnd(p)
+	return p.Bytes()
+}
+
+func manualCommand(p *manual.Page, c *cli.Command, name string, common []string) {
+	if subs := visible(c.Subcommands); len(subs) > 0 {
+		for _, sub := range subs {
+			manualCommand(p, sub, name+" "+sub.Name, common)
+		}
+		return
+	}
+	p.Sub(strings.TrimSpace(name + " " + c.ArgsUsage))
+	p.Text(sentence(c.Usage))
+	if c.Description != "" {
+		p.Text(sentence(c.Description))
+	}
+	for _, f := range c.VisibleFlags() {
+		if !slices.Contains(common, f.Names()[0]) {
+			manualFlag(p, f)
+		}
+	}
+}
+
+// manualFlag is an item for a flag; the word in backquotes of its usage is what stands for the value.
+func manualFlag(p *manual.Page, f cli.Flag) {
+	doc, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return
+	}
+	names := make([]string, 0, len(f.Names()))
+	for _, n := range f.Names() {
+		names = append(names, strings.Repeat("-", min(len(n), 2))+n)
+	}
+	placeholder, usage := unquoteUsage(doc)
+	if v := doc.GetDefaultText(); v != "" && doc.TakesValue() && !strings.Contains(usage, "default:") {
+		usage += "; default: " + strings.Trim(v, `"`)
+	}
+	p.Item(strings.Join(names, ", "), placeholder, usage)
+}
+
+// unquoteUsage returns what stands for a flag's value, and the usage without the backquotes around it.
+func unquoteUsage(f cli.DocGenerationFlag) (placeholder, usage string) {
+	before, rest, ok := strings.Cut(f.GetUsage(), "`")
+	name, after, closed := strings.Cut(rest, "`")
+	switch {
+	case ok && closed:
+		return name, before + name + after
+	case f.TakesValue():
+		return "VALUE", f.GetUsage()
+	}
+	return "", f.GetUsage()
+}
+
+// commonFlags are the names of the flags that verb gives to commands, and of help.
+func commonFlags() []string {
+	names := []string{"help"}
+	for _, f := range verb(&cli.Command{}).Flags {
+		names = append(names, f.Names()[0])
+	}
+	return names
+}
+
+func visible(commands []*cli.Command) []*cli.Command {
+	return slices.DeleteFunc(slices.Clone(commands), func(c *cli.Command) bool { return c.Hidden })
+}
+
+// sentence begins with a capital letter and ends with a full stop.
+func sentence(s string) string {
+	if s = strings.TrimSpace(s); s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}
+
+func manualEnd(p *manual.Page) {
+	p.Heading("EXIT STATUS")
+	for line := range strings.Lines(exitCodesHelp) {
+		if code, what, ok := strings.Cut(strings.TrimSpace(line), " "); ok && code != "EXIT" {
+			p.Item(code, "", strings.TrimSpace(what))
+		}
+	}
+	p.Heading("ENVIRONMENT")
+	p.Item("SALTCLUSTERD_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
+	p.Item("SALTCLUSTERD_CONFIG", "", "main configuration file, unless --config says another")
+	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")
+	p.Heading("FILES")
+	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5); only read to find the socket")
+	p.Heading("SEE ALSO")
+	p.Text("saltclusterd(8), saltclusterd.conf(5), salt(1), salt-key(1), salt-run(1)")
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// A node that belongs to no cluster is restarted as the other program, unless that does not like the configuration.
+func TestUpgradeWithNothingToHandOver(t *testing.T) {
+	n := startNode(t, "m1", t.TempDir())
+	n.halt() // its files are what is wanted
+	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := filepath.Join(n.dir, "good"), filepath.Join(n.dir, "bad")
+	write(t, good, "#!/bin/sh\nexit 0\n", 0o755)
+	write(t, bad, "#!/bin/sh\necho 'line 7: no_such_option'\nexit 2\n", 0o755)
+	d.SetProcess(Process{Binary: good})
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- d.Run(t.Context(), func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	say := func(string, string) {}
+	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil || !strings.Contains(err.Error(), "line 7") {
+		t.Errorf("a bad configuration: %v", err)
+	}
+	o, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, say)
+	if err != nil || o.PID == 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if r, ok := errors.AsType[*RestartError](<-done); !ok || r.Binary != good {
+		t.Errorf("Run ended with %v", r)
+	}
+}

@@ -1,0 +1,85 @@
+package generator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/cmd/saltclusterd/config"
+)
+
+func TestGenerate(t *testing.T) {
+	for _, c := range []struct {
+		name, daemon, master string
+		want                 []string // lines without the comment
+	}{
+		{"defaults", "", "", []string{"[Service]", "User=root"}},
+		{"packages of Salt", "", "user: salt\n", []string{"[Service]", "User=salt"}},
+		{"a witness", "cluster_witness: True\n", "user: salt\n", []string{"[Service]", "User=saltclusterd"}},
+		{"no name at all", "", "user: 'x; ExecStart=/bin/sh'\n",
+			[]string{"[Service]", `# the option user is no name of an account: "x; ExecStart=/bin/sh"`}},
+		{
+			"other places", "state_dir: DIR/state\n",
+			"user: salt\npki_dir: DIR/pki/master\nfile_roots: {base: [DIR/my states, /srv/salt], dev: [DIR/100%]}\npillar_roots: {base: [/nowhere/pillar]}\n",
+			[]string{
+				"[Service]", "User=salt", "# not there: /nowhere/pillar", `ReadWritePaths="DIR"`, `ReadWritePaths="DIR/100%%"`,
+				`ReadWritePaths="DIR/my states"`,
+			},
+		},
+		{"a line in a path", "", "pki_dir: \"/a\\nExecStart=/bin/sh\"\n", []string{"[Service]", "User=root"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			fill := strings.NewReplacer("DIR", dir)
+			private := "PrivateTmp=no\n" // the test's own directory may be a temporary one
+			for _, d := range []string{"my states", "100%", "salt"} {
+				if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			master, own := filepath.Join(dir, "salt/master"), filepath.Join(dir, "salt/saltclusterd")
+			write(t, master, fill.Replace(c.master))
+			write(t, own, "salt_config: "+master+"\n"+fill.Replace(c.daemon))
+			text, err := generate(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fill.Replace(strings.Join(c.want, "\n")) + "\n"
+			_, got, _ := strings.Cut(string(text), "after this one's.\n")
+			got = strings.ReplaceAll(got, fmt.Sprintf("ReadWritePaths=%q\n", dir+"/salt"), "") // where the test has the master's configuration
+			if temporary(dir) && !strings.Contains(got, private) && c.name != "a witness" {
+				t.Errorf("temporary directories are closed:\n%s", got)
+			}
+			got = strings.Replace(got, private, "", 1)
+			if got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestRunWritesTheDropIn(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := os.Stat(config.DefaultPath); err == nil {
+		t.Skip("this machine has a configuration")
+	}
+	if err := Run([]string{dir, dir, dir}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, dropInPath))
+	if err != nil || !strings.Contains(string(text), "\nUser=root\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := Run([]string{"relative"}); err == nil {
+		t.Error("a directory that is not absolute was taken")
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestManualHasEveryFlag(t *testing.T) {
+	var page bytes.Buffer
+	if err := run(t.Context(), t.Context(), []string{"--manual"}, &page, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	flags, _ := newFlags(io.Discard)
+	flags.VisitAll(func(f *flag.Flag) {
+		if !strings.Contains(page.String(), `\fB\-\-`+f.Name+`\fR`) {
+			t.Errorf("--%s is not in the manual", f.Name)
+		}
+	})
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("no groff here")
+	}
+	cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww")
+	cmd.Stdin = &page
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	if err := cmd.Run(); err != nil || complaints.String() != "" {
+		t.Errorf("%v\n%s", err, &complaints)
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const list = "../nfpm.yaml"
+
+func items(t *testing.T) []item {
+	t.Helper()
+	all, err := readItems(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// What the list names and what is laid out are the same, and what is copied exists.
+func TestListIsWhatIsLaidOut(t *testing.T) {
+	stage := t.TempDir()
+	put := func(name string) {
+		path := filepath.Join(stage, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for to, from := range copies {
+		if _, err := os.Stat(filepath.Join("../..", from)); err != nil {
+			t.Error(err)
+		}
+		put(to)
+	}
+	for to := range printed {
+		put(to)
+	}
+	for _, name := range []string{"usr/bin/saltclusterd", "usr/bin/saltclusterctl", "doc/changelog.gz", "doc/third-party-licenses.gz", "doc/sbom.cdx.json"} {
+		put(name)
+	}
+	if err := checkItems(items(t), stage); err != nil {
+		t.Error(err)
+	}
+	put("forgotten")
+	if err := checkItems(items(t), stage); err == nil || !strings.Contains(err.Error(), "forgotten is in no package") {
+		t.Errorf("a file that is not listed: %v", err)
+	}
+	if err := os.Remove(filepath.Join(stage, "saltclusterd.service")); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkItems(items(t), stage); err == nil || !strings.Contains(err.Error(), "saltclusterd.service is listed and not there") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	for _, line := range []string{
+		"{src: ../x, dst: /x, file_info: {mode: 0644}}", "{src: x, dst: x, file_info: {mode: 0644}}", "{src: x, dst: /x}",
+		"{src: x, dst: /x, file_info: {mode: 0666}}", "{src: x, dst: /x, type: tree, file_info: {mode: 0644}}", "{src: x, dst: /x, type: symlink}",
+	} {
+		path := filepath.Join(t.TempDir(), "list")
+		if err := os.WriteFile(path, []byte("contents:\n  - "+line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readItems(path); err == nil {
+			t.Errorf("%s was taken", line)
+		}
+	}
+}
+
+// Only the configuration is one that an upgrade leaves alone, and it holds no secret.
+func TestConfigurationIsTheOperators(t *testing.T) {
+	var config []string
+	for _, i := range items(t) {
+		if strings.HasPrefix(i.Dst, "/etc/") && i.Type != kindDir {
+			config = append(config, i.Dst)
+			if i.Type != kindConfig {
+				t.Errorf("%s is overwritten by an upgrade", i.Dst)
+			}
+		}
+	}
+	if !slices.Equal(config, []string{"/etc/salt/saltclusterd"}) {
+		t.Errorf("below /etc: %q", config)
+	}
+}
+
+// The unit names programs that are in the package, and the drain it waits for.
+func TestUnit(t *testing.T) {
+	unit, err := os.ReadFile("../saltclusterd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dsts []string
+	for _, i := range items(t) {
+		dsts = append(dsts, i.Dst)
+	}
+	programs := 0
+	for line := range strings.Lines(string(unit)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if name != "ExecStart" && name != "ExecReload" {
+			continue
+		}
+		programs++
+		if program, _, _ := strings.Cut(value, " "); !slices.Contains(dsts, program) {
+			t.Errorf("%s: %s is not in the package", name, program)
+		}
+	}
+	if programs != 2 {
+		t.Errorf("%d programs", programs)
+	}
+	for _, want := range []string{"Type=notify", "NotifyAccess=main", "WatchdogSec=", "Before=salt-master.service", "User=root", "NoNewPrivileges=yes"} {
+		if !strings.Contains(string(unit), "\n"+want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd here")
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=30", "../saltclusterd.service").CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "unrecognized option") { // an older one
+		t.Errorf("more exposed than 3.0: %v\n%s", err, out)
+	}
+}
+
+func TestScriptsAreShell(t *testing.T) {
+	for _, name := range []string{"postinstall", "preremove", "postremove"} {
+		path := filepath.Join("../scripts", name)
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", path).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+		for _, arg := range []string{"", "abort-upgrade", "failed-upgrade", "disappear"} { // nothing is to be done then
+			if out, err := exec.CommandContext(t.Context(), "sh", path, arg).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s %s: %v, %s", name, arg, err, out)
+			}
+		}
+	}
+}
+
+func TestVersionIsOfTheChangelog(t *testing.T) {
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "../version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, _, _ := strings.Cut(strings.TrimSpace(string(out)), "~")
+	if base == "" || !strings.Contains(string(changes), "\n## "+base) {
+		t.Errorf("version %q", out)
+	}
+}
+
+// The archive is the same whenever it is made, and has what the list says.
+func TestArchive(t *testing.T) {
+	stage := t.TempDir()
+	if err := os.WriteFile(filepath.Join(stage, "a"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list := []item{
+		{Src: "a", Dst: "/usr/bin/b"}, {Dst: "/etc/d", Type: kindDir}, {Src: "/usr/bin/b", Dst: "/a/link", Type: kindSymlink},
+		{Src: "a", Dst: "/rpm/only", Packager: "rpm"},
+	}
+	list[0].FileInfo.Mode, list[1].FileInfo.Mode = 0o755, 0o750
+	epoch := time.Unix(1_700_000_000, 0)
+	var made [2][]byte
+	for i := range made {
+		path := filepath.Join(t.TempDir(), "x.tar.gz")
+		if err := writeArchive(path, "top", stage, list, epoch); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[i] = text
+		slices.Reverse(list)
+		if err := os.Chtimes(filepath.Join(stage, "a"), time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(made[0], made[1]) {
+		t.Error("two archives of the same list differ")
+	}
+	z, err := gzip.NewReader(bytes.NewReader(made[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.ModTime.Equal(epoch) || h.Uid != 0 || h.Uname != "root" {
+			t.Errorf("%+v", h)
+		}
+		got = append(got, h.Name+" "+h.FileInfo().Mode().String())
+	}
+	want := []string{"top/a/link Lrwxrwxrwx", "top/etc/d/ drwxr-x---", "top/usr/bin/b -rwxr-xr-x"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// copies are files of the project that are in packages as they are: name below the stage, name in the project.
+var copies = map[string]string{
+	"saltclusterd.service":      "packaging/saltclusterd.service",
+	"system/sysusers.conf":      "packaging/system/sysusers.conf",
+	"system/sysctl.conf":        "packaging/system/sysctl.conf",
+	"scripts/postinstall":       "packaging/scripts/postinstall",
+	"scripts/preremove":         "packaging/scripts/preremove",
+	"scripts/postremove":        "packaging/scripts/postremove",
+	"monitoring/alerts.yml":     "packaging/monitoring/alerts.yml",
+	"monitoring/dashboard.json": "packaging/monitoring/dashboard.json",
+	"examples/keepalived.conf":  "packaging/examples/keepalived.conf",
+	"doc/copyright":             "packaging/copyright",
+	"doc/README.md":             "README.md",
+	"doc/LICENSE":               "LICENSE",
+	"doc/docs/architecture.md":  "docs/architecture.md",
+	"doc/docs/performance.md":   "docs/performance.md",
+	"doc/docs/install.md":       "docs/install.md",
+	"doc/docs/operate.md":       "docs/operate.md",
+	"doc/docs/security.md":      "docs/security.md",
+	"doc/docs/troubleshoot.md":  "docs/troubleshoot.md",
+	"examples/site.conf":        exampleConfig,
+	"examples/master.conf":      "packaging/examples/master.conf",
+	"runners/cluster.py":        "packaging/runners/cluster.py",
+}
+
+// exampleConfig is what a node of the examples is told.
+const exampleConfig = "packaging/examples/site.conf"
+
+// printed are files that the programs print themselves; a name that ends in .gz is compressed.
+var printed = map[string][]string{
+	"saltclusterd.conf":          {"saltclusterctl", "config", "default"},
+	"man/saltclusterctl.1.gz":    {"saltclusterctl", "manual", "saltclusterctl"},
+	"man/saltclusterd.conf.5.gz": {"saltclusterctl", "manual", "saltclusterd.conf"},
+	"man/saltclusterd.8.gz":      {"saltclusterd", "--manual"},
+	"completion/bash":            {"saltclusterctl", "completion", "bash"},
+	"completion/zsh":             {"saltclusterctl", "completion", "zsh"},
+	"completion/fish":            {"saltclusterctl", "completion", "fish"},
+	"examples/haproxy.cfg": {
+		"saltclusterctl", "haproxy", "--config", exampleConfig, "--server", "m1=10.0.0.11", "--server", "m2=10.0.0.12", "--server", "m3=10.0.0.13",
+	},
+}
+
+// shared makes what is the same for all architectures: name below the stage, content.
+func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for to, from := range copies {
+		text, err := os.ReadFile(filepath.Join(b.root, from))
+		if err != nil {
+			return nil, err
+		}
+		out[to] = text
+	}
+	host := filepath.Join(b.out, "stage/host")
+	if err := b.compile(ctx, "", host, append(programs, "packaging/sbom")...); err != nil {
+		return nil, err
+	}
+	for to, argv := range printed {
+		text, err := b.command(ctx, nil, append([]string{filepath.Join(host, argv[0])}, argv[1:]...)...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("print %s: %w", to, err)
+		}
+		out[to] = text
+	}
+	changes, err := os.ReadFile(filepath.Join(b.root, "CHANGELOG.md"))
+	if err != nil {
+		return nil, err
+	}
+	out["doc/changelog.gz"] = changes
+	if out["doc/third-party-licenses.gz"], err = b.licenses(ctx); err != nil {
+		return nil, err
+	}
+	for name, text := range out {
+		if filepath.Ext(name) == ".gz" {
+			if out[name], err = compress(text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// stage lays out what the packages of an architecture are made of.
+func (b *builder) stage(ctx context.Context, arch string, shared map[string][]byte) (string, error) {
+	stage := filepath.Join(b.out, "stage", arch)
+	if err := b.compile(ctx, arch, filepath.Join(stage, "usr/bin"), programs...); err != nil {
+		return "", err
+	}
+	if err := b.bill(ctx, arch, stage); err != nil {
+		return "", err
+	}
+	for name, text := range shared {
+		path := filepath.Join(stage, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return stage, filepath.WalkDir(stage, func(path string, _ fs.DirEntry, err error) error { // nfpm writes down these times
+		if err == nil {
+			err = os.Chtimes(path, b.epoch, b.epoch)
+		}
+		return err
+	})
+}
+
+// bill writes what is in the programs of an architecture: a file of the packages, and one beside them.
+func (b *builder) bill(ctx context.Context, arch, stage string) error {
+	argv := []string{filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-o", filepath.Join(stage, "doc/sbom.cdx.json")}
+	for _, p := range programs {
+		argv = append(argv, filepath.Join(stage, "usr/bin", filepath.Base(p)))
+	}
+	if err := b.command(ctx, b.env(), argv...).Run(); err != nil {
+		return fmt.Errorf("bill of materials for %s: %w", arch, err)
+	}
+	text, err := os.ReadFile(filepath.Join(stage, "doc/sbom.cdx.json"))
+	if err != nil {
+		return err
+	}
+	name := b.fileName(arch, "cdx.json")
+	b.made = append(b.made, name)
+	return os.WriteFile(filepath.Join(b.out, name), text, 0o644)
+}
+
+// programs are what is installed.
+var programs = []string{"cmd/saltclusterd", "cmd/saltclusterctl"}
+
+// compile builds commands, for this machine when arch is empty.
+func (b *builder) compile(ctx context.Context, arch, into string, commands ...string) error {
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return err
+	}
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	if arch != "" {
+		env = append(env, "GOOS=linux", "GOARCH="+arch)
+	}
+	argv := []string{b.gocmd, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=" + b.version, "-o", into + "/"}
+	for _, c := range commands {
+		argv = append(argv, "./"+c)
+	}
+	if err := b.command(ctx, env, argv...).Run(); err != nil {
+		return fmt.Errorf("compile for %s: %w", arch, err)
+	}
+	return nil
+}
+
+// compress is gzip -9n.
+func compress(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,90 @@
+package manual
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Page is a manual page being written.
+type Page struct{ b bytes.Buffer }
+
+// New begins the page name(section); short is its one line for whatis(1), source the package and its version.
+func New(name string, section int, source, short string) *Page {
+	p := &Page{}
+	fmt.Fprintf(&p.b, ".TH %s %d \"\" %s %s\n", quote(strings.ToUpper(name)), section, quote(source), quote("saltclusterd"))
+	p.b.WriteString(".nh\n.ad l\n") // names of options are not to be cut, nor lines filled with blanks
+	p.Heading("NAME")
+	p.b.WriteString(escape(name) + ` \- ` + escape(short) + "\n")
+	return p
+}
+
+// Bytes is the page so far.
+func (p *Page) Bytes() []byte { return p.b.Bytes() }
+
+// Heading begins a section.
+func (p *Page) Heading(title string) { p.b.WriteString(".SH " + quote(title) + "\n") }
+
+// Sub begins a subsection.
+func (p *Page) Sub(title string) { p.b.WriteString(".SS " + quote(title) + "\n") }
+
+// Text is a paragraph; lines of the text are joined.
+func (p *Page) Text(text string) { p.b.WriteString(".PP\n" + line(text)) }
+
+// Bold is a paragraph of its own in bold, for what is typed.
+func (p *Page) Bold(text string) { p.b.WriteString(".PP\n.B " + quote(text) + "\n") }
+
+// Item is a term in bold, a placeholder after it in italics, and what it means.
+func (p *Page) Item(term, placeholder, text string) {
+	p.b.WriteString(".TP\n\\fB" + escape(term) + "\\fR")
+	if placeholder != "" {
+		p.b.WriteString(" \\fI" + escape(placeholder) + "\\fR")
+	}
+	p.b.WriteString("\n")
+	if strings.TrimSpace(text) == "" {
+		text = " "
+	}
+	p.b.WriteString(line(text))
+}
+
+// Under continues an item with another paragraph.
+func (p *Page) Under(text string) { p.b.WriteString(".IP\n" + line(text)) }
+
+// Lines are printed as they are.
+func (p *Page) Lines(lines ...string) {
+	p.b.WriteString(".PP\n.RS 4\n.nf\n")
+	for _, l := range lines {
+		p.b.WriteString(escape(l) + "\n")
+	}
+	p.b.WriteString(".fi\n.RE\n")
+}
+
+// line is text for filling: one line, which is never taken for a request.
+func line(text string) string {
+	text = escape(strings.Join(strings.Fields(text), " "))
+	if text == "" {
+		return "\\&\n"
+	}
+	return text + "\n"
+}
+
+// escape makes plain text of whatever it is given.
+func escape(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ", "\n", " ").Replace(text)
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case i == 0 && r == '.':
+			b.WriteString(`\&.`)
+		case r < ' ' || r == 0x7f:
+		case r < 0x80:
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		}
+	}
+	return b.String()
+}
+
+// quote is text as one argument of a request.
+func quote(text string) string { return `"` + strings.ReplaceAll(escape(text), `"`, `\(dq`) + `"` }
