@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -63,9 +64,16 @@ func (s *Systemd) Env() []string {
 	}
 }
 
-// Ctl runs systemctl against this manager.
+// Ctl runs systemctl against this manager, in its namespaces: from outside it would be somebody without a pid, to whom a manager
+// does not listen.
 func (s *Systemd) Ctl(ctx context.Context, args ...string) (Result, error) {
-	return s.Host().Exec(ctx, s.Env(), append([]string{"/usr/bin/systemctl", "--user", "--no-pager"}, args...)...)
+	pid := strconv.Itoa(s.PID())
+	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	if err != nil {
+		return Result{}, fmt.Errorf("systemd of %s: %w", s.Host().Name, err)
+	}
+	argv := []string{"/usr/bin/nsenter", "--target", strings.TrimSpace(string(children)), "--pid", "--mount", "/usr/bin/systemctl", "--user", "--no-pager"}
+	return s.Host().Exec(ctx, s.Env(), append(argv, args...)...)
 }
 
 // Show returns properties of the service.

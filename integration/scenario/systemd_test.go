@@ -123,13 +123,24 @@ func testSystemdReload(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
 		}
 	}
 	for _, m := range c.Minions {
-		if log := since(t, m, marks[m.ID]); log != "" {
+		if log := noticed(since(t, m, marks[m.ID])); log != "" {
 			t.Errorf("%s noticed: %s", m.ID, log)
 		}
 	}
 	if p, err := sd.Show(ctx, "NRestarts"); err != nil || p["NRestarts"] != "0" {
 		t.Errorf("%v, %v", p, err)
 	}
+}
+
+// noticed is what a minion logged, without what the processes of 3008 for jobs say when they end, with any master.
+func noticed(log string) string {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, "Task was destroyed but it is pending!") && !strings.Contains(line, "coro=<PubServer._drain_loop()") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 func testSystemdBadReload(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
