@@ -45,7 +45,7 @@ func TestDeb(t *testing.T) {
 			t.Fatal(log)
 		}
 	}
-	h.sh("systemctl stop salt-minion salt-master; pkill -9 -f '[s]alt-minion' || :; rm -rf /etc/salt/pki/minion /etc/salt/minion_id /etc/salt/minion.d /var/cache/salt/minion /var/run/salt")
+	h.sh("systemctl kill --signal=KILL salt-minion || :; systemctl stop salt-minion salt-master; rm -rf /etc/salt/pki/minion /etc/salt/minion_id /etc/salt/minion.d /var/cache/salt/minion /var/run/salt")
 	h.purge(before)
 }
 
