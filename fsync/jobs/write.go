@@ -239,11 +239,19 @@ func (d disk) there() error {
 	return nil
 }
 
-// sync makes sure that what was written survives a power loss.
+// sync makes sure that what was written survives a power loss. jobs may be a mount or a link of its own.
 func (d disk) sync() error {
-	fd, err := unix.Open(d.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	err := syncFS(d.jobs())
+	if errors.Is(err, os.ErrNotExist) {
+		err = syncFS(d.dir)
+	}
+	return err
+}
+
+func syncFS(dir string) error {
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: d.dir, Err: err}
+		return &os.PathError{Op: "open", Path: dir, Err: err}
 	}
 	defer unix.Close(fd)
 	if err := unix.Syncfs(fd); err != nil {

@@ -52,8 +52,8 @@ type Cache struct {
 
 	publishing chan struct{} // a place for each answer that Published is making
 
-	syncing sync.Mutex // guards syncer
-	syncer  syncer
+	syncing sync.Mutex // guards disks
+	disks   disks
 
 	mu   sync.Mutex // guards what follows, and the order of writing
 	dirs jobDirs
@@ -75,7 +75,7 @@ func New(c Config) (*Cache, error) {
 		cfg: c, metrics: newMetrics(c.Register), major: c.Major, hash: hashes[o.Text("hash_type")],
 		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
 		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
-		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(), syncer: syncer{fd: -1},
+		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(), disks: newDisks(),
 		publishing: make(chan struct{}, maxPublishing),
 	}
 	if o.Bool("unique_jid") {
@@ -127,7 +127,7 @@ func (c *Cache) Close() error {
 	defer c.mu.Unlock()
 	c.dirs.closeAll()
 	if c.syncing.TryLock() { // else a disk that takes long to sync has it, and the process ends
-		c.syncer.close()
+		c.disks.close()
 		c.syncing.Unlock()
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,26 +57,67 @@ func same(a, b int) bool {
 	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
-// watchDisk makes Sync tell of errors from now on, if it is not at work.
-func (c *Cache) watchDisk() {
-	if !c.syncing.TryLock() {
+// watch opens what sync compares with, so that sync tells of errors from now on.
+func (s *syncer) watch(path string) {
+	if s.fd >= 0 {
 		return
 	}
-	defer c.syncing.Unlock()
-	if c.syncer.fd >= 0 {
-		return
-	}
-	if fd, err := openDir(c.cfg.CacheDir); err == nil {
-		c.syncer.fd = fd
+	if fd, err := openDir(path); err == nil {
+		s.fd = fd
 	}
 }
 
-// Sync makes everything written so far survive a power loss (syncfs of the job cache's file system). After an error it may
+// disks are those that hold the job cache: that of cachedir, and that of jobs below it where that is a mount or a link, as on a
+// share that several masters have.
+type disks struct{ cache, jobs syncer }
+
+func newDisks() disks { return disks{syncer{fd: -1}, syncer{fd: -1}} }
+
+func (d *disks) close() {
+	d.cache.close()
+	d.jobs.close()
+}
+
+func (d *disks) watch(cachedir string) {
+	d.cache.watch(cachedir)
+	if jobs := filepath.Join(cachedir, "jobs"); elsewhere(jobs, cachedir) {
+		d.jobs.watch(jobs)
+	}
+}
+
+func (d *disks) sync(cachedir string) error {
+	err := d.cache.sync(cachedir)
+	jobs := filepath.Join(cachedir, "jobs")
+	if elsewhere(jobs, cachedir) {
+		return errors.Join(err, d.jobs.sync(jobs))
+	}
+	if d.jobs.fd >= 0 {
+		d.jobs.close()
+		err = errors.Join(err, errOtherDisk)
+	}
+	return err
+}
+
+// elsewhere says whether two directories are on different file systems. One that is not there is on none.
+func elsewhere(a, b string) bool {
+	var x, y unix.Stat_t
+	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev != y.Dev
+}
+
+// watchDisk makes Sync tell of errors from now on, if it is not at work.
+func (c *Cache) watchDisk() {
+	if c.syncing.TryLock() {
+		defer c.syncing.Unlock()
+		c.disks.watch(c.cfg.CacheDir)
+	}
+}
+
+// Sync makes everything written so far survive a power loss (syncfs of the job cache's file systems). After an error it may
 // not, also when the next Sync finds nothing wrong: write again what was written since the last good one.
 func (c *Cache) Sync(context.Context) error {
 	c.syncing.Lock()
 	defer c.syncing.Unlock()
-	if err := c.syncer.sync(c.cfg.CacheDir); err != nil {
+	if err := c.disks.sync(c.cfg.CacheDir); err != nil {
 		return fmt.Errorf("sync the job cache: %w", err)
 	}
 	return nil
