@@ -41,7 +41,7 @@ test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
 
 test-race: ## unit tests under the race detector
-	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 $(PKGS)
+	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -parallel 4 $(PKGS)
 
 test-fuzz: ## every decoder has a fuzz target; each for two seconds
 	$(GO) test -count=1 ./integration/fuzzed
