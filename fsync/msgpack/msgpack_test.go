@@ -1,10 +1,9 @@
 package msgpack
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"saltclusterd/sidecar/saltwire/saltwiretest"
 )
 
 func FuzzEntries(f *testing.F) {
@@ -46,22 +45,7 @@ func TestNumbers(t *testing.T) {
 // stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
 func stockTraffic(f *testing.F, add func(request []byte)) {
 	f.Helper()
-	files, err := filepath.Glob("../../sidecar/saltwire/testdata/golden/*.json")
-	if err != nil || len(files) < 3 {
-		f.Fatalf("recorded traffic: %v, %v", files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var v struct {
-			Requests     []struct{ Request []byte }
-			Publications []struct{ Body []byte }
-		}
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.Fatal(err)
-		}
+	for _, v := range saltwiretest.Recorded(f, "../../sidecar/saltwire") {
 		for _, row := range v.Requests[:min(20, len(v.Requests))] {
 			add(row.Request)
 		}

@@ -1,15 +1,13 @@
 package edge
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/saltwire/saltwiretest"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -114,22 +112,7 @@ func FuzzSubConversation(f *testing.F) {
 // stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
 func stockTraffic(f *testing.F, add func(request []byte)) {
 	f.Helper()
-	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
-	if err != nil || len(files) < 3 {
-		f.Fatalf("recorded traffic: %v, %v", files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var v struct {
-			Auth     []struct{ Request []byte }
-			Requests []struct{ Request []byte }
-		}
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.Fatal(err)
-		}
+	for _, v := range saltwiretest.Recorded(f, "../saltwire") {
 		for _, row := range append(v.Auth, v.Requests[:min(5, len(v.Requests))]...) {
 			add(row.Request)
 		}

@@ -1,12 +1,10 @@
 package guard
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/saltwire/saltwiretest"
 )
 
 // FuzzRefusals: whatever arrives, it is refused with a reason that is fit for a label, or it is what it must be.
@@ -49,22 +47,7 @@ func FuzzRefusals(f *testing.F) {
 // stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
 func stockTraffic(f *testing.F, add func(request []byte)) {
 	f.Helper()
-	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
-	if err != nil || len(files) < 3 {
-		f.Fatalf("recorded traffic: %v, %v", files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var v struct {
-			Auth     []struct{ Request []byte }
-			Requests []struct{ Request []byte }
-		}
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.Fatal(err)
-		}
+	for _, v := range saltwiretest.Recorded(f, "../saltwire") {
 		for _, row := range append(v.Auth, v.Requests[:min(20, len(v.Requests))]...) {
 			add(row.Request)
 		}

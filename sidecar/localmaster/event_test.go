@@ -2,15 +2,14 @@ package localmaster
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"saltclusterd/sidecar/saltwire/saltwiretest"
 )
 
 func TestFramesRoundTrip(t *testing.T) {
@@ -160,21 +159,7 @@ func FuzzParseYAML(f *testing.F) {
 // stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
 func stockTraffic(f *testing.F, add func(stream []byte)) {
 	f.Helper()
-	files, err := filepath.Glob("../saltwire/testdata/golden/*.json")
-	if err != nil || len(files) < 3 {
-		f.Fatalf("recorded traffic: %v, %v", files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var v struct {
-			Bus struct{ Stream, Push []byte }
-		}
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.Fatal(err)
-		}
+	for _, v := range saltwiretest.Recorded(f, "../saltwire") {
 		add(v.Bus.Stream)
 		add(v.Bus.Push)
 	}
