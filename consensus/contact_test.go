@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 func TestContact(t *testing.T) {
@@ -60,5 +62,14 @@ func TestProgress(t *testing.T) {
 	}
 	if want := t0.Add(7 * time.Second); !p.since.Equal(want) {
 		t.Errorf("since %v, want %v: a failure starts it anew", p.since, want)
+	}
+}
+
+// What raft calls a pipeline can hang for good, see Open.
+func TestReplicationHasNoPipeline(t *testing.T) {
+	c := form(t, 2, nil)
+	_, err := c.nodes["m1"].trans.AppendEntriesPipeline("m2", "127.0.0.1:1")
+	if !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
+		t.Errorf("a pipeline to a follower: %v", err)
 	}
 }

@@ -28,9 +28,12 @@ func (n *Node) Open(ctx context.Context) (err error) {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
 	}
 	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  newStream(ln, n.cfg.Port, n.cfg.ID),
-		MaxPool:                 maxPool,
-		Timeout:                 n.cfg.Timing.Transport,
+		Stream:  newStream(ln, n.cfg.Port, n.cfg.ID),
+		MaxPool: maxPool,
+		Timeout: n.cfg.Timing.Transport,
+		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another request on
+		// its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
+		MaxRPCsInFlight:         1,
 		Logger:                  hlog,
 		MsgpackUseNewTimeFormat: true,
 	})
