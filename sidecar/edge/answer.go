@@ -74,6 +74,9 @@ func (e *ReqEdge) Hand(pass func(Answer)) {
 		}
 	}
 	e.frost.finish(true)
+	for _, c := range e.all() {
+		c.wake()
+	}
 }
 
 // Unanswered is the number of requests that were handed over and have not

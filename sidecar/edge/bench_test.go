@@ -48,6 +48,28 @@ func BenchmarkDeliver(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/delivery")
 }
 
+// BenchmarkExport is a frost of 1,000 idle subscribers, written down and thawed, per subscriber.
+func BenchmarkExport(b *testing.B) {
+	e := benchPub(b)
+	const n = 1000
+	for range n {
+		_, _ = dialRaw(b, e).Write(zmtp.AppendSubscribe(hello("SUB"), []byte("topic")))
+	}
+	eventually(b, "subscribed", func() bool { return e.Stats().Subscribers == n })
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.Freeze(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		st, err := e.Export(b.Context())
+		if err != nil || len(st.Descriptors) != n {
+			b.Fatal(len(st.Descriptors), err)
+		}
+		e.Thaw()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/subscriber")
+}
+
 // BenchmarkMatch is a publication among 10,000 filtering subscribers, for one.
 func BenchmarkMatch(b *testing.B) {
 	x := newIndex()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type door struct {
 	lns     []net.Listener
 	isShut  bool
 	inside  int
+	serving []*stance // of the acceptors
 	perAddr map[netip.Addr]int
 }
 
@@ -71,16 +73,6 @@ func (d *door) shut() {
 	closeAll(d.listeners())
 }
 
-// acceptors is how many listeners are being served.
-func (d *door) acceptors() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.isShut {
-		return 0
-	}
-	return len(d.lns)
-}
-
 func closeAll(lns []net.Listener) {
 	for _, ln := range lns {
 		_ = ln.Close()
@@ -107,6 +99,16 @@ func (d *door) listening() []net.Addr {
 func (d *door) accept(ctx context.Context, ln net.Listener) error {
 	const shortest, longest = 10 * time.Millisecond, time.Second
 	pause := shortest
+	here := &stance{}
+	d.mu.Lock()
+	d.serving = append(d.serving, here)
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.serving = slices.DeleteFunc(d.serving, func(s *stance) bool { return s == here })
+		d.mu.Unlock()
+		d.frost.stir()
+	}()
 	for {
 		c, err := ln.Accept()
 		if err == nil {
@@ -118,7 +120,7 @@ func (d *door) accept(ctx context.Context, ln net.Listener) error {
 			return nil
 		}
 		if d.frost.on() && errors.Is(err, os.ErrDeadlineExceeded) {
-			if d.frost.park() != nil {
+			if d.frost.park(here) != nil {
 				return nil
 			}
 			continue
@@ -173,8 +175,16 @@ func (d *door) take(a netip.Addr) Reason {
 	return reasonNone
 }
 
-// stop makes acceptors park; start lets them go on after a thaw.
-func (d *door) stop()  { d.setDeadline(longAgo) }
+// stop waits until the acceptors have parked; start lets them go on after a thaw.
+func (d *door) stop(ctx context.Context) error {
+	d.setDeadline(longAgo)
+	return d.frost.await(ctx, "acceptors", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return !slices.ContainsFunc(d.serving, func(s *stance) bool { return !s.still.Load() })
+	})
+}
+
 func (d *door) start() { d.setDeadline(time.Time{}) }
 
 func (d *door) setDeadline(t time.Time) {

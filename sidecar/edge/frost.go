@@ -18,17 +18,34 @@ var ErrNotFrozen = errors.New("edge: not in the right state for a handover")
 var errHanded = errors.New("connection was handed over")
 
 // frost makes the connections of an edge stand still, so that they can be
-// written down. Readers stop between two reads and park; then output stops.
-// Either all of it thaws, or all of it was handed over.
+// written down. A reader that waits for input stands still already, and looks
+// for a frost before it reads again: of thousands only those which are at work
+// have to be waited for, and nobody is woken. Then output stops. Either all of
+// it thaws, or all of it was handed over.
 type frost struct {
 	state atomic.Uint32 // flowing, freezing or gone
-	round atomic.Uint32 // how many there were
-	moved chan struct{} // holds one: a reader has parked, or a writer or reader has ended
+	moved chan struct{} // holds one: a reader stands still, or a writer or reader has ended
 
-	mu     sync.Mutex
-	parked int
-	start  chan struct{} // closed when it begins
-	end    chan struct{} // closed when it is over
+	mu    sync.Mutex
+	start chan struct{} // closed when it begins
+	end   chan struct{} // closed when it is over
+}
+
+// stance is what a reader or acceptor is doing.
+type stance struct{ still atomic.Bool }
+
+// rest says that nothing will be touched before rouse.
+func (s *stance) rest(f *frost) {
+	s.still.Store(true)
+	if f.on() {
+		f.stir()
+	}
+}
+
+// rouse ends a rest. false: there is a frost, and it may count on the rest.
+func (s *stance) rouse(f *frost) bool {
+	s.still.Store(false) // before the look at the frost, which begins before it looks at this
+	return !f.on()
 }
 
 const (
@@ -57,7 +74,6 @@ func (f *frost) begin() error {
 	if !f.state.CompareAndSwap(flowing, freezing) {
 		return ErrNotFrozen
 	}
-	f.round.Add(1)
 	close(f.start)
 	return nil
 }
@@ -87,19 +103,14 @@ func (f *frost) stir() {
 // park waits for the end of the frost, if there is one, and returns errHanded
 // when everything was handed over. Also who is about to close a descriptor
 // parks: its number must stay what it is until the descriptors are sent.
-func (f *frost) park() error {
+func (f *frost) park(s *stance) error {
 	f.mu.Lock()
 	end, standing := f.end, f.state.Load() == freezing
-	if standing {
-		f.parked++
-	}
 	f.mu.Unlock()
 	if standing {
-		f.stir()
+		s.rest(f)
 		<-end
-		f.mu.Lock()
-		f.parked--
-		f.mu.Unlock()
+		s.rouse(f)
 	}
 	if f.state.Load() == gone {
 		return errHanded
@@ -119,32 +130,34 @@ func (f *frost) await(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// standing is the number of parked readers.
-func (f *frost) standing() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.parked
+// standing is a connection, whose reader has a stance.
+type standing interface{ standsAt() *stance }
+
+func (l *link) standsAt() *stance { return &l.stance }
+
+// stand waits until the readers of all of them stand still.
+func stand[C standing](ctx context.Context, f *frost, what string, all []C) error {
+	return f.await(ctx, what, func() bool {
+		for len(all) > 0 && all[len(all)-1].standsAt().still.Load() {
+			all = all[:len(all)-1]
+		}
+		return len(all) == 0
+	})
 }
 
 // frosted tells whether err, which ended a reader's turn, is the doing of a
 // frost, which may be over already.
 func (l *link) frosted(err error) bool {
-	switch {
-	case l.reason() != reasonNone:
-		return false
-	case errors.Is(err, errFrozen):
-		return true
-	}
-	return errors.Is(err, os.ErrDeadlineExceeded) && (l.frost.on() || l.frost.round.Load() != l.round)
+	return l.reason() == reasonNone && (errors.Is(err, errFrozen) || errors.Is(err, os.ErrDeadlineExceeded) && l.frost.on())
 }
 
-// errFrozen leaves a wait for a place when a frost begins.
+// errFrozen leaves a wait for input, or for a place, when there is a frost.
 var errFrozen = errors.New("edge is frozen")
 
 // park stands still until the frost is over, and goes on with the deadline
 // that a connection in its state has.
 func (l *link) park(handshake time.Duration) error {
-	if err := l.frost.park(); err != nil {
+	if err := l.frost.park(&l.stance); err != nil {
 		return err
 	}
 	l.setReadDeadline(l.readDeadline(handshake))
@@ -184,6 +197,9 @@ func (l *link) standsStill() bool {
 	defer l.mu.Unlock()
 	return l.frozen
 }
+
+// wake makes a resting reader see that its connection was handed over.
+func (l *link) wake() { _ = l.socket().SetReadDeadline(longAgo) }
 
 // abandon closes our descriptor of a connection that lives on elsewhere.
 func (l *link) abandon() {

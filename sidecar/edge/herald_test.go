@@ -174,7 +174,7 @@ func TestSubscribersAreListedByTrueAddress(t *testing.T) {
 	dialFor(t, e, "SUB", "192.0.2.9") // has not subscribed
 	eventually(t, "all are listed", func() bool { return len(e.Subscribers()) == len(want) })
 	for _, s := range e.Subscribers() {
-		if !want[s.Remote.Addr().String()] || s.Heard < 0 {
+		if !want[s.Remote.Addr().String()] || s.Heard < 0 || s.Since < s.Heard {
 			t.Errorf("%+v", s)
 		}
 	}

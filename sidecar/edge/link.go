@@ -32,13 +32,13 @@ type link struct {
 	sock    atomic.Pointer[socket] // nil: taken over, not known to the poller yet
 	enroll  sync.Once              // makes sock of a connection taken over
 	frost   *frost                 // its edge's
+	stance  stance                 // the reader's
 	fd      int                    // valid while mu is held and closed is false
 	remote  netip.AddrPort         // the peer; until it is introduced, the load balancer
 	herald  *herald                // nil: nobody introduces it, or has; the reader's
 	counted netip.Addr             // the address it is counted under
 	dec     zmtp.Decoder
 	met     bool          // READY was exchanged; the reader's
-	round   uint32        // frosts begun when it last set its deadline; the reader's
 	heard   atomic.Int64  // clock at the last bytes read
 	cause   atomic.Uint32 // the Reason it was cut for, 0 while it lives
 	done    chan struct{} // closed when cut
@@ -95,12 +95,11 @@ func (l *link) close() {
 }
 
 // setReadDeadline sets the socket's, except that it never takes back the
-// deadline by which cut ends a connection, or a frost stops its reader.
+// deadline by which cut ends a connection. A frost needs none: readers look for it.
 func (l *link) setReadDeadline(t time.Time) {
 	s := l.socket()
-	l.round = l.frost.round.Load()
 	_ = s.SetReadDeadline(t)
-	if l.reason() != reasonNone || l.frost.on() {
+	if l.reason() != reasonNone {
 		_ = s.SetReadDeadline(longAgo)
 	}
 }
@@ -116,10 +115,17 @@ func (l *link) setReadDeadline(t time.Time) {
 func (l *link) follow(hear func([]byte) error) error {
 	var failure error
 	err := l.socket().raw.Read(func(fd uintptr) bool {
+		if !l.stance.rouse(l.frost) {
+			failure = errFrozen
+			return true
+		}
 		var again bool
-		again, failure = l.readOnce(int(fd), hear)
+		if again, failure = l.readOnce(int(fd), hear); again {
+			l.stance.rest(l.frost)
+		}
 		return !again
 	})
+	l.stance.rouse(l.frost) // whose wait was ended by something else than input
 	if failure != nil {
 		return failure
 	}

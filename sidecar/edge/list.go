@@ -8,6 +8,7 @@ import (
 // Subscriber is one connected subscriber, for an operator to look at. Who it is the protocol does not tell.
 type Subscriber struct {
 	Remote netip.AddrPort // as a load balancer in Proxies says, else as TCP does
+	Since  time.Duration  // since when it is connected
 	Heard  time.Duration  // since when nothing was heard of it
 }
 
@@ -19,7 +20,7 @@ func (e *PubEdge) Subscribers() []Subscriber {
 		h.mu.Lock()
 		for _, s := range h.members {
 			if len(s.topics) > 0 {
-				out = append(out, Subscriber{Remote: s.remote, Heard: time.Duration(now - s.heard.Load())})
+				out = append(out, Subscriber{Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load())})
 			}
 		}
 		h.mu.Unlock()

@@ -160,6 +160,9 @@ func (q *outq) open() *seg {
 
 // all lists everything that can be written now.
 func (q *outq) all() [][]byte {
+	if q.size() == 0 { // as nearly always
+		return nil
+	}
 	for room := make([][]byte, 0, maxIOV); ; room = make([][]byte, 0, 4*cap(room)) {
 		if iov := q.gather(room); len(iov) < cap(iov) {
 			return iov

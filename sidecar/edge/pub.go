@@ -170,7 +170,7 @@ func (e *PubEdge) retire() []*sub {
 
 // admit starts a connection.
 func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort, h *herald) {
-	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)]}
+	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)], since: clock()}
 	if err := s.init(tcp, remote, h, &e.cfg.Limits, e.frost); err != nil {
 		_ = tcp.Close()
 		e.door.leave(s.counted)
@@ -193,6 +193,7 @@ func (e *PubEdge) forget(s *sub) {
 	delete(e.conns, s)
 	e.connMu.Unlock()
 	e.door.leave(s.counted)
+	s.stance.still.Store(true) // for good
 	e.frost.stir()
 }
 

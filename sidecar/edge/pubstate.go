@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"saltclusterd/sidecar/handover"
 )
@@ -18,11 +19,10 @@ func (e *PubEdge) Freeze(ctx context.Context) error {
 	if err := e.frost.begin(); err != nil {
 		return err
 	}
-	e.door.stop()
-	for _, s := range e.all() {
-		_ = s.socket().SetReadDeadline(longAgo)
+	err := e.door.stop(ctx)
+	if err == nil {
+		err = stand(ctx, e.frost, "subscribers", e.all())
 	}
-	err := e.frost.await(ctx, "subscribers", func() bool { return e.frost.standing() >= e.Conns()+e.door.acceptors() })
 	if err != nil {
 		e.Thaw()
 	}
@@ -94,6 +94,7 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 	*budget -= size
 	s.handed = true
 	s.link.encode(e, now)
+	e.Duration(time.Duration(now - s.since))
 	e.Int(len(s.topics))
 	for _, t := range s.topics {
 		e.String(t.topic)
@@ -128,7 +129,12 @@ func (e *PubEdge) Thaw() {
 
 // Hand closes our descriptors: another process has taken all over. The edge
 // is at its end; Close is still due.
-func (e *PubEdge) Hand() { e.frost.finish(true) }
+func (e *PubEdge) Hand() {
+	e.frost.finish(true)
+	for _, s := range e.all() {
+		s.wake()
+	}
+}
 
 // Import takes over what another process wrote down. It is called before
 // Open and touches no descriptor; Open serves them.
@@ -157,6 +163,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 	if err := s.link.decode(d, fd, now, &s.edge.cfg.Limits, s.edge.frost); err != nil {
 		return err
 	}
+	s.since = now - int64(d.Duration())
 	topics := make([]topicCount, d.Count())
 	for i := range topics {
 		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}

@@ -208,6 +208,7 @@ func (e *ReqEdge) forget(c *reqConn) {
 	delete(e.conns, c)
 	e.mu.Unlock()
 	e.door.leave(c.counted)
+	c.stance.still.Store(true) // for good
 	e.frost.stir()
 }
 

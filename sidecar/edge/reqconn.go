@@ -74,7 +74,7 @@ func (c *reqConn) serve(greeted bool) {
 	}
 	r := c.ended(err)
 	c.cut(r)
-	if c.frost.park() != nil {
+	if c.frost.park(&c.stance) != nil {
 		c.abandon()
 		return
 	}

@@ -16,11 +16,10 @@ func (e *ReqEdge) Freeze(ctx context.Context) error {
 	if err := e.frost.begin(); err != nil {
 		return err
 	}
-	e.door.stop()
-	for _, c := range e.all() {
-		_ = c.socket().SetReadDeadline(longAgo)
+	err := e.door.stop(ctx)
+	if err == nil {
+		err = stand(ctx, e.frost, "requests", e.all())
 	}
-	err := e.frost.await(ctx, "requests", func() bool { return e.frost.standing() >= e.conncount()+e.door.acceptors() })
 	if err != nil {
 		e.Thaw()
 	}
@@ -226,10 +225,4 @@ func (e *ReqEdge) all() []*reqConn {
 		all = append(all, c)
 	}
 	return all
-}
-
-func (e *ReqEdge) conncount() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.conns)
 }

@@ -13,6 +13,7 @@ type sub struct {
 	shard *shard
 	place int // in shard.members; shard.mu
 	beat  beat
+	since int64 // clock when it connected
 
 	// Guarded by link.mu.
 	feed      *feed // of its generation
@@ -43,7 +44,7 @@ func (s *sub) serve(greeted bool) {
 	}
 	r := s.ended(err)
 	s.cut(r)
-	if s.frost.park() != nil {
+	if s.frost.park(&s.stance) != nil {
 		s.abandon()
 		return
 	}

@@ -62,7 +62,8 @@ func (e *Encoder) String(s string) {
 
 // Addr writes an address with its port.
 func (e *Encoder) Addr(a netip.AddrPort) {
-	b, _ := a.MarshalBinary() // never fails
+	var room [32]byte
+	b, _ := a.AppendBinary(room[:0]) // never fails
 	e.Bytes(b)
 }
 
