@@ -34,7 +34,9 @@ type Content struct {
 	Exists  bool
 	Entries map[string]Entry
 	// Crooked says that roster and index contradict each other. So they do after a crash, and after a process of Salt has deleted
-	// what it has put itself: it writes the tombstone to the end of the roster (3008.3). Repair puts it right.
+	// what it has put itself: it writes the tombstone to the end of the roster (3008.3). Two of its processes that write in one tick of
+	// the clock can also lose entries of the roster, and have counted them all the same: only a thorough look finds that. Repair puts
+	// it right.
 	Crooked bool
 	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the index are
 	// lost, as after a power failure. A slot that was in use never becomes an unused one again.
@@ -111,6 +113,7 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 			listed++
 		}
 		c.Short = c.Short || t.lacks(e.at)
+		c.Crooked = c.Crooked || e.Listed == hidden(e.Key)
 		if old, ok := before[e.Key]; ok && old.at == e.at {
 			e.Value, e.Damaged = old.Value, old.Damaged
 		} else {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,7 @@ func (w *writer) repair() error {
 	}
 	want := map[uint32]bool{}
 	for _, e := range entries {
-		if len(e.Key) < len(HiddenPrefix) || e.Key[:len(HiddenPrefix)] != HiddenPrefix {
+		if !hidden(e.Key) {
 			want[e.slot] = true
 		}
 	}
@@ -76,3 +77,6 @@ func (w *writer) repair() error {
 	w.roster.extra, w.roster.wrong = nil, false
 	return w.saveHeader()
 }
+
+// hidden says whether a key is one that no roster shall have.
+func hidden(key string) bool { return strings.HasPrefix(key, HiddenPrefix) }

@@ -125,6 +125,13 @@ func TestWritingBesideSalt(t *testing.T) {
 		}
 	}
 	maps.Copy(want, ours)
+	c, err := b.Read(t.Context(), nil, true)
+	if err == nil && c.Crooked { // Salt's processes may have lost entries of the roster to each other
+		err = b.Repair(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := values(read(t, b)); !maps.Equal(got, want) {
 		t.Errorf("we read %v\nnot %v", got, want)
 	}

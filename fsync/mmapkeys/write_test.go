@@ -260,3 +260,35 @@ func TestMarkTellsChanges(t *testing.T) {
 		}
 	}
 }
+
+// What Salt has put in the index and lost in the roster is found, though the numbers agree.
+func TestWhatTheRosterLacksIsFound(t *testing.T) {
+	b := bank(t, t.TempDir(), Keys, small())
+	apply(t, b, put("a", "1"), put("b", "2"), put("c", "3"))
+	tab, err := b.openTable(os.O_RDWR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.close()
+	w, err := newWriter(tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _, _, err := w.find("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.list(at, false); err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.Read(t.Context(), nil, true)
+	if err != nil || !c.Crooked {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if err := b.Repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c = read(t, b); c.Crooked || values(c)["b"] != "2" || len(values(c)) != 3 {
+		t.Errorf("%+v", c)
+	}
+}
