@@ -3,7 +3,8 @@
 //
 // In: the directory, and what the other nodes say they have written there. Out: a State, and a token for the others.
 //
-// Each node keeps one small file in the directory with its token, random for each process, and reads those of the others. A node
+// Each node keeps one small file in the directory with its token, random and renewed from time to time (or a file system that is
+// mounted in the place of the share later, with an old copy of the files, would not show), and reads those of the others. A node
 // whose token, as it tells it over the peer port, is not what its file says here for some time, has another directory mounted. A
 // node may share nothing (Apart): while a cluster leaves its share, one node does so after the other.
 //

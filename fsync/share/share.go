@@ -55,6 +55,7 @@ type Config struct {
 	Every      time.Duration // between two looks; 2 s
 	Patience   time.Duration // with a look; 5 s
 	Grace      time.Duration // for a node's file to show what the node says; 15 s
+	Renew      time.Duration // between two tokens; 30 s
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 
@@ -63,13 +64,13 @@ type Config struct {
 
 // Share watches a shared directory.
 type Share struct {
-	c     Config
-	token string
+	c Config
 
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu       sync.Mutex // guards what follows
+	told     string     // the token that was written last; empty: none yet
 	state    State
 	mismatch map[node.ID]time.Time // since when a node's file is not what the node says
 }
@@ -82,6 +83,7 @@ func New(c Config) (*Share, error) {
 	c.Every = cmp.Or(c.Every, 2*time.Second)
 	c.Patience = cmp.Or(c.Patience, 5*time.Second)
 	c.Grace = cmp.Or(c.Grace, 15*time.Second)
+	c.Renew = cmp.Or(c.Renew, 30*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -89,7 +91,7 @@ func New(c Config) (*Share, error) {
 		c.look = look
 	}
 	s := &Share{
-		c: c, token: rand.Text(), mismatch: map[node.ID]time.Time{},
+		c: c, mismatch: map[node.ID]time.Time{},
 		state: State{Condition: Unknown, Reason: "the share has not been looked at yet", Since: time.Now()},
 	}
 	if c.Registerer != nil {
@@ -105,8 +107,18 @@ func New(c Config) (*Share, error) {
 	return s, nil
 }
 
-// Token is what this node writes, for the others to compare.
-func (s *Share) Token() string { return s.token }
+// Token is what this node has written, for the others to compare; empty before the first look.
+func (s *Share) Token() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
+func (s *Share) wrote(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = token
+}
 
 // State tells how the share is. It never waits.
 func (s *Share) State() State {
@@ -144,11 +156,18 @@ type sight struct {
 func (s *Share) run(ctx context.Context) {
 	tick := time.NewTicker(s.c.Every)
 	defer tick.Stop()
+	token, renewed := rand.Text(), time.Now()
 	for ctx.Err() == nil {
+		if time.Since(renewed) > s.c.Renew {
+			token, renewed = rand.Text(), time.Now()
+		}
 		others := s.c.Peers.Members()
 		found := make(chan sight, 1)
 		go func() { // ends when the disk answers, see the package's comment
-			files, err := s.c.look(s.c.Dir, s.c.Self, s.token, others)
+			files, err := s.c.look(s.c.Dir, s.c.Self, token, others)
+			if err == nil {
+				s.wrote(token)
+			}
 			found <- sight{files, err}
 		}()
 		if !s.await(ctx, found, others) {
@@ -203,7 +222,7 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 			apart = append(apart, id)
 			delete(s.mismatch, id)
 			continue
-		case errs[i] != nil: // nobody to compare with
+		case errs[i] != nil || said[i] == "": // nobody to compare with
 			continue
 		case files[id] == said[i]:
 			delete(s.mismatch, id)

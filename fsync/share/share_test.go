@@ -122,6 +122,32 @@ func TestAnotherDirectory(t *testing.T) {
 	}
 }
 
+// Something else is mounted in the place of the share while everything runs, with a copy of all that was on it.
+func TestACopyInThePlaceOfTheDirectory(t *testing.T) {
+	n, dir, other := newNodes(), t.TempDir(), t.TempDir()
+	way := filepath.Join(t.TempDir(), "way")
+	point := func(to string) {
+		t.Helper()
+		if err := errors.Join(os.Symlink(to, way+".new"), os.Rename(way+".new", way)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(dir)
+	renew := func(c *Config) { c.Renew, c.Grace = 50*time.Millisecond, 200*time.Millisecond }
+	a, b := start(t, n, "a", dir, renew), start(t, n, "b", way, renew)
+	await(t, a, Good)
+	await(t, b, Good)
+	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	point(other)
+	await(t, a, Elsewhere)
+	await(t, b, Elsewhere)
+	point(dir)
+	await(t, a, Good)
+	await(t, b, Good)
+}
+
 func TestDirectoryThatIsGone(t *testing.T) {
 	n, dir := newNodes(), filepath.Join(t.TempDir(), "share")
 	a := start(t, n, "a", dir)
@@ -134,7 +160,7 @@ func TestDirectoryThatIsGone(t *testing.T) {
 
 func TestHungShare(t *testing.T) {
 	var mu sync.Mutex
-	looks, hang := 0, make(chan struct{})
+	looks, hang, hangs := 0, make(chan struct{}), make(chan struct{})
 	a := start(t, newNodes(), "a", t.TempDir(), func(c *Config) {
 		c.Patience = 20 * time.Millisecond
 		c.look = func(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) {
@@ -143,11 +169,13 @@ func TestHungShare(t *testing.T) {
 			third := looks == 3
 			mu.Unlock()
 			if third {
+				close(hangs)
 				<-hang
 			}
 			return look(dir, self, token, others)
 		}
 	})
+	<-hangs // on a busy machine a look before took too long, too
 	await(t, a, Hung)
 	mu.Lock()
 	if looks != 3 {

@@ -22,8 +22,10 @@ type ClusterSpec struct {
 	Masters []string // Salt versions; hosts m1, m2, …
 	Minions []string // Salt versions; ids min06-1, min06-2, min07-1, …
 	Shared  bool     // the masters have pki_dir, roots and jobs on one share (Cluster.Share)
-	Disk    int      // MiB of a disk of its own for each master's host; 0: none
-	Seams   SeamKind // of each saltclusterd
+	// ShareMounts: each host reaches the share through a file system of its own, which can hang alone.
+	ShareMounts bool
+	Disk        int      // MiB of a disk of its own for each master's host; 0: none
+	Seams       SeamKind // of each saltclusterd
 
 	MasterSettings, MinionSettings, DaemonSettings Settings
 
@@ -62,7 +64,7 @@ func (l *Lab) NewCluster(ctx context.Context, s ClusterSpec) (*Cluster, error) {
 	c := &Cluster{Lab: l}
 	var hosts []*Host
 	if s.Shared {
-		share, err := l.NewShare(ctx)
+		share, err := l.NewShare(ctx, s.ShareMounts)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +109,7 @@ func (l *Lab) newNode(ctx context.Context, name, version string, s ClusterSpec, 
 	}
 	var over Settings
 	if share != nil {
-		settings, err := share.give(n.Master)
+		settings, err := share.give(ctx, n.Master)
 		if err != nil {
 			return nil, err
 		}

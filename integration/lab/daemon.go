@@ -34,10 +34,7 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 	if _, err := os.Stat(bin); err != nil {
 		return nil, fmt.Errorf("saltclusterd is not built, run 'make build': %w", err)
 	}
-	d := &Daemon{
-		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: filepath.Join(h.dir, "run/admin.sock"),
-		StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"), host: h, master: m,
-	}
+	d := m.daemon(bin, filepath.Join(h.dir, "run/admin.sock"))
 	for _, dir := range []string{filepath.Dir(d.Socket), d.StateDir, filepath.Join(m.ConfigDir, "saltclusterd.d")} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return nil, fmt.Errorf("lay out saltclusterd: %w", err)
@@ -50,11 +47,26 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 	if err := d.Configure(over...); err != nil {
 		return nil, err
 	}
+	return d, nil
+}
+
+func (m *Master) daemon(bin, socket string) *Daemon {
+	h := m.Host()
+	d := &Daemon{
+		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: socket, StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"),
+		host: h, master: m,
+	}
 	d.Process = h.NewProcess(Spec{
 		Name: "saltclusterd", Argv: []string{bin, "--config", d.ConfigPath}, Grace: 60 * time.Second, Ready: d.listening,
 		Notify: true,
 	})
-	return d, nil
+	return d
+}
+
+// NewSetup is saltclusterd as `saltclusterctl setup` configures it beside this master, which it writes nothing for.
+func (m *Master) NewSetup() *Daemon {
+	h := m.Host()
+	return m.daemon(filepath.Join(h.lab.opts.Bin, "saltclusterd"), filepath.Join(h.dir, "run/saltclusterd/admin.sock"))
 }
 
 // Configure writes the configuration file anew.

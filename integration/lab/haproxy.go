@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -12,11 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"text/template"
 	"time"
+
+	"saltclusterd/cmd/saltclusterctl/haproxy"
 )
 
-// HAProxy balances TCP connections to 4505 and 4506 over the nodes, configured as docs/operate.md tells its users to.
+// HAProxy balances TCP connections to 4505 and 4506 over the nodes, configured with what saltclusterctl haproxy prints.
 type HAProxy struct {
 	*Process
 	ConfigPath string
@@ -27,51 +27,11 @@ type HAProxy struct {
 type LBOptions struct {
 	SendProxy string        // "send-proxy" or "send-proxy-v2": tell the nodes the minions' addresses on 4505
 	SendReq   string        // the same on 4506
-	Idle      time.Duration // cut connections that are silent for so long; 0: publications a day, requests ten minutes
+	Idle      time.Duration // cut connections that are silent for so long; 0: publications a day, requests an hour
 }
 
-var haproxyConfig = template.Must(template.New("haproxy.cfg").Parse(`global
-    maxconn 9000
-    stats socket {{.Socket}} mode 600 level admin
-
-defaults
-    mode tcp
-    balance roundrobin
-    timeout connect 5s
-    timeout check 3s
-    option clitcpka
-    option srvtcpka
-    # A node that has just died is not tried again, which would cost a minion seconds, but the next one.
-    retries 2
-    option redispatch 1
-{{- if .Idle}}
-    timeout tunnel {{.Idle}}
-{{- end}}
-
-{{if .Publish -}}
-# Publications: one connection per minion that may be silent for days.
-listen salt-publish
-    bind {{.Addr}}:4505
-    timeout client {{or .Idle "24h"}}
-    timeout server {{or .Idle "24h"}}
-    option httpchk GET /pub
-    http-check disable-on-404
-{{- range .Nodes}}
-    server {{.Name}} {{.Addr}}:4505 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendProxy}}
-{{- end}}
-{{end}}
-{{if .Request -}}
-# Requests: any request may go to any node.
-listen salt-request
-    bind {{.Addr}}:4506
-    timeout client {{or .Idle "10m"}}
-    timeout server {{or .Idle "10m"}}
-    option httpchk GET /req
-    http-check disable-on-404
-{{- range .Nodes}}
-    server {{.Name}} {{.Addr}}:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions {{$.SendReq}}
-{{- end}}
-{{end}}`))
+// maxConn keeps within the limit of open files of a small machine.
+const maxConn = 9000
 
 // NewHAProxy lays out a real HAProxy on the host in front of the nodes.
 func (h *Host) NewHAProxy(o LBOptions, nodes ...*Host) (*HAProxy, error) {
@@ -96,19 +56,20 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 		}
 	}
 	p := &HAProxy{ConfigPath: filepath.Join(h.dir, name+".cfg"), Socket: filepath.Join(h.dir, name+".sock")}
-	idle := ""
-	if o.Idle > 0 {
-		idle = fmt.Sprintf("%dms", o.Idle.Milliseconds())
+	facts := haproxy.Facts{
+		Cluster: "lab", PublishPort: 4505, RetPort: 4506, HealthPort: 4580, Heartbeat: 10 * time.Second, ForwardTimeout: time.Minute,
 	}
-	var b bytes.Buffer
-	err = haproxyConfig.Execute(&b, map[string]any{
-		"Socket": p.Socket, "Addr": h.Addr, "Nodes": nodes, "SendProxy": o.SendProxy, "SendReq": o.SendReq, "Idle": idle,
-		"Publish": publish, "Request": request,
+	for _, n := range nodes {
+		facts.Servers = append(facts.Servers, haproxy.Server{Name: n.Name, Address: n.Addr})
+	}
+	text, err := haproxy.Write(facts, haproxy.Options{
+		Bind: []string{h.Addr}, PublishProxy: o.SendProxy, RequestProxy: o.SendReq, Idle: o.Idle, StatsSocket: p.Socket,
+		MaxConn: maxConn, NoPublish: !publish, NoRequest: !request,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
 	}
-	if err := os.WriteFile(p.ConfigPath, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(p.ConfigPath, []byte(text), 0o644); err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
 	}
 	port := ":4506"

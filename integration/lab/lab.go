@@ -167,7 +167,7 @@ func (l *Lab) Close() error {
 	if again {
 		return nil
 	}
-	var errs []error
+	errs := []error{l.share.letGo()}
 	for _, p := range l.Processes() {
 		if err := p.Kill(); err != nil {
 			errs = append(errs, err)

@@ -19,7 +19,12 @@ type Share struct {
 	mount  bool     // it is one
 	disk   bool     // an ext4 file system of its own, which can be made to hang
 	frozen bool
+	own    bool               // each host has a file system of its own that leads there
+	mounts map[*Host]*Process // which serves it
 }
+
+// shareName is the share's in a host's directory.
+const shareName = "share"
 
 // linux/fs.h
 const (
@@ -31,9 +36,9 @@ const (
 const shareSize = 256 << 20
 
 // NewShare makes a directory for all hosts: a file system of its own where one can be made, else a directory; without root there are
-// no mounts but links.
-func (l *Lab) NewShare(ctx context.Context) (*Share, error) {
-	s := &Share{Dir: filepath.Join(l.dir, "share")}
+// no mounts but links. With own each host reaches it through a file system of its own, where the kernel has FUSE.
+func (l *Lab) NewShare(ctx context.Context, own bool) (*Share, error) {
+	s := &Share{Dir: filepath.Join(l.dir, shareName), own: own, mounts: map[*Host]*Process{}}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the share: %w", err)
 	}
@@ -121,13 +126,23 @@ func (s *Share) Gone() error {
 	if !s.mount {
 		return os.Rename(s.Dir, s.Dir+".gone")
 	}
-	dirs := s.bound
-	if s.disk {
-		dirs = append(dirs, s.Dir)
+	unmount := func(dirs ...string) error {
+		for _, dir := range dirs {
+			if err := unix.Unmount(dir, 0); err != nil {
+				return fmt.Errorf("unmount %s: %w", dir, err)
+			}
+		}
+		return nil
 	}
-	for _, dir := range dirs {
-		if err := unix.Unmount(dir, 0); err != nil {
-			return fmt.Errorf("unmount %s: %w", dir, err)
+	if err := unmount(s.bound...); err != nil {
+		return err
+	}
+	for _, p := range s.mounts {
+		<-p.Done() // it has nothing to serve any more
+	}
+	if s.disk {
+		if err := unmount(s.Dir); err != nil {
+			return err
 		}
 	}
 	s.bound, s.disk = nil, false
@@ -149,25 +164,48 @@ func (s *Share) close() error {
 }
 
 // bind lets a host have the share. Salt puts its root_dir before every path that is not below it, so that is where it goes.
-func (s *Share) bind(h *Host) (dir string, err error) {
-	dir = filepath.Join(h.dir, "share")
+func (s *Share) bind(ctx context.Context, h *Host) (dir string, err error) {
+	dir = filepath.Join(h.dir, shareName)
 	if !s.mount {
 		return dir, os.Symlink(s.Dir, dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if err := unix.Mount(s.Dir, dir, "", unix.MS_BIND, ""); err != nil {
+	err = ErrNoFUSE
+	if s.own {
+		if err = s.mountOwn(ctx, h, dir); errors.Is(err, ErrNoFUSE) {
+			h.lab.Logf("the share of %s cannot hang alone: %v", h.Name, err)
+		}
+	}
+	if errors.Is(err, ErrNoFUSE) {
+		err = bindApart(s.Dir, dir)
+	}
+	if err != nil {
 		return "", err
 	}
 	s.bound = append(s.bound, dir)
 	return dir, nil
 }
 
+// bindApart shows a directory at another one too. What is mounted over that one later (Elsewhere) appears there for every process,
+// but not at the other places where the directory is shown: those of one peer group have their mounts together.
+func bindApart(dir, at string) error {
+	if err := unix.Mount(dir, at, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	for _, how := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} { // out of dir's group, into one of its own
+		if err := unix.Mount("", at, "", how, ""); err != nil {
+			return errors.Join(err, unix.Unmount(at, unix.MNT_DETACH))
+		}
+	}
+	return nil
+}
+
 // give puts a master's keys, roots and jobs on the share. What a master keeps for itself alone (sockets, session keys, the key of its
 // command line tools) stays in a cachedir of its own, and so does what each version lays out in another way.
-func (s *Share) give(m *Master) (Settings, error) {
-	dir, err := s.bind(m.Host())
+func (s *Share) give(ctx context.Context, m *Master) (Settings, error) {
+	dir, err := s.bind(ctx, m.Host())
 	if err != nil {
 		return nil, fmt.Errorf("give %s the share: %w", m.Host().Name, err)
 	}

@@ -48,25 +48,30 @@ func TestMigrate(t *testing.T) {
 
 	killedGuide(t, c)
 	t.Run("with one of them gone", func(t *testing.T) { testMixed(t, c) })
-	guideRest(t, c)
+	t.Run("and back", func(t *testing.T) { testMigrateBack(t, c) })
+	minionsNoticedNothing(t, c, marks)
 	jids := stop()
-	for _, m := range c.Minions {
-		for _, sign := range []string{"Authentication", "re-auth", "SaltReqTimeoutError", "Minion failed to auth"} {
-			if strings.Contains(since(t, m, marks[m.ID]), sign) {
-				t.Errorf("%s noticed: its log has %q", m.ID, sign)
-			}
-		}
-	}
-	if got := restarts(); got != len(c.Nodes) {
-		t.Errorf("%d restarts of salt-masters", got)
+	stop = publishing(t, c)
+	t.Run("saltclusterd is killed in the middle", func(t *testing.T) { testKilledSwitch(t, c) })
+	amid := stop() // minions that were connected to it may not have heard them
+	stop = publishing(t, c)
+	marks = logSizes(t, c)
+	guideRest(t, c)
+	jids = append(jids, stop()...)
+	minionsNoticedNothing(t, c, marks)
+	if got := restarts() - len(c.Nodes); got < 2 || got > 3 { // for the way back, and for leaving again, perhaps repeated by who was killed
+		t.Errorf("%d restarts of salt-masters more than there are nodes", got)
 	}
 	labtest.Must(t, c.Share.Gone())
 	t.Run("without the share", func(t *testing.T) {
 		for _, n := range c.Nodes {
 			labtest.Must(t, c.Answering(ctx, n))
 		}
-		said := sameJobs(t, 2*time.Minute, c.Nodes, append(jids, before)...)
+		said := sameJobs(t, 2*time.Minute, c.Nodes, slices.Concat(jids, amid, []string{before})...)
 		for jid, answers := range said {
+			if slices.Contains(amid, jid) {
+				continue
+			}
 			if returned, ok := answers["lookup_jid"].(map[string]any); ok {
 				for _, id := range c.IDs() {
 					if _, ok := returned[id]; !ok {
@@ -75,11 +80,29 @@ func TestMigrate(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d jobs with all returns on every master", len(said)-1)
+		t.Logf("%d jobs with all returns on every master, %d during the kill", len(jids), len(amid))
 		testKeys(t, c)
 		must(t, c.Nodes[0].Daemon, "verify")
 		must(t, c.Nodes[0].Daemon, "status", "--check")
 	})
+	t.Run("with a key store then", func(t *testing.T) {
+		back := useStore(t, c, c.Nodes[2])
+		defer back()
+		testKeys(t, c)
+		must(t, c.Nodes[0].Daemon, "verify")
+	})
+}
+
+// minionsNoticedNothing fails when a minion's log shows that it had to sign in again, or got no answer.
+func minionsNoticedNothing(t *testing.T, c *lab.Cluster, marks map[string]int64) {
+	t.Helper()
+	for _, m := range c.Minions {
+		for _, sign := range []string{"Authentication", "re-auth", "SaltReqTimeoutError", "Minion failed to auth"} {
+			if strings.Contains(since(t, m, marks[m.ID]), sign) {
+				t.Errorf("%s noticed: its log has %q", m.ID, sign)
+			}
+		}
+	}
 }
 
 func restartFile(n *lab.Node) string { return filepath.Join(n.Dir(), "restart-the-master") }
@@ -260,6 +283,70 @@ func testMixed(t *testing.T, c *lab.Cluster) {
 	a := asyncAtLast(t, gone, "from the one that has left")
 	b := asyncAtLast(t, sharing, "from one on the share")
 	sameAnswers(t, time.Minute, c.Nodes, a, b)
+}
+
+// testMigrateBack lets the node that has left the share work there again.
+func testMigrateBack(t *testing.T, c *lab.Cluster) {
+	ctx, n := t.Context(), c.Nodes[0]
+	must(t, c.Nodes[1].Daemon, "migrate", "--back", c.Nodes[2].Name) // it has not left: nothing to be done
+	res := must(t, c.Nodes[1].Daemon, "migrate", "--back", n.Name)
+	t.Log(res.Stderr)
+	n.Master.MovedTo(filepath.Join(n.Dir(), "share/pki"))
+	m, err := migration(ctx, c.Nodes[1])
+	labtest.Must(t, err)
+	for _, s := range m.Nodes {
+		if !s.Shared {
+			t.Errorf("%+v", s)
+		}
+	}
+	for _, path := range []string{"master.d/zzz-saltclusterd-isolated.conf", "saltclusterd.d/zz-isolated.conf"} {
+		if _, err := os.Stat(filepath.Join(n.Master.ConfigDir, path)); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+	if _, err := os.Readlink(filepath.Join(n.Master.CacheDir(), "jobs")); err != nil {
+		t.Error(err)
+	}
+	labtest.Must(t, c.Whole(ctx, 2*time.Minute))
+	for _, n := range c.Nodes {
+		labtest.Must(t, c.Answering(ctx, n))
+	}
+	jid := asyncAtLast(t, n, "back on the share")
+	inCache(t, c, c.Nodes[2], jid, time.Minute)
+	testKeys(t, c)
+}
+
+// testKilledSwitch kills saltclusterd of a node in the middle of its switch. It goes on by itself, or with the next try.
+func testKilledSwitch(t *testing.T, c *lab.Cluster) {
+	ctx, n, other := t.Context(), c.Nodes[0], c.Nodes[1]
+	ended := make(chan lab.Result, 1)
+	go func() {
+		res, _ := other.Daemon.Ctl(ctx, "migrate", n.Name)
+		ended <- res
+	}()
+	labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, n.Name+" to switch over", func(ctx context.Context) error {
+		all, err := stages(ctx, other)
+		if err == nil && all[n.Name] != "switching" {
+			err = fmt.Errorf("%v", all)
+		}
+		return err
+	}))
+	labtest.Must(t, n.Daemon.Kill())
+	labtest.Must(t, n.Daemon.Start(ctx))
+	labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
+	res := <-ended
+	t.Logf("the guide ended with %d:\n%s", res.Code, res.Stderr)
+	if res.Code != 0 {
+		t.Logf("again:\n%s", must(t, other.Daemon, "migrate", n.Name).Stderr)
+	}
+	all, err := stages(ctx, other)
+	labtest.Must(t, err)
+	if all[n.Name] != "isolated" {
+		t.Errorf("%v", all)
+	}
+	n.Master.MovedTo(filepath.Join(n.Dir(), "var/lib/salt-master/pki"))
+	labtest.Must(t, c.Whole(ctx, 2*time.Minute))
+	labtest.Must(t, c.Answering(ctx, n))
 }
 
 // guideRest runs saltclusterctl migrate to its end, from a node that it migrates on the way.

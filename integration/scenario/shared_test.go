@@ -5,29 +5,30 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
-	"saltclusterd/sidecar/adminapi"
 )
 
 // Masters of all versions with keys, roots and jobs on one share.
 func TestShared(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
-		t.Skip("takes two minutes; run: make test-shared")
+		t.Skip("takes minutes; run: make test-shared")
 	}
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
-	spec.Minions, spec.Shared = lab.Versions, true
-	spec.MasterSettings = clusterMasters
+	spec.Minions, spec.Shared, spec.ShareMounts = lab.Versions, true, true
+	spec.MasterSettings, spec.DaemonSettings = clusterMasters, maps.Clone(metricsForAll)
+	spec.DaemonSettings["cluster_wall"] = wallEnforced
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(t.Context()))
+	minding := newLegal(c)
 	for _, s := range []struct {
 		name string
 		test func(*testing.T, *lab.Cluster)
@@ -35,12 +36,15 @@ func TestShared(t *testing.T) {
 		{"keys", testKeys},
 		{"jobs are everybody's", testSharedJobs},
 		{"the keeper of the keys is killed", testKeeperKilled},
+		{"the share hangs on one node", testOneHungShare},
+		{"one node has another share", testOtherShare},
 		{"the share hangs", testHungShare},
 		{"keys after it", testKeys},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, c) }) {
 			t.Log(l.Tails(60))
 		}
+		minding.check(t, s.name, false)
 	}
 }
 
@@ -66,10 +70,7 @@ func testSharedJobs(t *testing.T, c *lab.Cluster) {
 // Another node goes on where the keeper has stopped, and nothing comes back.
 func testKeeperKilled(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
-	i := slices.IndexFunc(c.Nodes, func(n *lab.Node) bool { return n.Daemon.Logged("sees to the shared key directories") })
-	if i < 0 {
-		t.Fatal("nobody sees to the keys")
-	}
+	i := keeperOf(t, c)
 	keeper, other := c.Nodes[i], c.Nodes[(i+1)%len(c.Nodes)]
 	m, err := c.Minions[0].Host().NewMinion(lab.Versions[1], "latecomer", c.LB.Host().Addr)
 	labtest.Must(t, err)
@@ -104,19 +105,8 @@ func testHungShare(t *testing.T, c *lab.Cluster) {
 		t.Skip(err)
 	}
 	defer func() { labtest.Must(t, c.Share.Answer()) }()
-	start := time.Now()
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(ctx, time.Minute, n.Name+" to notice", func(ctx context.Context) error {
-			var st adminapi.Status
-			if err := n.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
-				return err
-			}
-			if st.Node.Ready || !slices.ContainsFunc(st.Node.Reasons, func(r adminapi.Reason) bool { return r.Check == "share" }) {
-				return fmt.Errorf("ready: %t, %v", st.Node.Ready, st.Node.Reasons)
-			}
-			return nil
-		}))
-		t.Logf("%s has noticed after %s", n.Name, time.Since(start).Round(100*time.Millisecond))
+		shareIs(t, n, time.Minute, "does not answer")
 	}
 	labtest.Must(t, c.Share.Answer())
 	labtest.Must(t, c.Whole(ctx, 2*time.Minute))

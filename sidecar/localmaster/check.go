@@ -41,12 +41,12 @@ func (c *checker) add(fatal bool, option, message, fix string) {
 func (c *checker) dropIn(option string) string {
 	path, err := c.cfg.DropInPath()
 	if err != nil {
-		return "Put 'default_include: master.d/*.conf' into " + c.cfg.Path + ", then run 'saltclusterctl bootstrap' or 'join' again."
+		return "Put 'default_include: master.d/*.conf' into " + c.cfg.Path + ", then run 'saltclusterctl setup' again."
 	}
 	if by := c.cfg.SetBy(option); by != "" && filepath.Clean(by) != filepath.Clean(path) {
 		return fmt.Sprintf("Remove the line '%s: ...' from %s and restart the salt-master.", option, by)
 	}
-	return "Restart saltclusterd, which writes " + path + ", then restart the salt-master."
+	return "Run 'saltclusterctl setup', which writes " + path + ", then restart the salt-master."
 }
 
 func (c *checker) address() {

@@ -39,12 +39,15 @@ type Config struct {
 
 // LoadConfig reads the master's configuration as Salt of that version does: path, default_include, include, root_dir
 // and defaults (salt.config.master_config). A missing file means defaults, as in Salt; a broken main file is an error.
-func LoadConfig(path string, ver Version) (*Config, error) {
+func LoadConfig(path string, ver Version) (*Config, error) { return LoadConfigAfter(path, ver, nil) }
+
+// LoadConfigAfter is LoadConfig as it would be after the changes; no file is touched.
+func LoadConfigAfter(path string, ver Version, changes Changes) (*Config, error) {
 	defaults, err := defaultOpts(ver)
 	if err != nil {
 		return nil, err
 	}
-	r := &confReader{setBy: map[string]string{}}
+	r := &confReader{setBy: map[string]string{}, changes: changes}
 	overrides, err := r.main(path)
 	if err != nil {
 		return nil, fmt.Errorf("master configuration: %w", err)

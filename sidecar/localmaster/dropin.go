@@ -25,6 +25,8 @@ type DropInOptions struct {
 	Version   Version
 	// KeyDriver is the keys.cache_driver that the master is to keep; empty: localfs_key (3008).
 	KeyDriver string
+	// RunnerDirs is the option runner_dirs; empty: it is left alone.
+	RunnerDirs []string
 }
 
 // DropIn renders the drop-in.
@@ -39,7 +41,7 @@ func DropIn(o DropInOptions) ([]byte, error) {
 		return nil, fmt.Errorf("%w: master_id %q", ErrDropIn, o.MasterID)
 	}
 	var b strings.Builder
-	b.WriteString("# Written by saltclusterd; changes made here are overwritten. The salt-master serves this host only:\n" +
+	b.WriteString(dropInHead + "; changes made here are overwritten. The salt-master serves this host only:\n" +
 		"# minions reach it through saltclusterd, which binds the same ports on the host's own addresses.\n")
 	fmt.Fprintf(&b, "interface: %s\n", quoteYAML(o.Interface))
 	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
@@ -49,8 +51,22 @@ func DropIn(o DropInOptions) ([]byte, error) {
 		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +
 			"keys.cache_driver: localfs_key\n")
 	}
+	if len(o.RunnerDirs) > 0 {
+		b.WriteString("# salt-run cluster.members, cluster.ring_info, cluster.sync_roots\nrunner_dirs:\n")
+		for _, dir := range o.RunnerDirs {
+			if strings.ContainsFunc(dir, unicode.IsControl) {
+				return nil, fmt.Errorf("%w: runner_dirs %q", ErrDropIn, dir)
+			}
+			fmt.Fprintf(&b, "  - %s\n", quoteYAML(dir))
+		}
+	}
 	return []byte(b.String()), nil
 }
+
+const dropInHead = "# Written by saltclusterd"
+
+// IsDropIn says whether a text is one that DropIn made, of this or another version, and not an administrator's.
+func IsDropIn(text []byte) bool { return strings.HasPrefix(string(text), dropInHead+";") }
 
 func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 

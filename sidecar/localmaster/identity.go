@@ -191,20 +191,23 @@ func (in *identity) putPublic() (bool, error) {
 	return true, f.put(in.root)
 }
 
-// putLinks makes master.pem and master.pub symlinks where the master's key has another name.
+// putLinks makes master.pem and master.pub symlinks where the master's key has another name. A stock master writes the whole path into
+// them; in a pki_dir that several masters share, perhaps each with a path of its own, only the name leads all of them there.
 func (in *identity) putLinks() (changed bool, err error) {
 	if in.stem == "master" {
 		return false, nil
 	}
 	for _, ending := range []string{".pem", ".pub"} {
-		target := filepath.Join(in.dir, in.stem+ending)
-		if at, ok := in.linked("master" + ending); ok && at == in.stem+ending {
+		name, target := "master"+ending, in.stem+ending
+		at, led := in.linked(name)
+		led = led && at == target
+		if text, err := in.root.Readlink(name); err == nil && led && text == target {
 			continue
 		}
-		if err := putSymlink(in.root, "master"+ending, target); err != nil {
+		if err := putSymlink(in.root, name, target); err != nil {
 			return changed, err
 		}
-		changed = true
+		changed = changed || !led
 	}
 	return changed, syncDir(in.root)
 }

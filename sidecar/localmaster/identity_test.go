@@ -91,6 +91,30 @@ func TestInstallOver3008Layouts(t *testing.T) {
 	}
 }
 
+// Hosts that share a pki_dir may have it at different paths; what a stock 3008 master has made there leads to its own.
+func TestLinksLeadThereByEveryPath(t *testing.T) {
+	k, _ := twoKeys(t)
+	for _, major := range []int{3006, 3008} {
+		cfg := testMaster(t, major, "n1")
+		err := os.MkdirAll(cfg.PkiDir, 0o700)
+		for ending, text := range map[string][]byte{".pem": k.PEM(), ".pub": []byte(k.PublicText())} {
+			file := filepath.Join(cfg.PkiDir, "n1"+ending)
+			err = errors.Join(err, os.WriteFile(file, text, 0o400), os.Symlink(file, filepath.Join(cfg.PkiDir, "master"+ending)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed, _ := install(t, cfg, k); changed {
+			t.Errorf("%d: a master that has the key already would have to be restarted", major)
+		}
+		for _, ending := range []string{".pem", ".pub"} {
+			if text, err := os.Readlink(filepath.Join(cfg.PkiDir, "master"+ending)); err != nil || text != "n1"+ending {
+				t.Errorf("%d: master%s leads to %q, %v", major, ending, text, err)
+			}
+		}
+	}
+}
+
 // A 3006 that ran as 3008 before must find the key wherever it looks, now and after the next upgrade.
 func TestInstallAfterDowngrade(t *testing.T) {
 	cfg := testMaster(t, 3008, "n1_master")

@@ -22,6 +22,7 @@ type confReader struct {
 	setBy    map[string]string // top-level option → the file that set it last
 	warnings []string
 	files    int
+	changes  Changes
 }
 
 // main reads the main file; one that is not there means no options.
@@ -43,7 +44,7 @@ func (r *confReader) file(path string) (map[string]any, error) {
 	if r.files++; r.files > maxConfigFiles {
 		return nil, fmt.Errorf("read %s: more than %d configuration files", path, maxConfigFiles)
 	}
-	text, err := readLimited(path)
+	text, err := r.changes.read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -90,7 +91,7 @@ func (r *confReader) include(globs any, from string, depth int) map[string]any {
 		if !filepath.IsAbs(path) {
 			path = osJoin(filepath.Dir(from), path)
 		}
-		for _, name := range pyGlob(path) {
+		for _, name := range r.changes.glob(path) {
 			opts, err := r.file(name)
 			if err != nil {
 				r.warn("%v", err)

@@ -56,8 +56,7 @@ func pyGlob(path string) []string {
 		}
 		return []string{path}
 	}
-	pattern := strings.NewReplacer(`\`, `\\`, "[!", "[^").Replace(path)
-	matches, err := filepath.Glob(pattern)
+	matches, err := filepath.Glob(pyPattern(path))
 	if err != nil {
 		return nil
 	}
@@ -71,6 +70,9 @@ func pyGlob(path string) []string {
 	sort.Strings(out)
 	return out
 }
+
+// pyPattern writes a pattern of Python's as Go has it.
+func pyPattern(path string) string { return strings.NewReplacer(`\`, `\\`, "[!", "[^").Replace(path) }
 
 func hiddenMatch(pattern, match []string) bool {
 	for i := range min(len(pattern), len(match)) {

@@ -156,9 +156,16 @@ func (p sharePeers) Token(ctx context.Context, id node.ID) (string, error) {
 }
 
 func (m *member) handleShare(w http.ResponseWriter, _ *http.Request) {
-	if s := m.svc.share; s != nil {
-		_, _ = w.Write([]byte(s.Token()))
+	s := m.svc.share
+	if s == nil {
+		return // nothing is shared
 	}
+	token := s.Token()
+	if token == "" {
+		http.Error(w, "nothing has been written to the share yet", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte(token))
 }
 
 // checkShare is about the file system that all masters share.

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"saltclusterd/fsync/share"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/router"
+)
+
+const (
+	// cedeEvery is how often a leader looks whether its share hangs.
+	cedeEvery = time.Second
+	// cedeAfter is for how long it does before somebody else is to lead: what answers late is not gone.
+	cedeAfter = 10 * time.Second
+)
+
+// cede hands the leadership to a node that is well when this one's share hangs. It could go on leading, for nothing that it decides is
+// there; but a host that hangs is restarted sooner or later, and a hand-over costs no election.
+func (m *member) cede(ctx context.Context) {
+	if m.svc == nil || m.svc.share == nil {
+		return
+	}
+	for wait(ctx, cedeEvery) {
+		st := m.svc.share.State()
+		if st.Condition != share.Hung || time.Since(st.Since) < cedeAfter {
+			continue
+		}
+		heir := wellHeir(m.d.id, m.routes().Nodes, m.cons.Status().Voters)
+		if heir == "" { // it hangs everywhere
+			continue
+		}
+		m.log.Warn("another node is to lead", "node", heir, "reason", st.Reason)
+		handing, cancel := context.WithTimeout(ctx, handTimeout)
+		err := m.cons.TransferLeadership(handing, heir)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			m.log.Warn("leadership not handed over", "node", heir, "err", err)
+		}
+	}
+}
+
+// wellHeir is a voter whose master works, and so its share.
+func wellHeir(self node.ID, nodes []router.Node, voters []node.ID) node.ID {
+	for _, n := range nodes {
+		if n.ID != self && n.Usable() && !n.Draining && slices.Contains(voters, n.ID) {
+			return n.ID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package localmaster
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Changes are configuration files as they would be, by absolute path: their new content, or nil for one that is gone.
+type Changes map[string][]byte
+
+// read returns the content of a file after the changes.
+func (c Changes) read(path string) ([]byte, error) {
+	text, changed := c[filepath.Clean(path)]
+	switch {
+	case !changed:
+		return readLimited(path)
+	case text == nil:
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return text, nil
+}
+
+// glob is pyGlob after the changes.
+func (c Changes) glob(path string) []string {
+	names := pyGlob(path)
+	if len(c) == 0 {
+		return names
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, changed := c[filepath.Clean(name)]
+		return changed
+	})
+	pattern := pyPattern(filepath.Clean(path))
+	want := strings.Split(filepath.Clean(path), "/")
+	for name, text := range c {
+		matches := name == filepath.Clean(path)
+		if hasMagic(path) {
+			matches, _ = filepath.Match(pattern, name)
+			matches = matches && !hiddenMatch(want, strings.Split(name, "/"))
+		}
+		if matches && text != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
