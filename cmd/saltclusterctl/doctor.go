@@ -77,24 +77,13 @@ func runDoctor(c *cli.Context, e *env) error {
 }
 
 func doctorScreen(s *screen, r doctor.Report, all bool) {
-	tints := map[doctor.Level]string{doctor.Fail: red, doctor.Warn: yellow, doctor.OK: green}
 	hidden := 0
 	for _, f := range r.Findings {
 		if !all && (f.Level == doctor.OK || f.Level == doctor.Skip) {
 			hidden++
 			continue
 		}
-		where := ""
-		if f.Where != "" {
-			where = clean(f.Where) + ": "
-		}
-		s.line("%s %s  %s%s", s.paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.paint(bold, f.Check), where, clean(f.What))
-		if f.Why != "" {
-			s.line("     so   %s", clean(f.Why))
-		}
-		if f.Next != "" {
-			s.line("     -> %s", clean(f.Next))
-		}
+		findingLines(s, f)
 	}
 	verdict := fmt.Sprintf("%s, %s", plural(r.Failed, "failure"), plural(r.Warned, "warning"))
 	tint := green
@@ -108,4 +97,19 @@ func doctorScreen(s *screen, r doctor.Report, all bool) {
 		verdict += fmt.Sprintf("; %s more with --all", plural(hidden, "look"))
 	}
 	s.line("%s", s.paint(tint, verdict))
+}
+
+func findingLines(s *screen, f doctor.Finding) {
+	tints := map[doctor.Level]string{doctor.Fail: red, doctor.Warn: yellow, doctor.OK: green}
+	where := ""
+	if f.Where != "" {
+		where = clean(f.Where) + ": "
+	}
+	s.line("%s %s  %s%s", s.paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.paint(bold, f.Check), where, clean(f.What))
+	if f.Why != "" {
+		s.line("     so   %s", clean(f.Why))
+	}
+	if f.Next != "" {
+		s.line("     -> %s", clean(f.Next))
+	}
 }

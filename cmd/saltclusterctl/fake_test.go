@@ -62,7 +62,7 @@ func (f *fake) Verify(context.Context) (adminapi.Verification, error) { return f
 
 func (f *fake) Minions(context.Context) (adminapi.Minions, error) {
 	return adminapi.Minions{From: f.status.Node.ID, Missing: []string{"m3"}, Subscribers: []adminapi.Subscriber{
-		{Node: "m1", Remote: "192.0.2.7:4711", Silent: 3}, {Node: "m2", Remote: "192.0.2.8:4712"},
+		{Node: "m1", Remote: "192.0.2.7:4711", Since: ago(50 * time.Hour), Silent: 3}, {Node: "m2", Remote: "192.0.2.8:4712"},
 	}}, f.err
 }
 
@@ -140,6 +140,7 @@ func daemons() map[string]*fake {
 		"member":   {operate: refuses(adminapi.CodeMember)},
 		"slow":     {operate: waits},
 		"tells":    {operate: tells},
+		"leaves":   leaves(),
 		"removed":  removed(),
 		"differs":  differs(),
 		"same":     same(),
@@ -194,6 +195,13 @@ func healthy() *fake {
 			{ID: "m3", State: adminapi.StateFailed, Weight: 1, Draining: true},
 		}},
 	}
+}
+
+// leaves is a healthy cluster that lets a node go.
+func leaves() *fake {
+	f := healthy()
+	f.operate = tells
+	return f
 }
 
 // balanced3 is a healthy cluster whose options are known.

@@ -18,8 +18,14 @@ func (f *fake) Wall(context.Context) (adminapi.Wall, error) {
 
 func (f *fake) Protocols(context.Context) (adminapi.Protocols, error) {
 	return adminapi.Protocols{From: f.status.Node.ID, Missing: []string{"m3"}, Unheard: []string{"old1"}, Minions: []adminapi.MinionProtocol{
-		{ID: "web1", Version: 3, Latest: 3, Seen: time.Now().Add(-5*time.Second - 500*time.Millisecond), Node: "m1"},
+		{ID: "db1", Version: 3, Latest: 3, Seen: ago(5 * time.Second), Node: "m1", Address: "192.0.2.7", Returned: &adminapi.MinionReturn{
+			JID: aJob, Function: "state.apply\x1b[31m", At: ago(6 * time.Minute),
+		}},
+		{ID: "web1", Version: 3, Latest: 3, Seen: ago(5 * time.Second), Node: "m1"},
 		{ID: "web2", Version: 3, Node: "m2"},
-		{ID: "web3", Version: 3, Latest: 2, Seen: time.Now().Add(-90 * time.Minute), Node: "m2"},
+		{ID: "web3", Version: 3, Latest: 2, Seen: ago(90 * time.Minute), Node: "m2"},
 	}}, f.err
 }
+
+// ago is a time that is said to be that long ago for half a second from now.
+func ago(d time.Duration) time.Time { return time.Now().Add(-d - 500*time.Millisecond) }

@@ -1,46 +1,88 @@
 package main
 
 import (
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/sidecar/adminapi"
 )
 
+// heardWithin is more than the time after which a minion tells its mine again (mine_interval, an hour).
+const heardWithin = 65 * time.Minute
+
 func newMinionsCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
-		Name:  "minions",
-		Usage: "list the connected subscribers of all nodes by address",
+		Name:      "minions",
+		ArgsUsage: "[MINION]",
+		Usage:     "list the connections of minions on all nodes by address, or the minions, or say all that is known of one",
 		Description: "Salt's publish protocol does not tell which minion a connection belongs to; addresses are the minions' own where\n" +
-			"they connect directly or the load balancer sends them (proxy_protocol).",
+			"they connect directly or the load balancer sends them (proxy_protocol).\n" +
+			"By id, a minion is known by its requests: with default settings it sends one within the hour, its mine. With --connected,\n" +
+			"--lost or --protocol MINION may be a pattern as Salt has them (web*).",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "protocol", Usage: "list the payload versions that minions speak instead, by id"},
+			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that a node has lately heard of, by id"},
+			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that no node has lately heard of, by id"},
+			&cli.DurationFlag{Name: "within", Value: heardWithin, Usage: "what --connected and --lost take for lately (`TIME`)"},
+			&cli.BoolFlag{Name: "protocol", Usage: "list the payload versions that minions speak, by id"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
-				return err
-			}
-			if c.Bool("protocol") {
-				return runProtocols(c, e)
-			}
-			m, err := ask(c, e, (*adminapi.Client).Minions)
-			if err != nil {
-				return err
-			}
-			return e.show(c, m, func(s *screen) { minionsScreen(s, m) })
-		},
+		Action: func(c *cli.Context) error { return runMinions(c, e) },
 	})
 }
 
-func minionsScreen(s *screen, m adminapi.Minions) {
-	rows := make([][]cell, 0, len(m.Subscribers))
-	for _, sub := range m.Subscribers {
-		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), {text: strconv.Itoa(sub.Silent) + "s", right: true}})
+func runMinions(c *cli.Context, e *env) error {
+	lists := 0
+	for _, name := range []string{"connected", "lost", "protocol"} {
+		if c.Bool(name) {
+			lists++
+		}
 	}
-	s.table("", []string{"NODE", "ADDRESS", "SILENT"}, rows)
+	id := c.Args().First()
+	switch {
+	case lists > 1:
+		return usagef("ask twice", "--connected, --lost and --protocol are lists of their own")
+	case c.NArg() > 1:
+		return usagef("saltclusterctl minions web1", "minions takes the id of one minion")
+	case c.Duration("within") <= 0:
+		return usagef("saltclusterctl minions --lost --within 10m", "--within is a time span")
+	case lists == 0 && strings.ContainsAny(id, "*?["):
+		return usagef("saltclusterctl minions --connected '"+id+"'", "minions takes the id of one minion; the lists take patterns")
+	case c.Bool("protocol"):
+		return runProtocols(c, e)
+	case lists > 0:
+		return runHeard(c, e, c.Bool("lost"))
+	case id != "":
+		return runOneMinion(c, e, id)
+	}
+	m, err := ask(c, e, (*adminapi.Client).Minions)
+	if err != nil {
+		return err
+	}
+	return e.show(c, m, func(s *screen) { minionsScreen(s, m, time.Now()) })
+}
+
+func minionsScreen(s *screen, m adminapi.Minions, now time.Time) {
+	s.table("", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(m.Subscribers, now))
 	s.line("%s", plural(len(m.Subscribers), "subscriber"))
-	if len(m.Missing) > 0 {
-		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(m.Missing, ", "))))
+	s.unanswered(m.Missing)
+}
+
+func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
+	rows := make([][]cell, 0, len(subs))
+	for _, sub := range subs {
+		since := txt("")
+		if !sub.Since.IsZero() {
+			since = txt(age(now.Sub(sub.Since)))
+		}
+		since.right = true
+		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since, {text: age(time.Duration(sub.Silent) * time.Second), right: true}})
+	}
+	return rows
+}
+
+// unanswered names the nodes that an answer is without.
+func (s *screen) unanswered(nodes []string) {
+	if len(nodes) > 0 {
+		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(nodes, ", "))))
 	}
 }

@@ -56,6 +56,10 @@ func nextSteps(s *screen, steps []string) {
 		return
 	}
 	s.line("next:")
+	numbered(s, steps)
+}
+
+func numbered(s *screen, steps []string) {
 	for i, step := range steps {
 		s.line("  %d. %s", i+1, clean(step))
 	}

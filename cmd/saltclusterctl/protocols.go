@@ -13,7 +13,7 @@ import (
 )
 
 func runProtocols(c *cli.Context, e *env) error {
-	p, err := ask(c, e, (*adminapi.Client).Protocols)
+	p, err := askProtocols(c, e)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,5 @@ func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
 	if len(parts) > 0 {
 		s.line("%s", strings.Join(parts, ", "))
 	}
-	if len(p.Missing) > 0 {
-		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(p.Missing, ", "))))
-	}
+	s.unanswered(p.Missing)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/saltcrypt"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -38,6 +39,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon": startDaemon,
 			"exits":  exits,
+
+			"masterkey": masterKey,
 		},
 	})
 }
@@ -78,4 +81,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%v: exit code %s, want %s", args[1:], got, want)
 	}
+}
+
+// masterKey makes a salt-master's private key.
+func masterKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: masterkey FILE")
+	}
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	ts.Check(err)
+	path := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+	ts.Check(os.WriteFile(path, key.PEM(), 0o400))
 }

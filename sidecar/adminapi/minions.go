@@ -1,13 +1,17 @@
 package adminapi
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Subscriber is one connection to a publish port. The protocol does not tell
 // which minion it is; its address does, as far as addresses do.
 type Subscriber struct {
-	Node   string `json:"node"`
-	Remote string `json:"remote"`           // address:port, as a trusted load balancer or TCP says
-	Silent int    `json:"silent,omitempty"` // seconds since anything was heard of it
+	Node   string    `json:"node"`
+	Remote string    `json:"remote"`           // address:port, as a trusted load balancer or TCP says
+	Since  time.Time `json:"since,omitzero"`   // when it connected
+	Silent int       `json:"silent,omitempty"` // seconds since anything was heard of it
 }
 
 // Minions is the answer of GET /v1/minions.

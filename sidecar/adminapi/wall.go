@@ -39,6 +39,16 @@ type MinionProtocol struct {
 	Latest  int       `json:"latest,omitempty"` // of its latest request
 	Seen    time.Time `json:"seen,omitzero"`    // when that was, zero: not since that node's saltclusterd was started
 	Node    string    `json:"node"`             // that saw it
+
+	Address  string        `json:"address,omitempty"` // it came from, as a trusted load balancer or TCP says
+	Returned *MinionReturn `json:"returned,omitempty"`
+}
+
+// MinionReturn is the latest return of a minion.
+type MinionReturn struct {
+	JID      string    `json:"jid"` // "req": nobody published it, the minion's schedule or salt-call
+	Function string    `json:"function,omitempty"`
+	At       time.Time `json:"at"`
 }
 
 // Protocols is the answer of GET /v1/protocols.

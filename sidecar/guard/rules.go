@@ -21,9 +21,13 @@ func (g *Guard) CheckRules(env saltwire.Envelope, r *wall.Request) wall.Verdict 
 	if r.Peek.HasTok {
 		g.cfg.Wall.Proven(r.Minion, env.Version)
 	}
-	return g.cfg.Wall.Check(r, func(_ wall.Rule, reason string, enforced bool) {
+	v := g.cfg.Wall.Check(r, func(_ wall.Rule, reason string, enforced bool) {
 		g.found(Reason(reason), enforced, r.Peek.ID, r.Peek.Cmd, r.Remote)
 	})
+	if r.Peek.HasTok && !v.Refused {
+		g.cfg.Wall.Met(r)
+	}
+	return v
 }
 
 // CheckVersion refuses a sign-in or request whose payload version is older than what the owner of the key is known to speak.

@@ -3,12 +3,14 @@ package wall
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// DefaultMinions is how many minions are remembered unless told otherwise; one takes about 250 bytes.
+// DefaultMinions is how many minions are remembered unless told otherwise; one takes about 450 bytes.
 const DefaultMinions = 65536
 
 // KeyHash tells keys of one id apart.
@@ -41,7 +43,18 @@ type Minion struct {
 	latest atomic.Int32 // that of the latest one
 	seen   atomic.Int64 // when that was, Unix seconds; 0: not since the program was started
 
+	met      atomic.Int64               // when the latest request came that no other node has relayed, Unix seconds; 0: none is remembered
+	from     atomic.Pointer[netip.Addr] // where it came from
+	returned atomic.Pointer[Returned]   // the latest return among them
+
 	budget bucket
+}
+
+// Returned is a minion's return.
+type Returned struct {
+	JID string    `json:"jid"` // "req": of the minion's own
+	Fun string    `json:"fun,omitempty"`
+	At  time.Time `json:"at"`
 }
 
 // Proven is the highest payload version that the key's owner has proven to speak, 0 when there is none.
@@ -55,6 +68,7 @@ type minions struct {
 	mu      sync.RWMutex
 	m       map[string]*Minion
 	changed atomic.Bool // something is proven that was not
+	heard   atomic.Bool // something was heard of
 }
 
 func newMinions(limit int, now func() time.Time) *minions {
@@ -110,6 +124,25 @@ func (w *Wall) Proven(m *Minion, version int) {
 
 const maxVersion = 255
 
+// Met notes where a request came from that its sender sent to this node itself, and what it returns.
+func (w *Wall) Met(r *Request) {
+	if w == nil || r.Minion == nil || r.Relayed {
+		return
+	}
+	m, now := r.Minion, w.cfg.Now()
+	m.met.Store(now.Unix())
+	addr := r.Remote.Addr().Unmap()
+	if old := m.from.Load(); old == nil || *old != addr {
+		m.from.Store(&addr)
+	}
+	if r.Peek.Cmd == "_return" && r.Peek.JID != "" { // copies: the texts are parts of what may be large
+		m.returned.Store(&Returned{JID: strings.Clone(r.Peek.JID), Fun: strings.Clone(r.Peek.Fun), At: now.UTC().Truncate(time.Second)})
+	}
+	if !w.minions.heard.Load() {
+		w.minions.heard.Store(true)
+	}
+}
+
 func (t *minions) raise(m *Minion, v int32) {
 	for {
 		old := m.proven.Load()
@@ -153,6 +186,10 @@ type Proof struct {
 	Version int       `json:"version"`          // the highest that was proven
 	Latest  int       `json:"latest,omitempty"` // of the latest request
 	Seen    time.Time `json:"seen,omitzero"`    // when that was; zero: not since the program was started
+
+	Met      time.Time  `json:"met,omitzero"`  // when the latest request came that the minion sent to this node itself
+	From     netip.Addr `json:"from,omitzero"` // where from
+	Returned *Returned  `json:"returned,omitempty"`
 }
 
 // Proofs lists what was proven.
@@ -168,6 +205,13 @@ func (w *Wall) Proofs() []Proof {
 		if at := m.seen.Load(); at != 0 {
 			p.Seen = time.Unix(at, 0).UTC()
 		}
+		if at := m.met.Load(); at != 0 {
+			p.Met = time.Unix(at, 0).UTC()
+		}
+		if from := m.from.Load(); from != nil {
+			p.From = *from
+		}
+		p.Returned = m.returned.Load()
 		if p.Version > 0 {
 			out = append(out, p)
 		}
@@ -175,8 +219,29 @@ func (w *Wall) Proofs() []Proof {
 	return out
 }
 
-// Remember takes what this node knew before it was started, or what another one knows. Proofs about keys that are not, or no longer,
-// accepted are passed over; key tells the hash of the accepted one.
+// Recall takes what this node knew before it was started: what Remember takes, and when and where it has met the minions.
+func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
+	w.Remember(proofs, key)
+	if w == nil {
+		return
+	}
+	for _, p := range proofs {
+		w.minions.mu.RLock()
+		m := w.minions.m[p.ID]
+		w.minions.mu.RUnlock()
+		if m == nil || m.Key != p.Key || p.Met.IsZero() || !m.met.CompareAndSwap(0, p.Met.Unix()) {
+			continue
+		}
+		m.from.CompareAndSwap(nil, &p.From)
+		m.returned.CompareAndSwap(nil, p.Returned)
+	}
+}
+
+// TakeHeard says whether anything was heard of minions since it was last asked.
+func (w *Wall) TakeHeard() bool { return w != nil && w.minions.heard.Swap(false) }
+
+// Remember takes which versions minions have proven to speak, before this node was started or to another one. Proofs about keys that
+// are not, or no longer, accepted are passed over; key tells the hash of the accepted one.
 func (w *Wall) Remember(proofs []Proof, key func(id string) (KeyHash, bool)) {
 	if w == nil {
 		return

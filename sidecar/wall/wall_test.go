@@ -2,6 +2,9 @@ package wall
 
 import (
 	"bytes"
+	"encoding/json"
+	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -447,6 +450,53 @@ func TestDowngrade(t *testing.T) {
 	heard := false
 	if log.Downgraded("web1", "key", 2, func(_ Rule, _ string, enforced bool) { heard = !enforced }) || !heard {
 		t.Error("log does not log")
+	}
+}
+
+// Where a minion was met is remembered over restarts, with its latest return.
+func TestMet(t *testing.T) {
+	c := &clock{time.Unix(1_700_000_000, 0)}
+	w := New(Config{Now: c.now})
+	m := w.Minion("web1", "key")
+	w.Proven(m, 3)
+	meet := func(cmd, jid, remote string, relayed bool) {
+		c.t = c.t.Add(time.Second)
+		w.Met(&Request{Minion: m, Peek: &saltwire.Peek{Cmd: cmd, JID: jid, Fun: "test.ping"}, Remote: netip.MustParseAddrPort(remote), Relayed: relayed})
+	}
+	if w.TakeHeard() {
+		t.Error("heard of nobody")
+	}
+	meet("_return", "20260102030405000001", "[::ffff:192.0.2.7]:4711", false)
+	returned := c.t
+	meet("_pillar", "", "192.0.2.7:4712", false)
+	meet("_return", "20260102030405000002", "192.0.2.9:4713", true)
+	if !w.TakeHeard() || w.TakeHeard() {
+		t.Error("what was heard is not told once")
+	}
+	w.Met(&Request{Peek: &saltwire.Peek{}}) // of one that is not remembered
+	var none *Wall
+	none.Met(&Request{Minion: m})
+	want := Proof{
+		ID: "web1", Key: HashKey("key"), Version: 3, Met: returned.Add(time.Second).UTC(), From: netip.MustParseAddr("192.0.2.7"),
+		Returned: &Returned{JID: "20260102030405000001", Fun: "test.ping", At: returned.UTC()},
+	}
+	text, err := json.Marshal(w.Proofs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proofs []Proof
+	if err := json.Unmarshal(text, &proofs); err != nil {
+		t.Fatal(err)
+	}
+	again := New(Config{Now: c.now})
+	again.Recall(proofs, func(id string) (KeyHash, bool) { return HashKey("key"), id == "web1" })
+	if got := again.Proofs(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("recalled %+v, want %+v", got, want)
+	}
+	other := New(Config{Now: c.now})
+	other.Remember(proofs, func(string) (KeyHash, bool) { return HashKey("key"), true })
+	if got := other.Proofs(); len(got) != 1 || !got[0].Met.IsZero() {
+		t.Errorf("another node takes it for its own: %+v", got)
 	}
 }
 

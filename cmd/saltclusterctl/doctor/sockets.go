@@ -25,16 +25,9 @@ const maxTable = 64 << 20
 // Listeners reads who listens on the given ports. proc is /proc.
 func Listeners(proc string, ports ...int) ([]Listener, error) {
 	inodes := map[string]Listener{}
-	for _, name := range []string{"tcp", "tcp6"} {
-		f, err := os.Open(filepath.Join(proc, "net", name))
-		if err != nil {
-			if name == "tcp6" {
-				continue // a kernel without IPv6
-			}
-			return nil, err
-		}
-		readSockets(io.LimitReader(f, maxTable), ports, inodes)
-		f.Close()
+	err := eachTable(proc, func(r io.Reader) { readSockets(r, ports, inodes) })
+	if err != nil {
+		return nil, err
 	}
 	owners(proc, inodes)
 	out := make([]Listener, 0, len(inodes))
@@ -43,6 +36,40 @@ func Listeners(proc string, ports ...int) ([]Listener, error) {
 	}
 	slices.SortFunc(out, func(a, b Listener) int { return a.Addr.Compare(b.Addr) })
 	return out, nil
+}
+
+// Connected lists who is connected to a port of this host, by address; one that has several connections is there as often.
+func Connected(proc string, port int) (from []netip.Addr, err error) {
+	err = eachTable(proc, func(r io.Reader) {
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			f := strings.Fields(lines.Text())
+			if len(f) < 10 || f[3] != "01" {
+				continue
+			}
+			own, ok := kernelAddr(f[1])
+			remote, known := kernelAddr(f[2])
+			if ok && known && int(own.Port()) == port {
+				from = append(from, remote.Addr())
+			}
+		}
+	})
+	return from, err
+}
+
+// eachTable reads the kernel's tables of TCP sockets.
+func eachTable(proc string, read func(io.Reader)) error {
+	for _, name := range []string{"tcp", "tcp6"} {
+		f, err := os.Open(filepath.Join(proc, "net", name))
+		if err != nil {
+			if name == "tcp6" {
+				continue // a kernel without IPv6
+			}
+			return err
+		}
+		read(io.LimitReader(f, maxTable))
+		f.Close()
+	}
+	return nil
 }
 
 // readSockets takes the listening sockets out of one table (state 0A), by inode.

@@ -26,7 +26,7 @@ func Symptoms() []Symptom {
 			{"Small jobs work, large ones do not: packets of full size are lost on the way.", "saltclusterctl doctor", "the MTU, as it says under probe"},
 		}},
 		{"Minion did not return. [Not connected]", "salt, on the master", []Cause{
-			{"The minion is not running, or cannot reach the address it has as its master.", "saltclusterctl minions", "on the minion: systemctl status salt-minion; nc -vz MASTER 4505; nc -vz MASTER 4506"},
+			{"The minion is not running, or cannot reach the address it has as its master.", "saltclusterctl minions MINION", "on the minion: systemctl status salt-minion; nc -vz MASTER 4505; nc -vz MASTER 4506"},
 			{"With a load balancer in front the master sees no connections of minions by address (manage.present, presence_events).", "salt-run manage.up", "believe manage.up, which asks the minions"},
 		}},
 		{"Salt request timed out", "salt, salt-call and minions", []Cause{

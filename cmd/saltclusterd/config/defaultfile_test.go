@@ -10,8 +10,15 @@ import (
 var update = flag.Bool("update", false, "write golden files")
 
 func TestPackagedDefaultFileIsTheTable(t *testing.T) {
-	const path = "../../../packaging/saltclusterd.conf"
-	want := DefaultFile()
+	isTheTable(t, "../../../packaging/saltclusterd.conf", DefaultFile())
+}
+
+func TestDocumentedOptionsAreTheTable(t *testing.T) {
+	isTheTable(t, "../../../docs/configure.md", Reference())
+}
+
+func isTheTable(t *testing.T, path string, want []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)

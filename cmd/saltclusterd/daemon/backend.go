@@ -161,6 +161,8 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 		out.Ready = m.ready()
 		if m.svc == nil {
 			out.Role = adminapi.RoleWitness
+		} else if m.svc.held.Load() {
+			out.Next = append(out.Next, "systemctl restart salt-master: it has the ports for minions, and goes to loopback; saltclusterd takes them then")
 		} else if problem := m.svc.masterProblem(ctx); problem != "" {
 			out.Next = append(out.Next, problem)
 		}

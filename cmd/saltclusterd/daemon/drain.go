@@ -182,7 +182,7 @@ func (d *drainer) undo(ctx context.Context) {
 	d.halt()
 	d.enter(phaseReturning)
 	for _, resume := range []func(context.Context) error{d.s.pub.Resume, d.s.reqs.Resume} {
-		if err := retryListen(ctx, d.s.m.log, resume); err != nil {
+		if err := retryListen(ctx, d.s.m.log, resume, nil); err != nil {
 			if ctx.Err() == nil && !d.stopping() {
 				d.s.m.fail(err)
 			}
@@ -244,7 +244,7 @@ func (d *drainer) run(ctx context.Context, w drainWishes) {
 	if over == 0 {
 		over = d.s.m.d.cfg.Edge.DrainTime
 	}
-	if d.letGo(ctx, over); ctx.Err() != nil {
+	if d.letGo(ctx, d.s.m.d.cfg.Edge.DrainAnnounce, over); ctx.Err() != nil {
 		return
 	}
 	if w.WaitJobs {
@@ -260,9 +260,9 @@ func (d *drainer) run(ctx context.Context, w drainWishes) {
 }
 
 // letGo waits until load balancers have noticed, and lets everybody go.
-func (d *drainer) letGo(ctx context.Context, over time.Duration) {
+func (d *drainer) letGo(ctx context.Context, announce, over time.Duration) {
 	d.mu.Lock()
-	notice := time.Until(d.red.Add(d.s.m.d.cfg.Edge.DrainAnnounce))
+	notice := time.Until(d.red.Add(announce))
 	d.mu.Unlock()
 	if d.occupied() && notice > 0 && !wait(ctx, notice) {
 		return
@@ -301,7 +301,7 @@ func (d *drainer) handLeadership(ctx context.Context) {
 }
 
 // leave is the drain of a daemon that stops. It takes as long as load balancers, subscribers and requests under way need,
-// and no longer than ctx.
+// and no longer than ctx; where no other node serves, it waits for requests under way only.
 func (d *drainer) leave(ctx context.Context) {
 	d.mu.Lock()
 	d.over = true
@@ -312,5 +312,9 @@ func (d *drainer) leave(ctx context.Context) {
 	cfg := d.s.m.d.cfg.Edge
 	ctx, cancel := context.WithTimeout(ctx, cfg.DrainAnnounce+cfg.DrainTime+requestGrace)
 	defer cancel()
-	d.letGo(ctx, cfg.DrainTime)
+	if !d.s.m.othersServe(d.s.m.d.id) { // nobody takes them: the sooner they are let go, the sooner somebody is here again
+		d.letGo(ctx, 0, 0)
+		return
+	}
+	d.letGo(ctx, cfg.DrainAnnounce, cfg.DrainTime)
 }

@@ -32,6 +32,7 @@ func (m *member) lead(ctx context.Context) {
 	defer gossip.Wait()
 	gossip.Go(func() { m.keepGossipKey(ctx) })
 	gossip.Go(func() { m.keepLevel(ctx) })
+	gossip.Go(func() { m.cede(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {

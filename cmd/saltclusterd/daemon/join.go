@@ -150,12 +150,19 @@ func (d *Daemon) restartMaster(ctx context.Context, p admin.Progress) error {
 // sayEvery is how often whoever waits hears how far it is.
 const sayEvery = time.Second
 
-// awaitVoter waits until this node votes and serves minions.
+// portsHeld says that this node lacks nothing but the ports for minions, which the salt-master has until somebody restarts it. To
+// wait for that would keep an operator from doing it.
+func (d *Daemon) portsHeld() bool {
+	m := d.current()
+	return m != nil && m.svc != nil && m.svc.held.Load() && len(d.cfg.Salt.RestartCommand) == 0
+}
+
+// awaitVoter waits until this node votes and serves minions, or waits for a person.
 func (d *Daemon) awaitVoter(ctx context.Context, p admin.Progress) error {
 	last, said := "", time.Time{}
 	for {
 		step, done := d.progress()
-		if done {
+		if done || d.portsHeld() {
 			return nil
 		}
 		if step != last && time.Since(said) > sayEvery {

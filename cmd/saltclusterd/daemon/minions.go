@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -65,10 +66,12 @@ func (m *member) subscribersOf(ctx context.Context, id node.ID) ([]adminapi.Subs
 
 // subscribers lists who is connected here.
 func (m *member) subscribers() []adminapi.Subscriber {
-	list := m.svc.pub.Subscribers()
+	list, now := m.svc.pub.Subscribers(), time.Now().UTC()
 	out := make([]adminapi.Subscriber, 0, len(list))
 	for _, s := range list {
-		out = append(out, adminapi.Subscriber{Node: string(m.d.id), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds())})
+		out = append(out, adminapi.Subscriber{
+			Node: string(m.d.id), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds()), Since: now.Add(-s.Since).Truncate(time.Second),
+		})
 	}
 	return out
 }

@@ -27,8 +27,10 @@ const pathProtocols = "/v1/protocols"
 const (
 	protocolsFile = "protocols.json"
 	maxProtocols  = 64 << 20 // bytes of a list
-	// protocolsSave is how often new proofs are written to disk, protocolsShare how often other nodes are asked.
+	// protocolsSave is how often new proofs are written to disk, protocolsHeard how often when and where minions were met,
+	// protocolsShare how often other nodes are asked.
 	protocolsSave  = 10 * time.Second
+	protocolsHeard = 5 * time.Minute
 	protocolsShare = time.Minute
 )
 
@@ -59,7 +61,7 @@ func (s *service) recallProtocols() {
 		s.m.log.Warn("protocols of minions not read", "path", s.protocolsPath(), "err", err)
 		return
 	}
-	s.wall.Remember(proofs, s.keyHash)
+	s.wall.Recall(proofs, s.keyHash)
 	s.wall.TakeChanged()
 }
 
@@ -69,23 +71,27 @@ func (s *service) keepProtocols(ctx context.Context) {
 	defer save.Stop()
 	share := time.NewTicker(protocolsShare)
 	defer share.Stop()
+	heard := time.NewTicker(protocolsHeard)
+	defer heard.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			if !s.handed.Load() { // else the other process writes it
-				s.saveProtocols()
+				s.saveProtocols(s.wall.TakeHeard())
 			}
 			return
 		case <-save.C:
-			s.saveProtocols()
+			s.saveProtocols(false)
+		case <-heard.C:
+			s.saveProtocols(s.wall.TakeHeard())
 		case <-share.C:
 			s.shareProtocols(ctx)
 		}
 	}
 }
 
-func (s *service) saveProtocols() {
-	if !s.wall.TakeChanged() {
+func (s *service) saveProtocols(heard bool) {
+	if !s.wall.TakeChanged() && !heard {
 		return
 	}
 	text, err := json.Marshal(s.wall.Proofs())

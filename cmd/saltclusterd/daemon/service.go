@@ -87,6 +87,7 @@ type service struct {
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications
 	opened  atomic.Bool   // so may minions: the edges are open
+	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
 	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
 	kept    atomic.Bool   // the roots are open
@@ -351,14 +352,16 @@ func (s *service) openEdges(ctx context.Context) error {
 		return err
 	}
 	s.step.Store("opening 4505 and 4506, which another process holds")
-	if err := retryListen(ctx, s.m.log, s.pub.Open); err != nil {
+	held := func() { s.held.Store(true) }
+	if err := retryListen(ctx, s.m.log, s.pub.Open, held); err != nil {
 		return err
 	}
 	s.open = append(s.open, s.pub)
-	if err := retryListen(ctx, s.m.log, s.reqs.Open); err != nil {
+	if err := retryListen(ctx, s.m.log, s.reqs.Open, held); err != nil {
 		return err
 	}
 	s.open = append(s.open, s.reqs)
+	s.held.Store(false)
 	s.wg.Go(s.watchEdges)
 	s.opened.Store(true)
 	s.wg.Go(func() { s.drain.follow(s.ctx) })

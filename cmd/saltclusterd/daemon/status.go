@@ -10,6 +10,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/upstream"
 )
@@ -125,6 +126,8 @@ func (s *service) masterProblem(context.Context) string {
 	switch {
 	case errors.Is(err, sidecar.ErrForeignIdentity):
 		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
+	case errors.Is(err, localmaster.ErrStaleIdentity):
+		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case s.req.Stats().Stalled == upstream.Silent:
 		return fmt.Sprintf("look at the salt-master: it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
 	case s.req.Stats().Stalled == upstream.Stuck:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -256,7 +257,9 @@ func (u *upgrade) handOver(ctx context.Context) error {
 		return err
 	}
 	s := u.m.svc
-	s.drain.handLeadership(ctx) // while others can still ask this node for its vote
+	s.drain.handLeadership(ctx)       // while others can still ask this node for its vote
+	percent := debug.SetGCPercent(-1) // a cycle looks at every connection, too
+	defer debug.SetGCPercent(percent)
 	began := time.Now()
 	undo, err := u.freeze(ctx)
 	if err == nil {

@@ -1,0 +1,261 @@
+package adopt
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// host is a directory with what a host with a salt-master has.
+type host struct {
+	t   *testing.T
+	dir string
+}
+
+// Lines of /proc/net/tcp: 4505 and 4506, on all addresses and on loopback, and a minion from 10.0.0.9.
+const (
+	wildcard = "0: 00000000:1199 00000000:0000 0A 0:0 0:0 0 0 0 11\n1: 00000000:119A 00000000:0000 0A 0:0 0:0 0 0 0 12\n"
+	loopback = "0: 0100007F:1199 00000000:0000 0A 0:0 0:0 0 0 0 11\n1: 0100007F:119A 00000000:0000 0A 0:0 0:0 0 0 0 12\n"
+	minion   = "2: 0B00000A:1199 0900000A:9C40 01 0:0 0:0 0 0 0 13\n"
+	nearby   = "3: 0100007F:1199 0100007F:9C41 01 0:0 0:0 0 0 0 14\n"
+)
+
+func newHost(t *testing.T, master string) *host {
+	h := &host{t, t.TempDir()}
+	h.write("bin/salt-master", "#!/bin/sh\necho salt-master 3006.28 '(Sulfur)'\n")
+	if err := os.Chmod(h.path("bin/salt-master"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.write("etc/salt/master", "root_dir: "+h.dir+"\n"+master)
+	h.write("etc/salt/pki/master/minions/web1", "key")
+	h.write("etc/salt/pki/master/minions/.saltclusterd", "key")
+	h.write("etc/salt/pki/master/minions_pre/web2", "key")
+	h.listens(wildcard + minion)
+	h.write("etc/salt/pki/master/master.pem", string(someKey().PEM()))
+	return h
+}
+
+// someKey is made once: that takes a second on a slow machine.
+var someKey = sync.OnceValue(func() *saltcrypt.MasterKey {
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
+
+func (h *host) write(name, text string) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(h.path(name)), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(h.path(name), []byte(text), 0o640); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) listens(table string) { h.write("proc/net/tcp", "  sl  local_address\n"+table) }
+
+func (h *host) look(status *adminapi.Status) *Site {
+	h.t.Helper()
+	s, err := Look(h.t.Context(), Asked{
+		Own: h.path("etc/salt/saltclusterd"), Master: h.path("etc/salt/master"), Command: h.path("bin/salt-master"), Node: "m1",
+		Proc: h.path("proc"),
+	}, status)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s.RunnerDir = ""
+	return s
+}
+
+const dropInFile = "etc/salt/master.d/zz-saltclusterd.conf"
+
+// serving is the daemon of a member that minions reach.
+func serving() *adminapi.Status {
+	return &adminapi.Status{
+		Cluster: &adminapi.Cluster{ID: "salt", Quorum: adminapi.Quorum{OK: true}},
+		Members: []adminapi.Member{{ID: "m1", Self: true}},
+		Node:    adminapi.Node{ID: "m1", Edges: []adminapi.Edge{{Name: "pub", Addresses: []string{"10.0.0.11:4505"}}}},
+	}
+}
+
+func text(checks []doctor.Finding) string {
+	var b strings.Builder
+	for _, f := range checks {
+		fmt.Fprintf(&b, "%s %s %s: %s -> %s\n", f.Level, f.Check, f.Where, f.What, f.Next)
+	}
+	return b.String()
+}
+
+func wants(t *testing.T, got string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			t.Errorf("lacks %q:\n%s", p, got)
+		}
+	}
+}
+
+// Each time it is run it tells what is left, until nothing is.
+func TestSetupStepByStep(t *testing.T) {
+	h := newHost(t, "")
+	p := h.look(nil).Plan()
+	if p.Failed() > 0 || len(p.Files) != 3 {
+		t.Fatalf("%d files\n%s", len(p.Files), text(p.Checks))
+	}
+	wants(t, text(p.Checks), "Salt 3006.28", "1 accepted, 1 pending;", "0.0.0.0:4505", "1 connected now", "listens on 127.0.0.1 only")
+	wants(t, strings.Join(p.Next, "\n"), "systemctl enable --now saltclusterd", "saltclusterctl bootstrap", "systemctl restart salt-master", "status --check")
+	secret := p.Files[1]
+	if shown, err := json.Marshal(p); err != nil || !secret.Secret || strings.Contains(string(shown), "cluster_secret: ") {
+		t.Errorf("the secret is shown: %s, %v", shown, err)
+	}
+	if err := Write(h.path("etc/salt/saltclusterd"), p.Files); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(h.path("etc/salt/saltclusterd"))
+	if err != nil || cfg.ID != "m1" || cfg.Cluster.ID != "salt" || cfg.Paths.StateDir != h.path("var/lib/saltclusterd") || cfg.Salt.Config != h.path("etc/salt/master") {
+		t.Errorf("%v", err)
+	}
+	if info, err := os.Stat(secret.Path); err != nil || info.Mode().Perm()&0o007 != 0 {
+		t.Errorf("the secret's file: %v, %v", info, err)
+	}
+	if p = h.look(nil).Plan(); p.Failed() > 0 || len(p.Files) != 0 || len(p.Next) != 4 {
+		t.Errorf("again: %v, %v\n%s", p.Files, p.Next, text(p.Checks))
+	}
+	waiting := serving()
+	waiting.Node.Edges = nil
+	if p = h.look(waiting).Plan(); len(p.Next) != 2 || !strings.HasPrefix(p.Next[0], "systemctl restart salt-master:") {
+		t.Errorf("a member: %v", p.Next)
+	}
+	h.listens(loopback)
+	if p = h.look(serving()).Plan(); len(p.Next) != 0 || len(p.Files) != 0 {
+		t.Errorf("at the end: %v, %v", p.Files, p.Next)
+	}
+	h.listens("")
+	if p = h.look(serving()).Plan(); len(p.Next) != 2 || !strings.HasPrefix(p.Next[0], "systemctl start salt-master:") {
+		t.Errorf("without the master: %v", p.Next)
+	}
+}
+
+// What is there is respected: a main file of the package, a master with an address and runners of its own.
+func TestSetupKeepsWhatIsThere(t *testing.T) {
+	h := newHost(t, "interface: 10.0.0.11\nrunner_dirs: [/srv/runners]\npublish_port: 14505\n")
+	h.write("etc/salt/saltclusterd", string(config.DefaultFile()))
+	h.write("etc/salt/saltclusterd.d/site.conf", "cluster_id: production\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\nmaster_restart_command: [rc-service, salt-master, restart]\n")
+	s := h.look(nil)
+	s.RunnerDir = "/usr/share/saltclusterd/runners"
+	p := s.Plan()
+	if p.Failed() > 0 || len(p.Files) != 2 || p.ClusterID != "production" {
+		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
+	}
+	wants(t, p.Files[0].Path+p.Files[0].Text, "saltclusterd.d/setup.conf", "id: m1", "interface: [10.0.0.11]", "publish_port: 14505")
+	if strings.Contains(p.Files[0].Text, "cluster_id") {
+		t.Errorf("says again what is said:\n%s", p.Files[0].Text)
+	}
+	wants(t, p.Files[1].Text, "- '/srv/runners'", "- '/usr/share/saltclusterd/runners'")
+	wants(t, strings.Join(p.Next, "\n"), "rc-service salt-master restart")
+	if err := Write(s.Asked.Own, p.Files); err != nil {
+		t.Fatal(err)
+	}
+	s = h.look(nil)
+	s.RunnerDir = "/usr/share/saltclusterd/runners"
+	if p = s.Plan(); p.Failed() > 0 || len(p.Files) != 0 {
+		t.Errorf("again: %+v\n%s", p.Files, text(p.Checks))
+	}
+}
+
+// What is in the way is said, with what to do about it, and nothing is to be written.
+func TestSetupRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		master string
+		change func(*host)
+		want   string
+	}{
+		"a native cluster":         {"cluster_id: x\ncluster_peers: [10.0.0.12]\n", func(h *host) { h.version("3007.15") }, "fail master cluster_id"},
+		"a transport":              {"transport: tcp\n", nil, "fail master transport"},
+		"an include that is later": {"include: late.conf\n", func(h *host) { h.write("etc/salt/late.conf", "interface: 10.0.0.11\n") }, "Remove the line 'interface"},
+		"keys elsewhere":           {"keys.cache_driver: redis\n", func(h *host) { h.version("3008.3") }, "has its keys in redis"},
+		"no drop-ins":              {"default_include: other\n", nil, "fail drop-in"},
+		"somebody else's drop-in":  {"", func(h *host) { h.write(dropInFile, "interface: 127.0.0.1\n") }, "was not written by saltclusterd"},
+		"no key":                   {"", func(h *host) { h.write("etc/salt/pki/master/master.pem", "?") }, "fail identity"},
+		"a mistake of our own":     {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluser_id: x\n") }, "did you mean cluster_id?"},
+		"another name":             {"", func(h *host) { h.write("etc/salt/saltclusterd", "id: m2\n") }, "id is m2, and not m1"},
+		"a witness":                {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluster_witness: True\n") }, "is a witness"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, tt.master)
+			if tt.change != nil {
+				tt.change(h)
+			}
+			p := h.look(nil).Plan()
+			if p.Failed() == 0 || len(p.Files) != 0 || len(p.Next) != 0 {
+				t.Errorf("%v, %v", p.Files, p.Next)
+			}
+			wants(t, text(p.Checks), tt.want)
+		})
+	}
+}
+
+func (h *host) version(v string) {
+	h.write("bin/salt-master", "#!/bin/sh\necho salt-master "+v+"\n")
+	if err := os.Chmod(h.path("bin/salt-master"), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestSetupWarns(t *testing.T) {
+	h := newHost(t, "external_auth: {pam: {fred: ['.*']}}\n")
+	h.listens(wildcard + minion + nearby)
+	h.write("etc/salt/pki/master/.saltclusterd-keys.m1", "stamp")
+	h.write("etc/salt/master.d/broken.conf", "a: [")
+	p := h.look(nil).Plan()
+	if p.Failed() > 0 {
+		t.Errorf("%s", text(p.Checks))
+	}
+	wants(t, text(p.Checks), "1 of this host connected by way of loopback", "belonged to a cluster", "broken.conf", "allow_clear_commands")
+}
+
+// A drop-in that somebody wrote by hand and that is enough stays.
+func TestDropInByHand(t *testing.T) {
+	h := newHost(t, "")
+	h.write(dropInFile, "interface: 127.0.0.1\nmaster_id: m1\nunique_jid: True\n")
+	p := h.look(nil).Plan()
+	if p.Failed() > 0 || len(p.Files) != 2 {
+		t.Errorf("%+v\n%s", p.Files, text(p.Checks))
+	}
+	l := h.look(nil).Leaving(nil)
+	if l.Failed() > 0 || l.Aside != h.path(dropInFile)+".off" {
+		t.Errorf("%+v\n%s", l, text(l.Checks))
+	}
+	if err := l.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(l.Aside); err != nil {
+		t.Error(err)
+	}
+}
+
+// The salt-master's files are not touched unless saltclusterd's are without a mistake.
+func TestWriteOwnFirst(t *testing.T) {
+	h := newHost(t, "")
+	p := h.look(nil).Plan()
+	h.write("etc/salt/saltclusterd.d/zz.conf", "nonsense: 1\n")
+	if err := Write(h.path("etc/salt/saltclusterd"), p.Files); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(h.path(dropInFile)); !os.IsNotExist(err) {
+		t.Errorf("the drop-in is there: %v", err)
+	}
+}

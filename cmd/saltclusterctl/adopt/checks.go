@@ -1,0 +1,213 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// checks looks at a Site, one line for each look.
+type checks struct {
+	site          *Site
+	node, cluster string
+	found         []doctor.Finding
+}
+
+func (c *checks) add(check string, level doctor.Level, where, what, why, next string) {
+	c.found = append(c.found, doctor.Finding{Check: check, Level: level, Where: where, What: what, Why: why, Next: next})
+}
+
+func (c *checks) ok(check, where, format string, args ...any) {
+	c.add(check, doctor.OK, where, fmt.Sprintf(format, args...), "", "")
+}
+
+func (c *checks) salt() {
+	s := c.site
+	c.ok("salt", s.Master.Path, "Salt %s (%s), user %s", s.Master.Version, s.Command, s.Master.User)
+	for _, w := range s.Master.Warnings {
+		c.add("salt", doctor.Warn, "", w, "the salt-master leaves that file out", "correct the file")
+	}
+	if dir := filepath.Dir(s.Master.Path); s.UID != 0 && !writable(dir) {
+		c.add("salt", doctor.Fail, dir, "you may not write there", "", "run it as root")
+	}
+}
+
+func (c *checks) own() {
+	s := c.site
+	before := len(c.found)
+	for _, f := range s.OwnWrong {
+		c.add("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it", "saltclusterctl config check")
+	}
+	if s.Own.Cluster.Witness {
+		c.add("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "", "remove cluster_witness, or do not adopt this host's master")
+	}
+	for _, o := range []struct{ name, asked, is string }{{"id", s.Asked.Node, s.Own.ID}, {"cluster_id", s.Asked.ClusterID, s.Own.Cluster.ID}} {
+		if at, set := s.OwnSource[o.name]; set && o.asked != "" && o.asked != o.is {
+			c.add("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "", "change it there, or leave the flag out")
+		}
+	}
+	if _, err := node.ParseID(c.node); err != nil {
+		c.add("config", doctor.Fail, "", err.Error(), "", "--node m1")
+	}
+	if len(c.found) == before {
+		c.ok("config", s.Asked.Own, "this node is %s of the cluster %s", c.node, c.cluster)
+	}
+}
+
+func (c *checks) identity(becomes string) {
+	s := c.site
+	path := filepath.Join(s.Master.PkiDir, "master.pem")
+	switch {
+	case s.Key != nil:
+		c.ok("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
+	case errors.Is(s.KeyErr, fs.ErrPermission):
+		c.add("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
+	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
+		c.ok("identity", s.Master.PkiDir, "in the master's own key store (mmap_key), %s", becomes)
+	case errors.Is(s.KeyErr, fs.ErrNotExist):
+		c.add("identity", doctor.Warn, path, "is not there: this salt-master has never run", "it is made when the cluster is founded; minions will trust it from then on", "")
+	default:
+		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster", "restore it from a backup")
+	}
+}
+
+func (c *checks) keys() {
+	s := c.site
+	names := []string{"accepted", "pending", "rejected", "denied"}
+	var parts []string
+	for i, dir := range keyDirs {
+		if n := s.Keys[dir]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, names[i]))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"none"}
+	}
+	c.ok("keys", s.Master.PkiDir, "minion keys: %s; they stay as they are", strings.Join(parts, ", "))
+	if bare, err := s.without(); err == nil && bare.Version.Major >= 3008 {
+		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
+			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d, "saltclusterd cannot read them, and would found a cluster without minions",
+				"move them to files first (keys.cache_driver: localfs_key), with salt-key of both")
+		}
+	}
+	if len(s.Markers) > 0 && !s.member() {
+		c.add("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster", "bootstrap would refuse, for that cluster may live",
+			"saltclusterctl join one of its members instead; if there is none any more, remove the file")
+	}
+}
+
+// ports: the master may hold the two ports now; nobody else may.
+func (c *checks) ports() {
+	s := c.site
+	var listens []string
+	for _, l := range s.Listeners {
+		if port := int(l.Addr.Port()); port != s.Master.PublishPort && port != s.Master.RetPort || s.ours(l) {
+			continue
+		}
+		text := l.Addr.String()
+		if l.Process != "" {
+			text += " " + l.Process
+		}
+		if name := strings.ToLower(l.Process); strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ") {
+			c.add("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must", "minions would not reach it",
+				"let the load balancer listen on an address of its own (saltclusterctl haproxy --fragment --bind ADDRESS)")
+			continue
+		}
+		listens = append(listens, text)
+	}
+	if len(listens) == 0 {
+		c.add("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort), "the salt-master does not listen", "it does not run, or not with "+s.Master.Path, "")
+		return
+	}
+	slices.Sort(listens)
+	c.ok("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
+	if !slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
+		c.add("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd", "give it one, or set interface in "+s.Asked.Own)
+	}
+}
+
+// others looks for strangers on saltclusterd's own ports.
+func (c *checks) others() {
+	s := c.site
+	for _, p := range []struct {
+		port   int
+		option string
+	}{{s.Own.Cluster.PoolPort, "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
+		for _, l := range s.Listeners {
+			if int(l.Addr.Port()) == p.port && !s.ours(l) && s.Status == nil {
+				c.add("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "", "set "+p.option+" to another port, the same on all nodes")
+			}
+		}
+	}
+}
+
+func (c *checks) minions() {
+	s := c.site
+	if s.member() && s.opened() {
+		return
+	}
+	local := 0
+	for _, a := range s.Minions {
+		if a.IsLoopback() {
+			local++
+		}
+	}
+	c.ok("minions", "", "%d connected now; each will connect anew once, and sign in once, as when a salt-master is restarted", len(s.Minions)-local)
+	if local > 0 {
+		c.add("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local), "such a minion stays with this one salt-master, past the cluster",
+			"give it an address of this host in its option master (saltclusterd listens on all but loopback), and restart it")
+	}
+}
+
+// opened says whether saltclusterd serves minions already.
+func (s *Site) opened() bool { return s.Status != nil && len(s.Status.Node.Edges) > 0 }
+
+func (c *checks) member() {
+	s := c.site
+	switch {
+	case s.Status != nil && s.Status.Cluster != nil:
+		c.ok("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
+	case s.Status != nil && s.Status.Removed != "":
+		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back by itself", "saltclusterctl join PEER instead of bootstrap")
+	case s.Status == nil && s.Known:
+		c.ok("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")
+	}
+}
+
+// master judges the configuration as it will be.
+func (c *checks) master(after *localmaster.Config) {
+	fine := true
+	for _, f := range localmaster.CheckDropIn(after) {
+		level := doctor.Warn
+		if f.Fatal {
+			level, fine = doctor.Fail, false
+		}
+		c.add("master", level, f.Option, f.Message, "", f.Fix)
+	}
+	if fine && failed(c.found) == 0 {
+		c.ok("master", "", "with the drop-in it listens on %s only, and has master_id %s", after.Interface, after.MasterID)
+	}
+}
+
+// unusual is what works otherwise behind saltclusterd.
+func (c *checks) unusual() {
+	m := c.site.Master
+	if m.Bool("external_auth") && len(c.site.Own.Edge.AllowClearCommands) == 0 {
+		c.add("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api", "on another host it would be refused: saltclusterd takes no commands from the network",
+			"on this host nothing is to be done; else allow_clear_commands in "+c.site.Asked.Own)
+	}
+}
+
+// writable says whether one may make files in a directory.
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

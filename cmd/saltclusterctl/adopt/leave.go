@@ -1,0 +1,189 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// Leaving is what makes a node a host with a stock salt-master again.
+type Leaving struct {
+	Node   string           `json:"node"`
+	Others []string         `json:"others"` // members that stay; empty: this node is the last, or none
+	Checks []doctor.Finding `json:"checks"`
+	Remove string           `json:"remove,omitempty"` // the drop-in
+	Aside  string           `json:"aside,omitempty"`  // what it is called then, where somebody else wrote it; empty: it is deleted
+	Next   []string         `json:"next"`             // to be typed afterwards, in this order
+}
+
+// Failed counts the checks that keep it from being done.
+func (l Leaving) Failed() int { return failed(l.Checks) }
+
+// disabled ends the name of a drop-in that was switched off: default_include takes *.conf only.
+const disabled = ".off"
+
+// Leaving says what is to be done for the salt-master to work without saltclusterd. v compares what the nodes hold; nil: it is not
+// known.
+func (s *Site) Leaving(v *adminapi.Verification) Leaving {
+	l := Leaving{Node: s.Own.ID}
+	c := &checks{site: s, node: s.Own.ID}
+	c.salt()
+	c.identity("stays the salt-master's")
+	c.keys()
+	if s.Status != nil && s.Status.Cluster != nil {
+		l.Others = c.staying()
+		c.whole(v)
+		c.returns()
+	} else {
+		c.stranger()
+	}
+	after := s.Master
+	if s.DropInText != nil {
+		l.Remove = s.DropIn
+		if !localmaster.IsDropIn(s.DropInText) {
+			l.Aside = s.DropIn + disabled
+		}
+		var err error
+		if after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version, localmaster.Changes{s.DropIn: nil}); err != nil {
+			c.add("master", doctor.Fail, s.Master.Path, err.Error(), "the salt-master would not start", "")
+			after = s.Master
+		}
+	}
+	c.restored(after)
+	l.Checks, l.Next = c.found, s.leaveNext(len(l.Others) > 0)
+	return l
+}
+
+// staying lists the members that stay.
+func (c *checks) staying() (ids []string) {
+	st := c.site.Status
+	for _, m := range st.Members {
+		if !m.Self {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		c.ok("cluster", "", "this node is the last of %s: the cluster ends when its saltclusterd is stopped", st.Cluster.ID)
+		return nil
+	}
+	c.ok("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
+	if !st.Cluster.Quorum.OK {
+		c.add("cluster", doctor.Fail, "", "no majority of the cluster can be reached", "nobody could take this node off the roster",
+			"bring the others back: saltclusterctl status")
+	}
+	return ids
+}
+
+// stranger is a node whose daemon is down, or in no cluster any more.
+func (c *checks) stranger() {
+	switch s := c.site; {
+	case s.Status == nil && s.Known:
+		c.add("cluster", doctor.Warn, "", "saltclusterd does not run, so this node stays on the roster of its cluster",
+			"the others wait for it", "saltclusterctl remove "+c.node+" on another node, if there is one; or start it and run leave again")
+	case s.Status == nil:
+		c.ok("cluster", "", "this node belongs to no cluster, and saltclusterd does not run")
+	default:
+		c.ok("cluster", "", "this node belongs to no cluster")
+	}
+}
+
+// whole looks whether this master has all that the cluster has.
+func (c *checks) whole(v *adminapi.Verification) {
+	st := c.site.Status
+	if text := adminapi.SyncText(st.Node.Sync); text != "" {
+		c.add("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that", "wait: saltclusterctl status")
+		return
+	}
+	if v == nil {
+		c.add("data", doctor.Warn, "", "what the nodes hold could not be compared", "this salt-master may lack keys, caches or jobs of the last moments", "saltclusterctl verify")
+		return
+	}
+	for _, sec := range v.Sections {
+		for _, d := range sec.Differences {
+			if mine, has := d.Nodes[c.node]; !has || mine != "" {
+				continue
+			}
+			c.add("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it", "wait, or see saltclusterctl verify")
+			return
+		}
+	}
+	if !v.Complete() {
+		c.add("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have", "saltclusterctl verify")
+		return
+	}
+	c.ok("data", "", "keys, caches and roots are here")
+	if n := c.site.Own.Cluster.JobReplicas; len(st.Members) > n {
+		c.add("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)), "this salt-master has its share of them only", "")
+	}
+}
+
+// returns that wait for the salt-master would never reach it.
+func (c *checks) returns() {
+	r := c.site.Status.Node.Returns
+	if r == nil {
+		return
+	}
+	for _, j := range r.Journals {
+		for _, w := range j.Waiting {
+			if w.Records > 0 {
+				c.add("returns", doctor.Fail, j.Name, fmt.Sprintf("%d returns wait for %s", w.Records, w.Consumer),
+					"they would be kept until saltclusterd runs here again", "wait a moment; saltclusterctl status says what holds them up")
+			}
+		}
+	}
+}
+
+// restored judges the configuration as it will be.
+func (c *checks) restored(after *localmaster.Config) {
+	if addr, ok := after.InterfaceAddr(); ok && addr.IsLoopback() {
+		c.add("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface, "no minion would reach the salt-master", "remove that line")
+		return
+	}
+	now, then := c.site.Master.Text("keys.cache_driver"), after.Text("keys.cache_driver")
+	if now != then && after.Version.Major >= 3008 {
+		c.add("master", doctor.Fail, after.SetBy("keys.cache_driver"), fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),
+			"it would know no minion", "put 'keys.cache_driver: "+now+"' there")
+		return
+	}
+	c.ok("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort, after.RetPort)
+}
+
+// leaveNext are the steps that are left.
+func (s *Site) leaveNext(others bool) []string {
+	restart := s.restart("restart")
+	if others {
+		return []string{
+			"take this host out of the load balancer: saltclusterctl haproxy on another node prints a file without it",
+			"systemctl disable --now saltclusterd",
+			restart + ": it takes the ports of its own again",
+		}
+	}
+	return []string{
+		"systemctl disable --now saltclusterd; " + restart + ": one after the other, for minions are alone in between; they connect anew, and sign in once",
+		"salt '*' test.ping",
+	}
+}
+
+// Restore removes the drop-in, or puts it aside.
+func (l Leaving) Restore() error {
+	if l.Remove == "" {
+		return nil
+	}
+	var err error
+	if l.Aside != "" {
+		err = os.Rename(l.Remove, l.Aside)
+	} else {
+		err = os.Remove(l.Remove)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the drop-in: %w", err)
+	}
+	return syncDir(filepath.Dir(l.Remove))
+}

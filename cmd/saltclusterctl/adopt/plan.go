@@ -1,0 +1,136 @@
+package adopt
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// Plan is what makes the host a node.
+type Plan struct {
+	Node      string           `json:"node"`
+	ClusterID string           `json:"cluster_id"`
+	Checks    []doctor.Finding `json:"checks"`
+	Files     []File           `json:"files"` // to be written, in this order; empty: all are there
+	Next      []string         `json:"next"`  // to be typed afterwards, in this order; empty: nothing is left
+}
+
+// File is one that is to be written.
+type File struct {
+	Path   string `json:"path"`
+	What   string `json:"what"`             // in a few words
+	Text   string `json:"text,omitempty"`   // empty: it is a secret
+	Secret bool   `json:"secret,omitempty"` // only the master's group may read it
+
+	master bool // the salt-master reads it
+
+	text  []byte
+	mode  fs.FileMode
+	owner localmaster.Owner
+}
+
+// Failed counts the checks that keep it from being done.
+func (p Plan) Failed() int { return failed(p.Checks) }
+
+func failed(checks []doctor.Finding) (n int) {
+	for _, f := range checks {
+		if f.Level == doctor.Fail {
+			n++
+		}
+	}
+	return n
+}
+
+const defaultCluster = "salt"
+
+// Plan says what is to be done on a host that was looked at.
+func (s *Site) Plan() Plan {
+	p := Plan{Node: cmp.Or(s.Asked.Node, s.Own.ID), ClusterID: cmp.Or(s.Asked.ClusterID, s.Own.Cluster.ID, defaultCluster),
+		Files: []File{}, Next: []string{}}
+	c := &checks{site: s, node: p.Node, cluster: p.ClusterID}
+	c.salt()
+	c.own()
+	after, dropIn := c.dropIn()
+	c.identity("becomes the cluster's, so minions that know this master stay content")
+	for _, look := range []func(){c.keys, c.ports, c.others, c.minions, c.unusual, c.member} {
+		look()
+	}
+	c.master(after)
+	p.Checks = c.found
+	if p.Failed() > 0 {
+		return p
+	}
+	p.Files = append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), dropIn...)
+	p.Next = s.next(len(p.Files) > 0, len(dropIn) > 0)
+	return p
+}
+
+// next are the steps that are left, when any file has changed, and when the drop-in has.
+func (s *Site) next(changed, dropIn bool) []string {
+	steps := []string{}
+	add := func(command, why string) { steps = append(steps, command+": "+why) }
+	up := s.Status != nil
+	switch {
+	case !up:
+		add("systemctl enable --now saltclusterd", "it waits beside the salt-master; minions stay where they are")
+	case changed:
+		add("saltclusterctl upgrade", "the running saltclusterd reads the files anew")
+	}
+	if !s.member() {
+		add("saltclusterctl bootstrap", "the salt-master's key becomes the cluster's, with the minion keys as they are")
+	}
+	switch held, runs := s.masterListens(); {
+	case held:
+		add(s.restart("restart"), "it makes room, and saltclusterd takes its ports: minions connect anew, once")
+	case !runs:
+		add(s.restart("start"), "nothing listens on its ports")
+	case dropIn:
+		add(s.restart("restart"), "it reads the drop-in")
+	}
+	if len(steps) > 0 {
+		steps = append(steps, "saltclusterctl status --check")
+	}
+	return steps
+}
+
+// member says whether this node belongs to a cluster.
+func (s *Site) member() bool {
+	if s.Status == nil {
+		return s.Known
+	}
+	return s.Status.Cluster != nil
+}
+
+// masterListens says whether the master holds what saltclusterd is to listen on, and whether it listens at all.
+func (s *Site) masterListens() (held, runs bool) {
+	for _, l := range s.Listeners {
+		if s.ours(l) || int(l.Addr.Port()) != s.Master.PublishPort && int(l.Addr.Port()) != s.Master.RetPort {
+			continue
+		}
+		runs = true
+		held = held || !l.Addr.Addr().IsLoopback()
+	}
+	return held, runs
+}
+
+// ours says whether saltclusterd listens there.
+func (s *Site) ours(l doctor.Listener) bool {
+	if strings.HasPrefix(l.Process, "saltclusterd ") {
+		return true
+	}
+	return s.Status != nil && slices.ContainsFunc(s.Status.Node.Edges, func(e adminapi.Edge) bool { return slices.Contains(e.Addresses, l.Addr.String()) })
+}
+
+// restart is how the master is restarted here.
+func (s *Site) restart(how string) string {
+	if cmd := s.Own.Salt.RestartCommand; len(cmd) > 0 {
+		return strings.Join(cmd, " ")
+	}
+	return fmt.Sprintf("systemctl %s salt-master", how)
+}

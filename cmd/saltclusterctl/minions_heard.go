@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/fnmatch"
+)
+
+// heard is what minions --connected and --lost show.
+type heard struct {
+	Within  string         `json:"within"`
+	Count   map[string]int `json:"count"`   // connected, lost
+	Minions []heardMinion  `json:"minions"` // sorted by id
+	Missing []string       `json:"missing,omitempty"`
+}
+
+// heardMinion is an accepted minion and when a node has heard of it last.
+type heardMinion struct {
+	ID      string    `json:"id"`
+	Seen    time.Time `json:"seen,omitzero"` // zero: no node remembers when
+	Node    string    `json:"node,omitempty"`
+	Address string    `json:"address,omitempty"`
+}
+
+// askProtocols asks what the nodes have heard of the minions that the argument, a pattern, means.
+func askProtocols(c *cli.Context, e *env) (adminapi.Protocols, error) {
+	var pattern *regexp.Regexp
+	if glob := c.Args().First(); glob != "" {
+		var err error
+		if pattern, err = fnmatch.Compile(glob); err != nil {
+			return adminapi.Protocols{}, usagef("saltclusterctl minions --connected 'web*'", "%v", err)
+		}
+	}
+	p, err := ask(c, e, (*adminapi.Client).Protocols)
+	if err != nil || pattern == nil {
+		return p, err
+	}
+	p.Minions = slices.DeleteFunc(p.Minions, func(m adminapi.MinionProtocol) bool { return !pattern.MatchString(m.ID) })
+	p.Unheard = slices.DeleteFunc(p.Unheard, func(id string) bool { return !pattern.MatchString(id) })
+	return p, nil
+}
+
+func runHeard(c *cli.Context, e *env, lost bool) error {
+	p, err := askProtocols(c, e)
+	if err != nil {
+		return err
+	}
+	h := hearing(p, lost, c.Duration("within"), time.Now())
+	return e.show(c, h, func(s *screen) { heardScreen(s, h, time.Now()) })
+}
+
+// hearing sorts the accepted minions into those that were heard of lately and the others.
+func hearing(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
+	h := heard{Within: age(within), Minions: []heardMinion{}, Missing: p.Missing, Count: map[string]int{"connected": 0, "lost": 0}}
+	add := func(m heardMinion) {
+		gone, word := m.Seen.IsZero() || now.Sub(m.Seen) > within, "connected"
+		if gone {
+			word = "lost"
+		}
+		h.Count[word]++
+		if gone == lost {
+			h.Minions = append(h.Minions, m)
+		}
+	}
+	for _, m := range p.Minions {
+		add(heardMinion{m.ID, m.Seen, m.Node, m.Address})
+	}
+	for _, id := range p.Unheard {
+		add(heardMinion{ID: id})
+	}
+	slices.SortFunc(h.Minions, func(a, b heardMinion) int { return cmp.Compare(a.ID, b.ID) })
+	return h
+}
+
+func heardScreen(s *screen, h heard, now time.Time) {
+	rows := make([][]cell, 0, len(h.Minions))
+	for _, m := range h.Minions {
+		rows = append(rows, []cell{txt(m.ID), txt(heardText(m.Seen, now)), txt(m.Node), txt(m.Address)})
+	}
+	s.table("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
+	s.line("%d heard of within %s, %d not", h.Count["connected"], h.Within, h.Count["lost"])
+	s.unanswered(h.Missing)
+}
+
+func heardText(seen, now time.Time) string {
+	if seen.IsZero() {
+		return "not yet"
+	}
+	return age(now.Sub(seen)) + " ago"
+}
