@@ -17,8 +17,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-five test-roots test-files test-idle \
-	test-systemd test-packages packages fuzz fuzz-live sbom bench chaos soak lint clean
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
+	test-operate test-systemd test-packages packages fuzz fuzz-live sbom bench chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,9 +26,9 @@ help: ## this list
 setup: ## prepare this machine: Debian packages (as root), virtualenvs with three Salt versions, Go and its modules
 	@integration/setup/setup
 
-build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab
+build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab, bin/sharefs
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab ./integration/lab/sharefs
 
 demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C (ARGS=--once: check and end)
 	@$(GO) build -o bin/demo ./integration/demo
@@ -41,7 +41,7 @@ test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
 
 test-race: ## unit tests under the race detector
-	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -parallel 4 $(PKGS)
+	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -p 3 -parallel 4 $(PKGS)
 
 test-fuzz: ## every decoder has a fuzz target; each for two seconds
 	$(GO) test -count=1 ./integration/fuzzed
@@ -65,7 +65,10 @@ test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a
 	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/
 
 test-shared: build ## masters of three versions with keys, roots and jobs on one share: it hangs, and they leave it
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^(TestShared|TestMigrate)$$' ./integration/scenario/
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 40m -v -run '^(TestShared|TestMigrate)$$' ./integration/scenario/
+
+test-adopt: build ## a running master with minions becomes a node, and leaves again; measured beside a mere restart
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestAdopt' ./integration/scenario/
 
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
@@ -76,6 +79,9 @@ test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in 
 
 test-files: build ## what minions ask the file server, of masters of three versions and of ours
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiles$$' ./integration/scenario/
+
+test-operate: build ## what an operator does by hand: a key store in the wrong order, remove --force
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run TestIdleForTenMinutes ./integration/scenario

@@ -19,7 +19,7 @@ func TestChaos(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
 	cfg := chaos.Default()
-	cfg.Seed, cfg.For = 2, 150*time.Second
+	cfg.Seed, cfg.For = 2, 5*time.Minute
 	if s := os.Getenv("CHAOS_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		labtest.Must(t, err)

@@ -134,6 +134,11 @@ func quietLogs(t *testing.T, c *lab.Cluster, marks map[string]int64) {
 func testTrueAddresses(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	minions, lb := c.Minions[0].Host(), c.LB.Host()
+	if c.Lab.Namespaces() {
+		for _, m := range c.Minions {
+			labtest.Must(t, knownInFull(ctx, c.Nodes[0], m, m.Host().Addr, ""))
+		}
+	}
 	rubbish := func(from *lab.Host, to, say string) {
 		conn, err := from.Dial(ctx, "tcp", to)
 		labtest.Must(t, err)

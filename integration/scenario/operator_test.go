@@ -27,6 +27,7 @@ func testOperator(t *testing.T, c *lab.Cluster) {
 	t.Run("haproxy", func(t *testing.T) { testHAProxyVerb(t, c) })
 	t.Run("doctor", func(t *testing.T) { testDoctor(t, c) })
 	t.Run("keys", func(t *testing.T) { testKeysVerb(t, c) })
+	t.Run("minions", func(t *testing.T) { testMinionsVerb(t, c) })
 }
 
 // testRunner has each version's salt-run load the runner of packaging/runners, and compares with Salt's native shapes.
@@ -210,4 +211,73 @@ func testKeysVerb(t *testing.T, c *lab.Cluster) {
 			return nil
 		}))
 	}
+}
+
+// testMinionsVerb: every node names each minion as connected, and knows of each where it is and what it has returned last, wherever it
+// has returned it.
+func testMinionsVerb(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	since := time.Now().UTC().Format("20060102150405") // as job ids begin; a publication that salt gave up may run, too
+	jid, addr := asyncAtLast(t, c.Nodes[1], "operator"), ""
+	if c.Lab.Namespaces() { // else whoever connects has the address that it connects to
+		addr = c.LB.Host().Addr
+	}
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the minions as "+n.Name+" knows them", func(ctx context.Context) error {
+			var list struct {
+				Minions []struct{ ID, Node, Address string }
+			}
+			if err := n.Daemon.CtlJSON(ctx, &list, "minions", "--connected", "--within", "10m"); err != nil {
+				return err
+			}
+			connected := map[string]bool{}
+			for _, m := range list.Minions {
+				connected[m.ID] = true
+			}
+			for _, m := range c.Minions {
+				if !connected[m.ID] {
+					return fmt.Errorf("%s is not among %+v", m.ID, list)
+				}
+				if err := knownInFull(ctx, n, m, addr, since); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	res, err := c.Nodes[0].Daemon.Ctl(ctx, "minions", c.Minions[0].ID)
+	labtest.Must(t, err)
+	if res.Code != 0 || !strings.Contains(res.Stdout, jid[:8]) || !strings.Contains(res.Stdout, "test.arg") {
+		t.Errorf("exit code %d: %s", res.Code, res.Output())
+	}
+}
+
+// knownInFull compares what a node says of a minion with what it is. Addr is where it comes from, as far as the node can know, empty
+// when that is not certain; since is the id, or the beginning of it, that its latest job has at least.
+func knownInFull(ctx context.Context, n *lab.Node, m *lab.Minion, addr, since string) error {
+	var one struct {
+		Keys        []adminapi.MinionKey
+		Heard       *adminapi.MinionProtocol
+		Connections []adminapi.Subscriber
+		Owner       *adminapi.RingOwner
+	}
+	if err := n.Daemon.CtlJSON(ctx, &one, "minions", m.ID); err != nil {
+		return err
+	}
+	h := one.Heard
+	if h == nil || len(one.Keys) != 1 || one.Keys[0].State != adminapi.KeyAccepted || one.Owner == nil || one.Owner.Node == "" {
+		return fmt.Errorf("%s: %+v", m.ID, one)
+	}
+	if h.Node == "" || h.Address == "" || addr != "" && h.Address != addr || h.Version != 3 || h.Returned == nil || h.Returned.JID < since {
+		return fmt.Errorf("%s at %s: %+v, returned %+v", m.ID, addr, *h, h.Returned)
+	}
+	for _, sub := range one.Connections {
+		if !strings.HasPrefix(sub.Remote, h.Address+":") || sub.Since.IsZero() {
+			return fmt.Errorf("%s: %+v", m.ID, sub)
+		}
+	}
+	if len(one.Connections) == 0 {
+		return fmt.Errorf("%s has no connection", m.ID)
+	}
+	return nil
 }

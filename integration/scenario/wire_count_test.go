@@ -31,13 +31,19 @@ func acceptedSignIns(t *testing.T, c *lab.Cluster) (n float64) {
 // metric adds up what a node says in the lines that are wanted.
 func metric(t *testing.T, n *lab.Node, want func(line string) bool) (sum float64) {
 	t.Helper()
+	return metricAt(t, n, n.Addr, want)
+}
+
+// metricAt asks the node at one of its addresses.
+func metricAt(t *testing.T, n *lab.Node, host string, want func(line string) bool) (sum float64) {
+	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return n.Dial(ctx, network, addr)
 		},
 	}}
-	res, err := client.Get("http://" + net.JoinHostPort(n.Addr, "4580") + "/metrics")
+	res, err := client.Get("http://" + net.JoinHostPort(host, "4580") + "/metrics")
 	labtest.Must(t, err)
 	defer res.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
