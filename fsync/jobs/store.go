@@ -33,7 +33,7 @@ type Store struct {
 	}
 	watched map[string]*watch
 
-	news   chan string   // published jobs
+	news   chan string   // jobs whose heads are to be told
 	looked chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
 	ready  chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
 	bodies chan struct{} // bounds requests in memory
@@ -132,10 +132,31 @@ func (s *Store) Published(jid string) {
 	if s.cfg.Off != "" || !validJID(jid) {
 		return
 	}
+	s.index.touched(jid, 0, true)
+	s.watch(jid, false)
 	select {
 	case s.news <- jid:
 	default: // polling finds it
 	}
+}
+
+// Unasked says that a return which no job asked for was just written to the local job cache, and its job with it: nobody writes to
+// that any more, so it is told once and not looked at again and again. Otherwise it is Stored.
+func (s *Store) Unasked(jid, minion string, ret, out []byte) {
+	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
+		return
+	}
+	r := s.stored(jid, minion, ret, out)
+	s.index.arrived(jid)
+	if len(s.targets(jid)) == 0 {
+		return
+	}
+	select {
+	case s.news <- jid:
+	default:
+		s.watch(jid, true) // which finds that the others lack it
+	}
+	s.stream(r)
 }
 
 // Stored says that a return was just written to the local job cache, out being nil when it has none. It never blocks; the
@@ -144,10 +165,16 @@ func (s *Store) Stored(jid, minion string, ret, out []byte) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return
 	}
+	r := s.stored(jid, minion, ret, out)
+	s.watch(jid, true)
+	s.stream(r)
+}
+
+// stored notes a return, and makes the record of it.
+func (s *Store) stored(jid, minion string, ret, out []byte) *record {
 	at := s.cfg.Now().UnixNano()
 	s.index.touched(jid, at, true)
-	s.watch(jid, true)
-	s.stream(&record{jid: jid, at: at, name: minion, ret: true, data: ret, out: out, hasO: out != nil})
+	return &record{jid: jid, at: at, name: minion, ret: true, data: ret, out: out, hasO: out != nil}
 }
 
 // stream sends a record to the replicas of its job.

@@ -322,3 +322,22 @@ func TestManyReturnsGoOnce(t *testing.T) {
 		t.Errorf("%d bytes went over, more than %d; calls %v", w.bytes, most, w.sent)
 	}
 }
+
+// A return that no job asked for goes to the replicas with its job, and the job is not looked at any more.
+func TestUnasked(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.quiet()
+	jid := w.jid()
+	a.python(jid, minionsFile, list("m1"))
+	a.python(jid, loadFile, load(jid, true))
+	data := ret("one")
+	a.python(jid, "m1/"+returnFile, data)
+	a.store.Unasked(jid, "m1", data, nil)
+	same(t, jid, 4, a, b)
+	a.store.mu.Lock()
+	defer a.store.mu.Unlock()
+	if a.store.watched[jid] != nil {
+		t.Error("the job is watched")
+	}
+}

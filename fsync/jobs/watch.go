@@ -42,10 +42,8 @@ func (s *Store) watch(jid string, stored bool) {
 	}
 }
 
-// published sends the head of a job that the local master has just published.
+// published sends the head of a job that was just made here.
 func (s *Store) published(jid string) {
-	s.index.touched(jid, 0, true)
-	s.watch(jid, false)
 	targets := s.targets(jid)
 	if len(targets) == 0 {
 		return

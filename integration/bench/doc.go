@@ -12,8 +12,9 @@
 //   - upgrade: what subscribers see while saltclusterd is upgraded in place: losses, reconnects and the pause.
 //   - memory: resident memory with idle subscribers.
 //   - herd: test.ping of a thousand played minions (package integration/herd), bare stock masters against the same behind
-//     saltclusterd: until the last return is acknowledged, until the job cache is whole, until the command line tool has ended; CPU per
-//     `_return` that no job asked for. -herd 5000 for as many; a bare master is given half an hour then, and may not get through it.
+//     saltclusterd: until the last return is acknowledged, until the job cache is whole, until the command line tool has ended.
+//     -herd 5000 for as many; a bare master is given half an hour then, and may not get through it.
+//   - req: CPU per `_return` that no job asked for, bare stock masters against the same behind saltclusterd, and which processes use it.
 //   - replicas: what it costs that three nodes have a job, instead of the one that published it.
 //   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same

@@ -22,11 +22,12 @@ func herdGoals(minions int) (job, cli float64) {
 	return 0.25, 0
 }
 
-const returnGoal = 1.0 // ms of CPU per `_return` with jid "req"
+// packs make the two sides.
+var packs = []func(ctx context.Context, l *lab.Lab, version string, n, fleet int) (*pack, error){barePack, clusterPack}
 
 // jobCost is what a side needs for a job.
 type jobCost struct {
-	acked, lost, cached, cli, cpu, herdCPU, req series
+	acked, lost, cached, cli, cpu, herdCPU series
 
 	first *jobCost // of the first job, with which the master reads much that it has at hand for the others
 	note  string   // what is to be said of the figures
@@ -34,13 +35,13 @@ type jobCost struct {
 
 // herds measures jobs of many minions, alone and behind saltclusterd.
 func (b *bench) herds(ctx context.Context) error {
-	var jobs, returns [][]string
+	var jobs [][]string
 	var notes string
 	for _, version := range herdVersions {
 		var cost [2]jobCost
-		for side, make := range []func(context.Context, *lab.Lab, string, int) (*pack, error){barePack, clusterPack} {
+		for side, make := range packs {
 			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-				p, err := make(ctx, l, version, b.herd)
+				p, err := make(ctx, l, version, b.herd, 0)
 				if err != nil {
 					return err
 				}
@@ -73,9 +74,6 @@ func (b *bench) herds(ctx context.Context) error {
 		row("s, the command line tool", bare.cli, ours.cli, cli, "%.1f")
 		row("CPU ms per minion, master and saltclusterd", bare.cpu, ours.cpu, 0, "%.2f")
 		row("CPU ms per minion, the herd's own", bare.herdCPU, ours.herdCPU, 0, "%.2f")
-		returns = append(returns, []string{
-			version, bare.req.show("%.2f"), ours.req.show("%.2f"), fmt.Sprintf("≤ %.0f", returnGoal), atMost(ours.req, returnGoal),
-		})
 	}
 	b.out.table(fmt.Sprintf("test.ping of %d minions", b.herd), fmt.Sprintf(
 		"Published with `salt --async`, answered at once by %d played minions of 3006, 3007 and 3008 in turn that sign in, verify, retry and "+
@@ -86,9 +84,6 @@ func (b *bench) herds(ctx context.Context) error {
 			"The job cache is on %s.%s",
 		b.herd, int(cliPatience.Seconds()), calmProbes, calmAnswer, fileSystem(os.TempDir()), notes),
 		[]string{"Salt", "figure", "master alone", "behind saltclusterd", "ratio", "target", ""}, jobs)
-	b.out.table(fmt.Sprintf("`_return` with jid `req`, %d accepted keys", b.herd),
-		"CPU milliseconds per return, master and saltclusterd together, one after the other.",
-		[]string{"Salt", "master alone", "behind saltclusterd", "target", ""}, returns)
 	return nil
 }
 
@@ -132,17 +127,6 @@ func (b *bench) measurePack(ctx context.Context, p *pack, cost *jobCost) error {
 			return err
 		}
 		cost.cli.add(took.Seconds())
-	}
-	if err := p.calm(ctx, b.say); err != nil {
-		return err
-	}
-	b.say("%s: returns with jid req", p.name)
-	for range b.herdRounds {
-		ms, err := p.reqReturns(ctx, b.say)
-		if err != nil {
-			return err
-		}
-		cost.req.add(ms)
 	}
 	s := p.herd.Stats()
 	b.say("%s: %d sign-ins, %d retries, %d returns lost, %d unreadable, %d stale", p.name, s.SignIns, s.Retries, s.ReturnsLost, s.Unreadable, s.Stale)

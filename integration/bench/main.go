@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "replicas", "failover", "join", "roots", "files"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "replicas", "failover", "join", "roots", "files"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -89,6 +89,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"signin", "forward"}, b.realMasters},
 		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
+		{[]string{"req"}, b.reqs},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},

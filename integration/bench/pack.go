@@ -24,8 +24,8 @@ type pack struct {
 	daemon *lab.Daemon // nil: bare
 }
 
-// newPack lays out a master that listens at addr, and a herd that knows the address at. Nothing is started.
-func newPack(ctx context.Context, l *lab.Lab, version string, n int, bare bool) (*pack, error) {
+// newPack lays out a master and a herd of n that knows its address, and accepts their keys and those of fleet more. Nothing is started.
+func newPack(ctx context.Context, l *lab.Lab, version string, n, fleet int, bare bool) (*pack, error) {
 	h, err := l.Host(ctx, "salt")
 	if err != nil {
 		return nil, err
@@ -54,11 +54,15 @@ func newPack(ctx context.Context, l *lab.Lab, version string, n int, bare bool) 
 	if err != nil {
 		return nil, err
 	}
-	return p, herd.Accept(filepath.Join(p.salt.PKIDir(), "minions"), p.herd.Key(), p.herd.IDs()...)
+	ids := p.herd.IDs()
+	for i := range fleet {
+		ids = append(ids, fmt.Sprintf("idle%d", i))
+	}
+	return p, herd.Accept(filepath.Join(p.salt.PKIDir(), "minions"), p.herd.Key(), ids...)
 }
 
-func barePack(ctx context.Context, l *lab.Lab, version string, n int) (*pack, error) {
-	p, err := newPack(ctx, l, version, n, true)
+func barePack(ctx context.Context, l *lab.Lab, version string, n, fleet int) (*pack, error) {
+	p, err := newPack(ctx, l, version, n, fleet, true)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +76,8 @@ func (p *pack) startMaster(ctx context.Context) error {
 	return p.salt.WaitReady(ctx, startWithin)
 }
 
-func clusterPack(ctx context.Context, l *lab.Lab, version string, n int) (*pack, error) {
-	p, err := newPack(ctx, l, version, n, false)
+func clusterPack(ctx context.Context, l *lab.Lab, version string, n, fleet int) (*pack, error) {
+	p, err := newPack(ctx, l, version, n, fleet, false)
 	if err != nil {
 		return nil, err
 	}
@@ -240,27 +244,4 @@ func (p *pack) cli(ctx context.Context, say func(string, ...any)) (time.Duration
 		say("%s: salt printed %d of %d answers", p.name, got, n)
 	}
 	return res.Took, nil
-}
-
-// reqReturns has minions return what no job asked for, and tells the CPU per return.
-func (p *pack) reqReturns(ctx context.Context, say func(string, ...any)) (float64, error) {
-	count := 2000
-	if p.daemon == nil {
-		count = 20 // of which each may cost half a second
-	}
-	u, err := p.spend(func() error {
-		for i := range count {
-			_, err := p.herd.Send(ctx, i%p.herd.Stats().Minions, "_return", map[string]any{
-				"jid": "req", "fun": "status.uptime", "fun_args": []any{}, "return": map[string]any{"seconds": i}, "success": true, "retcode": 0,
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		say("%s: %.2f ms of the master and %.2f of saltclusterd per return", p.name, millis(u.master)/float64(count), millis(u.daemon)/float64(count))
-	}
-	return millis(u.sum()) / float64(count), err
 }

@@ -27,6 +27,8 @@ type standIn struct {
 	sessions  atomic.Pointer[map[string]*saltcrypt.Crypticle]
 	req       *edge.ReqEdge
 	pub       *edge.PubEdge
+
+	probesOnly atomic.Bool // of publish
 }
 
 // newStandIn listens where the master of that host would, with the identity it would have.

@@ -43,7 +43,7 @@ func (c *Cache) Apply(ctx context.Context, p Plan) error {
 // applyJob tries again when the directory it had open is gone: the master cleans old jobs up.
 func (c *Cache) applyJob(job *Job) error {
 	for tries := 0; ; tries++ {
-		j, err := c.job(job.JID)
+		j, err := c.job(job.JID, job.Unasked())
 		if err != nil {
 			return err
 		}
@@ -55,6 +55,9 @@ func (c *Cache) applyJob(job *Job) error {
 }
 
 func (c *Cache) write(j *jobDir, job *Job) error {
+	if j.made && job.Unasked() && !j.loaded {
+		return c.writeNew(j, job)
+	}
 	if err := c.mend(j); err != nil {
 		return err
 	}
@@ -70,6 +73,39 @@ func (c *Cache) write(j *jobDir, job *Job) error {
 			err = c.minion(j, job)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if job.EndTime != "" {
+		return c.put(j.fd, "endtime", []byte(job.EndTime))
+	}
+	return nil
+}
+
+// writeNew is write for a job that is nobody else's, into a directory that was just made: there is nothing in it to look for.
+func (c *Cache) writeNew(j *jobDir, job *Job) error {
+	if job.NoCache {
+		if err := c.put(j.fd, "nocache", nil); err != nil {
+			return err
+		}
+	}
+	if err := c.put(j.fd, "jid", []byte(job.JID)); err != nil {
+		return err
+	}
+	j.touched = time.Now()
+	if err := c.put(j.fd, ".load.p", job.Load); err != nil {
+		return err
+	}
+	list := saltwire.AppendArrayHeader(nil, 0)
+	if job.Minions != nil {
+		list = appendList(*job.Minions)
+	}
+	if err := c.put(j.fd, ".minions.p", list); err != nil {
+		return err
+	}
+	j.loaded = true
+	if !job.NoCache {
+		if err := c.minion(j, job); err != nil {
 			return err
 		}
 	}
@@ -147,11 +183,15 @@ func (c *Cache) minionList(j *jobDir, ids []string) error {
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
 	}
+	return c.put(j.fd, ".minions.p", appendList(ids))
+}
+
+func appendList(ids []string) []byte {
 	raw := saltwire.AppendArrayHeader(nil, len(ids))
 	for _, id := range ids {
 		raw = saltwire.AppendStr(raw, id)
 	}
-	return c.put(j.fd, ".minions.p", raw)
+	return raw
 }
 
 func (c *Cache) listed(j *jobDir) (ids []string) {

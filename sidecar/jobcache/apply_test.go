@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +93,54 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A job that no one asked for is written alike whether its directory was there or not, and so when it is written again.
+func TestUnaskedJob(t *testing.T) {
+	var trees []map[string]string
+	var place string
+	for _, there := range []bool{false, true} {
+		o := stockOptions()
+		o["job_cache_store_endtime"] = true
+		c, dir := newCache(t, o)
+		p := plan(t, c, ret("req", "m1", "out", "txt"))
+		if !p.Unasked() {
+			t.Fatal("not taken for one")
+		}
+		if there {
+			if err := os.MkdirAll(filepath.Join(dir, place), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if err := c.Apply(context.Background(), p); err != nil {
+				t.Fatal(err)
+			}
+			trees = append(trees, files(t, jobDir(t, dir)))
+		}
+		place = strings.TrimPrefix(jobDir(t, dir), dir)
+	}
+	for _, tree := range trees {
+		if len(tree) != 6 || !maps.Equal(tree, trees[0]) {
+			t.Errorf("%q, and at first %q", tree, trees[0])
+		}
+	}
+}
+
+// files are the contents of all files below a directory.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			all[strings.TrimPrefix(path, dir)] = read(t, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func TestWhatAKillLeavesIsCompleted(t *testing.T) {

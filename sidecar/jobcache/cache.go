@@ -67,6 +67,9 @@ func New(c Config) (*Cache, error) {
 	if c.CacheDir == "" || c.Keys == nil {
 		return nil, fmt.Errorf("jobcache: no cachedir or keys configured")
 	}
+	if c.UID == os.Geteuid() && c.GID == os.Getegid() {
+		c.UID, c.GID = -1, -1 // files are created so anyway
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -21,6 +21,7 @@ const touchEvery = 10 * time.Second
 type jobDir struct {
 	path    string
 	fd      int
+	made    bool      // by us: what this process has not written is not there, if the job is nobody else's
 	loaded  bool      // .load.p is there
 	mended  bool      // see mend
 	touched time.Time // when "jid" was written or dated
@@ -65,25 +66,39 @@ func (d *jobDirs) closeAll() {
 	}
 }
 
-// job opens a job's directory, making it where it is missing.
-func (c *Cache) job(jid string) (*jobDir, error) {
+// job opens a job's directory, making it where it is missing; fresh: it hardly is there, and is made at once.
+func (c *Cache) job(jid string, fresh bool) (*jobDir, error) {
 	path := c.jobPath(jid)
 	if j := c.dirs.get(path); j != nil {
 		return j, nil
 	}
 	full := filepath.Join(c.cfg.CacheDir, path)
-	fd, err := openDir(full)
+	fd, made, err := -1, false, error(unix.ENOENT)
+	if !fresh {
+		fd, err = openDir(full)
+	}
 	if errors.Is(err, unix.ENOENT) {
-		if err = c.makeDirs(path); err == nil {
+		if made, err = c.makeJobDir(path, full); err == nil {
 			fd, err = openDir(full)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	j := &jobDir{path: path, fd: fd}
+	j := &jobDir{path: path, fd: fd, made: made, mended: made}
 	c.dirs.add(j)
 	return j, nil
+}
+
+// makeJobDir says whether the directory was not there before.
+func (c *Cache) makeJobDir(path, full string) (made bool, err error) {
+	switch err := unix.Mkdir(full, 0o755); {
+	case err == nil:
+		return true, c.adopt(unix.AT_FDCWD, full, 0o755)
+	case errors.Is(err, unix.EEXIST):
+		return false, nil
+	}
+	return false, c.makeDirs(path)
 }
 
 func openDir(path string) (int, error) {

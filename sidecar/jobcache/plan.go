@@ -30,6 +30,12 @@ type Job struct {
 	EndTime string // content of endtime, "": none
 }
 
+// Unasked says whether a minion returned what no job asked for (jid "req"): nobody waits for it, and nobody else writes to its job.
+func (p *Plan) Unasked() bool { return len(p.Jobs) == 1 && p.Jobs[0].Unasked() }
+
+// Unasked is that of a single job.
+func (j *Job) Unasked() bool { return j.Replace && j.Minion != "" }
+
 // Event is fired on the master's bus.
 type Event struct {
 	Tag  string

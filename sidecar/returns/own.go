@@ -19,8 +19,22 @@ const fireWithin = 10 * time.Second
 const flushGrace = time.Second
 
 func (s *Service) newOwn() (*journal, error) {
-	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.syncFiles}
-	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: "events", Consume: s.events})
+	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.syncFiles, Gather: gather}
+	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: "events", Consume: s.events, Gather: gather})
+}
+
+// gatherUnasked is how long a return that no job asked for waits in the journal for others. Nobody waits for it, and several events
+// at once cost the master less: it wakes once for all of them, and so does each reader of its bus.
+const gatherUnasked = 10 * time.Millisecond
+
+// gather is spool.Consumer's Gather: what somebody waits for goes on at once.
+func gather(batch []spool.Record) time.Duration {
+	for i := range batch {
+		if p, ok := batch[i].Attachment.(*jobcache.Plan); !ok || !p.Unasked() {
+			return 0
+		}
+	}
+	return gatherUnasked
 }
 
 func (s *Service) syncFiles(ctx context.Context) error {

@@ -32,7 +32,7 @@ func (k *consumer) run() {
 	checked := time.Now()
 	for s.ctx.Err() == nil {
 		k.goBack()
-		batch, grown, err := k.next()
+		batch, grown, err := k.gathered()
 		if err == nil && len(batch) > 0 {
 			err = k.give(batch)
 		}
@@ -53,6 +53,27 @@ func (k *consumer) run() {
 		}
 	}
 	k.saveLast()
+}
+
+// gathered is next, after the pause that Gather wants.
+func (k *consumer) gathered() (batch []Record, grown <-chan struct{}, err error) {
+	batch, grown, err = k.next()
+	if k.Gather == nil || err != nil || len(batch) == 0 || len(k.left) > 0 || !k.s.endsWith(batch[len(batch)-1].Seq) {
+		return batch, grown, err
+	}
+	d := k.Gather(batch)
+	if d <= 0 {
+		return batch, grown, nil
+	}
+	k.wait(nil, d)
+	return k.next()
+}
+
+// endsWith says whether no record comes after that one yet.
+func (s *Spool) endsWith(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return seq+1 == s.next
 }
 
 // next returns records that come after what is done, or what to wait for when there are none.

@@ -390,3 +390,35 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64(cpu)/1000/float64(b.N), "cpu-µs/op")
 	b.ReportMetric(1000*float64(s.Stats().Syncs)/float64(b.N), "fsyncs/1000")
 }
+
+// TestGather: what comes while a batch waits for more is consumed with it; what need not wait, or fails, is not asked again.
+func TestGather(t *testing.T) {
+	k, asked := &sink{}, atomic.Int64{}
+	var s *Spool
+	var batches []int
+	ready := make(chan struct{})
+	gather := func(batch []Record) time.Duration {
+		<-ready
+		if asked.Add(1) > 1 {
+			return 0
+		}
+		add(t, s, len(batch), 5)
+		return time.Nanosecond
+	}
+	s = open(t, Config{Dir: t.TempDir(), Consumers: []Consumer{{Name: "a", Gather: gather, Consume: func(ctx context.Context, b []Record) (int, error) {
+		batches = append(batches, len(b))
+		return k.consume(ctx, b)
+	}}}})
+	add(t, s, 0, 1)
+	close(ready)
+	eventually(t, "all delivered", func() bool { return len(k.records()) == 5 })
+	check(t, k.records(), 0, 5)
+	add(t, s, 5, 6)
+	eventually(t, "the next one, too", func() bool { return len(k.records()) == 6 })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(batches, []int{5, 1}) || asked.Load() != 2 {
+		t.Errorf("batches of %v, asked %d times", batches, asked.Load())
+	}
+}

@@ -61,8 +61,9 @@ func (s *service) jobPublished(plain []byte) {
 
 // returnStored hears of every return that was written to the local job cache without the master.
 func (s *service) returnStored(job *jobcache.Job) {
-	if job.Replace { // nobody published it: the minion ran it by itself
-		s.cache.Published(job.JID)
+	if job.Unasked() {
+		s.cache.Unasked(job.JID, job.Minion, job.Return, job.Out)
+		return
 	}
 	s.cache.Stored(job.JID, job.Minion, job.Return, job.Out)
 }
