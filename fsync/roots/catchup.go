@@ -19,6 +19,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
+	s.adopt()
 	head, ok := s.cfg.Log.Head()
 	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number && !s.looksTheSame() {
 		if err := s.look(ctx); err != nil {

@@ -24,9 +24,10 @@ var (
 	bucketKept      = []byte("kept")
 	bucketConflicts = []byte("conflicts")
 
-	keyVersion = []byte("version")
-	keyBase    = []byte("base")
-	keyJournal = []byte("journal")
+	keyVersion  = []byte("version")
+	keyBase     = []byte("base")
+	keyJournal  = []byte("journal")
+	keyProposal = []byte("proposal")
 )
 
 // dbVersion is what this version writes.

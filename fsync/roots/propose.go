@@ -2,7 +2,6 @@ package roots
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"saltclusterd/fsync/tree"
@@ -56,7 +55,7 @@ func (s *Store) kind(found bool) Kind {
 
 func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResult) (SyncResult, error) {
 	s.phase(PhasePropose)
-	if err := errors.Join(s.putLive(), s.db.putObjects(e.objects)); err != nil {
+	if err := s.willPropose(p, e); err != nil {
 		return res, err
 	}
 	rev, err := s.cfg.Log.Propose(ctx, p)
@@ -73,12 +72,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 		return res, nil
 	}
 	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
-	next := s.base.clone()
-	next.Number, next.Root, next.Merged = rev.Number, rev.Root, false
-	for _, st := range e.slots {
-		next.Slots[st.Name], next.Idents[st.Name] = st.dir, st.ident
-	}
-	s.setBase(next)
+	s.becomes(rev)
 	return res, nil
 }
 

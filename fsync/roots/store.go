@@ -34,11 +34,14 @@ type Store struct {
 	collected   uint64
 	baseUnsaved bool
 	pending     *journal            // a switch that has begun
+	proposed    *proposed           // what was proposed last
+	found       uint64              // the head when this node started
 	ordered     map[SlotName]string // what Config.Order said at the last look
 
-	// For tests: called before each change of a switch; no hints from the kernel.
+	// For tests: called before each change of a switch; no hints from the kernel; what it refuses them with.
 	step  func() error
 	blind bool
+	limit func() error
 
 	requests chan request
 	watcher  *fsnotify.Watcher
@@ -52,11 +55,13 @@ type Store struct {
 	problem  string // of the last round
 	watching bool
 	lastScan time.Time
-	scanTook time.Duration
-	switched *Switch
-	kept     map[SlotName]map[Hash]keptContent
-	located  map[Hash]location // nil: to be made anew
-	conflict map[string]Conflict
+	// unwatched is when the kernel last refused hints.
+	unwatched time.Time
+	scanTook  time.Duration
+	switched  *Switch
+	kept      map[SlotName]map[Hash]keptContent
+	located   map[Hash]location // nil: to be made anew
+	conflict  map[string]Conflict
 
 	run    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -133,6 +138,9 @@ func (s *Store) Open(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("open roots: %w", err), s.db.close())
 	}
 	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if head, ok := s.cfg.Log.Head(); ok {
+		s.found = head.Number
+	}
 	changed := s.cfg.Log.Changed(s.run)
 	news := s.startWatch()
 	s.wg.Go(func() { s.loop(s.run, changed, news) })
@@ -146,8 +154,15 @@ func (s *Store) load() error {
 	}
 	s.base = s.base.clone()
 	s.collected = s.base.Number
-	err := s.loadPending()
+	var last proposed
+	found, err := s.db.get(bucketMeta, keyProposal, &last)
 	if err != nil {
+		return err
+	}
+	if found {
+		s.proposed = &last
+	}
+	if err := s.loadPending(); err != nil {
 		return err
 	}
 	if err := each(s.db, bucketConflicts, func(id string, c Conflict) { s.conflict[id] = c }); err != nil {

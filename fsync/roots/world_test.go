@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +30,8 @@ type world struct {
 	nodes map[node.ID]*testNode
 	slots []SlotName
 	spoil func(from, to node.ID, r io.ReadCloser) (io.ReadCloser, error) // of an answer
+	// decided is called when a proposal of a node has become a revision, before the node hears of that.
+	decided func(*testNode) error
 }
 
 // testNode is a node; what is on its disks outlives its store.
@@ -163,17 +167,27 @@ func (l nodeLog) Revisions() []Revision {
 }
 
 func (l nodeLog) Propose(_ context.Context, p Proposal) (Revision, error) {
-	w := l.n.w
+	r, err := l.n.w.decideOn(l.n, p)
+	l.n.w.mu.Lock()
+	decided := l.n.w.decided
+	l.n.w.mu.Unlock()
+	if err == nil && decided != nil {
+		err = decided(l.n)
+	}
+	return r, err
+}
+
+func (w *world) decideOn(n *testNode, p Proposal) (Revision, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.n.cut {
+	if n.cut {
 		return Revision{}, ErrNoQuorum
 	}
 	if head, _ := w.head(); head.Number != p.Parent {
 		return Revision{}, fmt.Errorf("parent %d: %w", p.Parent, ErrNotCurrent)
 	}
 	r := Revision{
-		Number: uint64(len(w.revs) + 1), Parent: p.Parent, Root: p.Root, Author: l.n.id, Kind: p.Kind, State: StateApplied,
+		Number: uint64(len(w.revs) + 1), Parent: p.Parent, Root: p.Root, Author: n.id, Kind: p.Kind, State: StateApplied,
 		Stats: p.Stats, Note: p.Note,
 	}
 	if p.Held && !p.Confirmed {
@@ -230,6 +244,7 @@ func (p nodePeers) Members() []node.ID {
 			out = append(out, id)
 		}
 	}
+	slices.SortFunc(out, func(a, b node.ID) int { return strings.Compare(string(b), string(a)) })
 	return out
 }
 

@@ -1,0 +1,73 @@
+package roots
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Whoever is killed when what he has edited has become a revision, and has not been fetched by anybody, edits on: nobody waits for the
+// former content, which is nowhere any more, and he has no conflict with himself.
+func TestKilledWithAProposal(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	a.write("f", "1")
+	a.write("d/g", "1")
+	w.await("both have it", func() bool { return a.store.Status().Stable(2) && b.store.Status().Stable(2) })
+	b.close()
+	db := filepath.Join(a.state, "roots.db")
+	var raw []byte
+	w.mu.Lock()
+	w.decided = func(*testNode) (err error) {
+		if raw == nil { // what is on the disk now is what a kill leaves
+			raw, err = os.ReadFile(db)
+		}
+		return errors.Join(err, errors.New("killed"))
+	}
+	w.mu.Unlock()
+	a.write("d/g", "2")
+	w.await("the revision", func() bool { return w.count() == 2 })
+	w.mu.Lock()
+	w.decided = nil
+	w.mu.Unlock()
+	a.close()
+	if raw == nil {
+		t.Fatal("nothing was decided")
+	}
+	if err := os.WriteFile(db, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.write("d/g", "3")
+	a.write("h", "1")
+	b.open()
+	a.open()
+	w.await("b has all of it", func() bool { return b.has("d/g", "3") && b.has("h", "1") })
+	w.awaitEqual()
+	if n := len(a.store.Conflicts()) + len(b.store.Conflicts()); n > 0 {
+		t.Errorf("%d conflicts, a: %+v", n, a.store.Conflicts())
+	}
+}
+
+// The answer to a proposal may be lost though it has become a revision.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	a.write("f", "1")
+	w.await("both have it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+	w.mu.Lock()
+	w.decided = func(n *testNode) error {
+		n.write("f", "3") // before it is known that 2 is in force
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.decided = nil
+		return ErrNoQuorum
+	}
+	w.mu.Unlock()
+	a.write("f", "2")
+	w.await("b has the last", func() bool { return b.has("f", "3") })
+	w.awaitEqual()
+	if n := len(a.store.Conflicts()); n > 0 || !a.has("f", "3") {
+		t.Errorf("%d conflicts", n)
+	}
+}
