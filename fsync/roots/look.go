@@ -20,6 +20,7 @@ type dirIdent struct{ Dev, Ino uint64 }
 func (s *Store) look(ctx context.Context) error {
 	began := time.Now()
 	s.phase(PhaseScan)
+	s.watchAgain()
 	files := 0
 	order := s.order(ctx)
 	for _, st := range s.slots {

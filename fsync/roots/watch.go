@@ -36,12 +36,31 @@ func (s *Store) watch(top, path string) {
 		return
 	}
 	dir := filepath.Join(top, path)
-	err := s.watcher.Add(dir) // each time: the directory may be another one than at the last scan
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	var err error
+	if s.limit != nil {
+		err = s.limit()
+	}
+	if err == nil {
+		err = s.watcher.Add(dir) // each time: the directory may be another one than at the last scan
+	}
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching { // once, whatever the number of directories
 		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "path", dir, "err", err)
-		s.mu.Lock()
-		s.watching = false
-		s.mu.Unlock()
+	}
+	s.watching, s.unwatched = false, time.Now()
+}
+
+// watchAgain tries to get hints once more after they were refused: limits of the kernel may have been raised. It is for the loop,
+// before it looks at all directories.
+func (s *Store) watchAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watcher != nil && !s.watching && time.Since(s.unwatched) > s.cfg.Timing.Scan {
+		s.watching = true
 	}
 }
 
@@ -68,7 +87,7 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 			if !ok {
 				return
 			}
-			s.log.Debug("hints lost", "err", err)
+			s.log.Warn("hints about changed files were lost; looking at all of them", "err", err)
 		case <-quiet.C:
 			first, count = time.Time{}, 0
 			select {

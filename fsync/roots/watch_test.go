@@ -1,6 +1,17 @@
 package roots
 
-import "testing"
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
 
 // Without hints of the kernel changes are found all the same, by looking.
 func TestWithoutHints(t *testing.T) {
@@ -20,4 +31,77 @@ func TestWithoutHints(t *testing.T) {
 	if a.store.Status().Watching {
 		t.Error("it says that it gets hints")
 	}
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
+
+// When the kernel has lost hints everything is looked at, and somebody is told.
+func TestLostHints(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	var log lines
+	a.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	a.cfg.Timing.Scan = time.Hour
+	a.open()
+	a.write("f", "1")
+	w.await("a knows its file", func() bool { return a.store.Status().Stable(1) })
+	last := a.store.Status().LastScan
+	a.store.watcher.Errors <- fsnotify.ErrEventOverflow
+	w.await("another look", func() bool { return a.store.Status().LastScan.After(last) })
+	if log.count("level=WARN") != 1 || log.count("were lost") != 1 {
+		t.Errorf("log: %s", log.buf.String())
+	}
+}
+
+// Directories for which the kernel gives no hints are looked at from time to time, and so are those for which it did; when it gives
+// them again, they are taken.
+func TestLimitOfHints(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("a"), w.start("b")
+	var log lines
+	a.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	a.cfg.Timing.Poll = a.cfg.Timing.Retry
+	store, err := New(a.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full atomic.Bool
+	full.Store(true)
+	store.limit = func() error {
+		if full.Load() {
+			return unix.ENOSPC
+		}
+		return nil
+	}
+	for _, dir := range []string{"x", "y", "z"} {
+		a.write(dir+"/f", "1")
+	}
+	a.openStore(store)
+	for _, text := range []string{"1", "2"} {
+		a.write("x/f", text)
+		w.await("b has it", func() bool { return b.has("x/f", text) })
+	}
+	if log.count("no hints") == 0 || log.count(unix.ENOSPC.Error()) == 0 {
+		t.Errorf("log: %s", log.buf.String())
+	}
+	full.Store(false)
+	w.await("hints again", func() bool { return a.store.Status().Watching })
+	a.write("y/f", "3")
+	w.await("b has that, too", func() bool { return b.has("y/f", "3") })
 }

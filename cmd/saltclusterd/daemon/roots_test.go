@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/ledger"
@@ -50,6 +51,21 @@ func TestRootsApplied(t *testing.T) {
 		if (row.Skipped != "") != (id == "m5") {
 			t.Errorf("%s is left out: %q", id, row.Skipped)
 		}
+	}
+}
+
+// A node to which the kernel gives no hints says so; one that replicates nothing does not.
+func TestNoHintsAreSaid(t *testing.T) {
+	looked := roots.Status{LastScan: time.Now()}
+	watched := looked
+	watched.Watching = true
+	for want, r := range map[int]rootsReport{0: {Status: watched}, 1: {Status: looked}, 2: {Notes: []string{"gitfs"}, Status: looked}} {
+		if got := rootsNode("m1", reportOrError{rootsReport: r}, 7).Notes; len(got) != want {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := rootsNode("m1", reportOrError{rootsReport: rootsReport{Off: "off", Status: looked}}, 7).Notes; len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 

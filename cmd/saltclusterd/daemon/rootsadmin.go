@@ -103,6 +103,9 @@ func rootsNode(id node.ID, a reportOrError, head uint64) adminapi.RootsNode {
 	n.Phase, n.Files, n.FilesDone = string(st.Progress.Phase), st.Progress.Files, st.Progress.FilesDone
 	n.Bytes, n.BytesDone = st.Progress.Bytes, st.Progress.BytesDone
 	n.Watching, n.LastScan = st.Watching, st.LastScan
+	if a.Off == "" && !st.Watching && !st.LastScan.IsZero() {
+		n.Notes = append(slices.Clone(n.Notes), "the kernel gives no hints about edits (fs.inotify.max_user_watches); they are looked for from time to time")
+	}
 	if st.LastSwitch != nil {
 		n.LastSwitch = st.LastSwitch.At
 	}
