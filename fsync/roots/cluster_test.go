@@ -1,9 +1,13 @@
 package roots
 
 import (
+	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+
+	"saltclusterd/gossip/node"
 )
 
 func TestAnEditReachesAllNodes(t *testing.T) {
@@ -54,4 +58,59 @@ func TestTypesChange(t *testing.T) {
 	a.write("l", "file again")
 	w.await("b has the change", func() bool { return w.nodes["b"].has("l", "file again") })
 	w.awaitEqual()
+}
+
+// Who joins asks the first of the peers, who has least to do; of what was edited a moment ago, its author.
+func TestWhoIsAsked(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b") // b is listed first
+	a.write("f", noise(1, 10_000))
+	w.await("both have it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+	var mu sync.Mutex
+	asked := map[node.ID]int64{}
+	w.mu.Lock()
+	w.spoil = func(from, to node.ID, r io.ReadCloser) (io.ReadCloser, error) {
+		return &noting{r, func(n int) {
+			if to != "0" {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			asked[from] += int64(n)
+		}}, nil
+	}
+	w.mu.Unlock()
+	whom := func() (most node.ID) {
+		mu.Lock()
+		defer mu.Unlock()
+		for id, n := range asked {
+			if n > 9_000 {
+				most += id
+			}
+		}
+		clear(asked)
+		return most
+	}
+	c := w.start("0")
+	w.await("the joiner has it", func() bool { return c.store.Status().Stable(1) })
+	if got := whom(); got != "b" {
+		t.Errorf("the joiner asked %q", got)
+	}
+	a.write("g", noise(2, 10_000))
+	w.await("it has the edit", func() bool { return c.store.Status().Stable(2) })
+	if got := whom(); got != "a" {
+		t.Errorf("%q was asked for what a has edited", got)
+	}
+}
+
+// noting tells how much was read.
+type noting struct {
+	io.ReadCloser
+	note func(int)
+}
+
+func (r *noting) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.note(n)
+	return n, err
 }

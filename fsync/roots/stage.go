@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/gossip/node"
 )
 
 // maxReserve is disk space that a change never takes; of a small disk, a twentieth.
@@ -104,11 +105,20 @@ func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.
 	}
 	ctx, cancel := s.whileHead(ctx, head)
 	defer cancel()
-	err := s.fetch(ctx, head.Author, wants, put)
+	err := s.fetch(ctx, s.firstAsked(head), wants, put)
 	if errors.Is(context.Cause(ctx), errHeadMoved) {
 		return errHeadMoved
 	}
 	return err
+}
+
+// firstAsked is who made a revision, for he may be the only one to have it yet. What was in force when this node started others have as
+// well: then it is who has least to do, as Peers lists them.
+func (s *Store) firstAsked(head Revision) node.ID {
+	if head.Number <= s.found {
+		return ""
+	}
+	return head.Author
 }
 
 func (s *Store) staging(head Revision, stages []*apply.Stage, missing []tree.Chunk) {

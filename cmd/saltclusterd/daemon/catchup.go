@@ -18,6 +18,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/router"
 )
 
 // Names of the parts that catch up, for people and for peers.
@@ -167,19 +168,24 @@ func (s *service) asker(part string, from node.ID) func(context.Context, []byte)
 // catchupPeers lists the other members with a master: of those that are there the ones that serve come first, then the least
 // loaded.
 func (m *member) catchupPeers() (there, absent []node.ID) {
-	members := m.otherMasters()
-	serving, load := map[node.ID]bool{}, map[node.ID]int{}
-	for _, n := range m.routes().Nodes {
-		serving[n.ID], load[n.ID] = n.Alive, n.Load
-	}
-	for _, id := range members {
+	for _, id := range m.otherMasters() {
 		if m.alive(id) {
 			there = append(there, id)
 		} else {
 			absent = append(absent, id)
 		}
 	}
-	slices.SortStableFunc(there, func(a, b node.ID) int {
+	bestFirst(there, m.routes().Nodes)
+	return there, absent
+}
+
+// bestFirst sorts nodes by whom to ask first for much: those that serve, the least loaded before the others.
+func bestFirst(ids []node.ID, nodes []router.Node) {
+	serving, load := map[node.ID]bool{}, map[node.ID]int{}
+	for _, n := range nodes {
+		serving[n.ID], load[n.ID] = n.Alive, n.Load
+	}
+	slices.SortStableFunc(ids, func(a, b node.ID) int {
 		if serving[a] != serving[b] {
 			if serving[a] {
 				return -1
@@ -188,7 +194,6 @@ func (m *member) catchupPeers() (there, absent []node.ID) {
 		}
 		return cmp.Compare(load[a], load[b])
 	})
-	return there, absent
 }
 
 // awaitKeys waits until the key files are as the cluster has decided.

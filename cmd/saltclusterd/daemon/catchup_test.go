@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/router"
 )
 
 // lay writes what the master of a node has: keys, grains and mines of minions.
@@ -148,6 +151,17 @@ func TestProgressIsTold(t *testing.T) {
 	m.svc.late.runner.Store(nil)
 	if st := m.localStats(); len(st.Sync) != 1 || st.Sync[0].Part != partLog || !st.Sync[0].Open() || st.Sync[0].Total == 0 {
 		t.Errorf("before: %+v", st.Sync)
+	}
+}
+
+// Who has least to do is asked first, and nobody before those that serve.
+func TestBestFirst(t *testing.T) {
+	ids := []node.ID{"starting", "busy", "idle", "unknown", "busier"}
+	bestFirst(ids, []router.Node{
+		{ID: "idle", Alive: true}, {ID: "busier", Alive: true, Load: 90}, {ID: "busy", Alive: true, Load: 7}, {ID: "starting"},
+	})
+	if want := []node.ID{"idle", "busy", "busier", "starting", "unknown"}; !slices.Equal(ids, want) {
+		t.Errorf("%v, want %v", ids, want)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -219,14 +218,7 @@ type rootsPeers struct{ m *member }
 
 // Members implements roots.Peers.
 func (p rootsPeers) Members() []node.ID {
-	nodes := p.m.routes().Nodes
-	load := map[node.ID]int{}
-	out := p.m.otherMasters()
-	out = slices.DeleteFunc(out, func(id node.ID) bool { return !p.m.alive(id) })
-	for _, n := range nodes {
-		load[n.ID] = n.Load
-	}
-	slices.SortStableFunc(out, func(a, b node.ID) int { return load[a] - load[b] })
+	out, _ := p.m.catchupPeers()
 	return out
 }
 
