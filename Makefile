@@ -73,9 +73,9 @@ test-adopt: build ## a running master with minions becomes a node, and leaves ag
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
 
-test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart
+test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart, many hands
 	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestRootsFaults$$' ./integration/scenario/
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestRootsFaults|TestHands)$$' ./integration/scenario/
 
 test-files: build ## what minions ask the file server, of masters of three versions and of ours
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiles$$' ./integration/scenario/

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +22,12 @@ import (
 // of a cache: what is told is carried at once.
 const dataWithin = 30 * time.Second
 
-// Grains and pillars that one master has cached target minions on every master, whichever version it has.
+// Grains and pillars that one master has cached target minions on every master, whichever version it has, and all of them say the
+// same when they are asked what they know of their minions.
 func testMinionData(t *testing.T, c *lab.Cluster) {
 	one := c.Minions[0]
-	for _, n := range c.Nodes {
-		mustTarget(t, n, c.IDs(), "-G", "os:*")
-		mustTarget(t, n, c.IDs(), "-I", "demo:for:*")
-		mustTarget(t, n, []string{one.ID}, "-I", "demo:for:"+one.ID)
+	sameEverywhere(t, dataWithin, c.Nodes, targetsOf(c), "lab_mine", false)
+	for _, n := range c.Nodes { // as people ask it
 		mustTarget(t, n, []string{one.ID}, "-C", "G@id:"+one.ID+" and I@demo:for:*")
 		got, err := n.Master.Pub(t.Context(), "-G", "os:*", "test.ping")
 		labtest.Must(t, err)
@@ -36,16 +36,33 @@ func testMinionData(t *testing.T, c *lab.Cluster) {
 		labtest.Must(t, err)
 		labtest.Must(t, lab.AnsweredBy(got, one.ID))
 	}
+	var targets []target
 	for i, m := range c.Minions {
 		value := fmt.Sprint("value", i)
 		_, err := m.Call(t.Context(), "grains.setval", "lab_data", value)
 		labtest.Must(t, err)
 		_, err = m.Call(t.Context(), "pillar.items") // hands the grains to one master
 		labtest.Must(t, err)
-		for _, n := range c.Nodes {
-			mustTarget(t, n, []string{m.ID}, "-G", "lab_data:"+value)
+		_, err = m.Call(t.Context(), "mine.send", "lab_mine", "mine_function=test.echo", value)
+		labtest.Must(t, err)
+		targets = append(targets, target{"grain", "lab_data:" + value, []string{m.ID}})
+	}
+	said := sameEverywhere(t, dataWithin, c.Nodes, targets, "lab_mine", true)
+	for i, m := range c.Minions {
+		value := fmt.Sprint("value", i)
+		for question, want := range map[string]string{
+			"cache.grains": value, "cache.pillar": m.ID, "cache.mine": value, "mine.get": value, "manage.status": m.ID, "cache.grains by grain": m.ID,
+		} {
+			if !strings.Contains(said[question], want) {
+				t.Errorf("%s lacks %s: %.300s", question, want, said[question])
+			}
 		}
 	}
+	if !strings.Contains(said["manage.status"], `"down": []`) {
+		t.Errorf("manage.status: %s", said["manage.status"])
+	}
+	_, err := c.Nodes[0].Master.Pub(t.Context(), "*", "mine.flush") // testMine begins without
+	labtest.Must(t, err)
 }
 
 // The data of a minion go on every master when its key is deleted on one.
