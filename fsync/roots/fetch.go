@@ -145,8 +145,11 @@ func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *qu
 
 var errStalled = errors.New("the peer sends nothing")
 
-// whileHead ends a context when a newer revision comes.
+// whileHead ends a context when a newer revision comes, unless that has been so too often.
 func (s *Store) whileHead(ctx context.Context, head Revision) (context.Context, context.CancelFunc) {
+	if s.insists() {
+		return context.WithCancel(ctx)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	changed := s.cfg.Log.Changed(ctx)
 	s.wg.Go(func() {

@@ -136,15 +136,36 @@ func (s *Store) phase(p Phase) {
 // maxPasses bounds how often a round begins anew because the head has moved on.
 const maxPasses = 20
 
+// patientPasses is how often a newer revision is preferred to the one that is being brought here. Who edits all the while would keep a
+// node for ever from what takes longer to fetch than he takes to edit.
+const patientPasses = 3
+
+// insists says that what has been begun is put on the disk though the head has moved on.
+func (s *Store) insists() bool { return s.outrun >= patientPasses }
+
+// overtaken says whether a round is to begin anew because of an error.
+func (s *Store) overtaken(err error) bool {
+	switch {
+	case errors.Is(err, errHeadMoved):
+		s.outrun++
+	case s.insists() && errors.Is(err, ErrUnavailable): // of a revision that is not the head any more, perhaps
+		s.outrun = 0
+	default:
+		return false
+	}
+	return true
+}
+
 // round makes live and the cluster the same, as far as the mode lets it.
 func (s *Store) round(ctx context.Context) error {
 	for range maxPasses {
 		if err := s.catchUp(ctx); err != nil {
-			if errors.Is(err, errHeadMoved) {
+			if s.overtaken(err) {
 				continue
 			}
 			return err
 		}
+		s.outrun = 0
 		if s.cfg.Mode != ModeAuto || s.unsettled() || !s.cfg.Log.Ready() {
 			return nil
 		}

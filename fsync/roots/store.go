@@ -36,6 +36,7 @@ type Store struct {
 	pending     *journal            // a switch that has begun
 	proposed    *proposed           // what was proposed last
 	found       uint64              // the head when this node started
+	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
 	ordered     map[SlotName]string // what Config.Order said at the last look
 
 	// For tests: called before each change of a switch; no hints from the kernel; what it refuses them with.

@@ -22,7 +22,7 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	if err := s.stage(ctx, head, j.Plans, areas); err != nil {
 		return err
 	}
-	if s.movedOn(head) {
+	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
 	if edited := stale(j.Plans, areas); edited != "" {
