@@ -16,7 +16,10 @@ func DefaultIgnore() []string {
 }
 
 // Ignore matches what is not part of a tree.
-type Ignore struct{ names, paths []pattern }
+type Ignore struct {
+	names, paths []pattern
+	first, last  *[256]bool // with what bytes names begin or end that may match; nil: any
+}
 
 // pattern is one of path.Match, with what is cheaper to look at: how a text that it matches begins and ends.
 type pattern struct {
@@ -57,7 +60,26 @@ func NewIgnore(patterns []string) (Ignore, error) {
 			ig.names = append(ig.names, newPattern(p))
 		}
 	}
+	ig.first, ig.last = new([256]bool), new([256]bool)
+	for _, p := range ig.names {
+		switch {
+		case p.plain && p.text != "":
+			ig.first[p.text[0]] = true
+		case p.begin != "":
+			ig.first[p.begin[0]] = true
+		case p.end != "":
+			ig.last[p.end[len(p.end)-1]] = true
+		default:
+			ig.first, ig.last = nil, nil
+			return ig, nil
+		}
+	}
 	return ig, nil
+}
+
+// mayMatch says whether a look at the patterns is worthwhile for a name.
+func (ig Ignore) mayMatch(name string) bool {
+	return ig.first == nil || name == "" || ig.first[name[0]] || ig.last[name[len(name)-1]]
 }
 
 // Match says whether a path with the last name is ignored.
@@ -65,9 +87,11 @@ func (ig Ignore) Match(full, name string) bool {
 	if strings.HasPrefix(name, tree.OwnPrefix) {
 		return true
 	}
-	for i := range ig.names {
-		if ig.names[i].match(name) {
-			return true
+	if ig.mayMatch(name) {
+		for i := range ig.names {
+			if ig.names[i].match(name) {
+				return true
+			}
 		}
 	}
 	for i := range ig.paths {

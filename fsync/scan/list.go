@@ -2,6 +2,7 @@ package scan
 
 import (
 	"fmt"
+	"slices"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -69,6 +70,7 @@ func (s *lister) directory(d *slotfs.Dir, n *node, prefix string, depth int) err
 	if s.seen.Add(int64(len(names))) > maxFiles {
 		return fmt.Errorf("%w: more than %d files", tree.ErrTooLarge, maxFiles)
 	}
+	slices.Sort(names)                       // as a tree has them: to sort entries costs more
 	n.children = make([]node, 0, len(names)) // it never grows: others have pointers into it
 	for _, name := range names {
 		if err := s.name(d, n, prefix, name, depth); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 	"time"
@@ -108,6 +109,32 @@ func TestARacyFileIsReadAgain(t *testing.T) {
 	}
 	if again := scanDir(t, dir, Options{Last: first.Index}); again.Read != 1 {
 		t.Errorf("%d files read, want 1", again.Read)
+	}
+}
+
+// What is looked at before the patterns changes nothing of what they match.
+func TestIgnoreIsWhatItsPatternsMatch(t *testing.T) {
+	names := []string{
+		"", "a", ".git", ".gitx", "x~", "~", "4913", "49130", ".#x", "#x#", "#", ".x.swp", ".swx", ".x.swx", ".nfs0001", "[a]", "a]", `a\`, "*", "x.pyc", "é",
+	}
+	for _, patterns := range [][]string{DefaultIgnore(), {"*"}, {"[a]*", "x"}, {"*.pyc", `\*`}, {"a*", "*a", "?"}, {`*\]`}, {}} {
+		ig, err := NewIgnore(patterns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			want := false
+			for _, p := range patterns {
+				ok, err := path.Match(p, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = want || ok
+			}
+			if got := ig.Match("d/"+name, name); got != want {
+				t.Errorf("%q of %q: %t", patterns, name, got)
+			}
+		}
 	}
 }
 
