@@ -25,6 +25,7 @@ var ErrTooLarge = errors.New("larger than 2 GiB")
 // Cutter cuts one file after the other. It keeps a buffer of the largest piece.
 type Cutter struct {
 	buf     []byte
+	whole   []byte
 	chunker *chunker.Chunker
 }
 
@@ -37,16 +38,21 @@ func (c *Cutter) Cut(r io.Reader) ([]tree.Chunk, error) {
 		c.buf = make([]byte, Whole+1)
 	}
 	head := c.buf[:Whole+1]
+	c.whole = nil
 	switch n, err := io.ReadFull(r, head); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
+		c.whole = head[:n]
 		return []tree.Chunk{{Hash: tree.Sum(head[:n]), Size: uint32(n)}}, nil
 	case err != nil:
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	return c.cutLarge(io.MultiReader(bytes.NewReader(bytes.Clone(head)), r))
 }
+
+// Whole is what was cut last when it is one piece; else nil. It is valid until the next call.
+func (c *Cutter) Whole() []byte { return c.whole }
 
 func (c *Cutter) cutLarge(r io.Reader) ([]tree.Chunk, error) {
 	if len(c.buf) < tree.MaxChunk {

@@ -38,3 +38,24 @@ func TestEditsAllTheWhile(t *testing.T) {
 	last := b.store.Status().Base
 	w.await("b follows", func() bool { return b.store.Status().Base > last+3 })
 }
+
+// A file that is written again and again, faster than anybody can fetch it, keeps nobody from what else is edited.
+func TestAFileThatNeverRests(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	a.write("f", "1")
+	w.await("both have it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+	w.mu.Lock()
+	w.deciding = func(n *testNode) { n.write("busy", fmt.Sprint(w.count())) } // what is agreed on is gone before it is
+	w.mu.Unlock()
+	a.write("busy", "0")
+	for i := range 3 {
+		text := fmt.Sprint("other", i)
+		a.write("f", text)
+		w.await("b has the edit", func() bool { return b.has("f", text) })
+	}
+	w.mu.Lock()
+	w.deciding = nil
+	w.mu.Unlock()
+	w.awaitEqual()
+}

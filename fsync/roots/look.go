@@ -92,8 +92,12 @@ func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirI
 		return nil, dirIdent{}, err
 	}
 	known := s.base.Slots[st.Name]
+	var keep func(Hash, []byte)
+	if len(st.index) > 0 { // not of a first look, at everything
+		keep = s.recent.add
+	}
 	res, err := scan.Slot(ctx, dir, scan.Options{
-		Ignore: s.ignore, Last: st.index, Workers: min(runtime.GOMAXPROCS(0), 4),
+		Keep: keep, Ignore: s.ignore, Last: st.index, Workers: min(runtime.GOMAXPROCS(0), 4),
 		Known: func(path string) *tree.Entry { return tree.Lookup(s.db, known, path) },
 		Enter: func(path string) { s.watch(st.Dir, path) },
 	})

@@ -81,6 +81,9 @@ func (a *answerer) want(hashes []Hash) {
 		if err != nil {
 			content, err = disk.chunk(h)
 		}
+		if b, ok := a.s.recent.get(h); ok && err != nil {
+			content, err = b, nil
+		}
 		if err != nil {
 			_, err = out.Write(frame{Encoding: encMissing, Hash: h}.append(nil))
 		} else {
@@ -102,6 +105,8 @@ func (a *answerer) have(hashes []Hash) {
 	out := make([]byte, len(hashes))
 	for i, h := range hashes {
 		if _, ok := where[h]; ok {
+			out[i] = 1
+		} else if _, ok := a.s.recent.get(h); ok {
 			out[i] = 1
 		} else if _, err := a.s.Object(h); err == nil {
 			out[i] = 1

@@ -45,6 +45,7 @@ type Store struct {
 	limit func() error
 
 	requests chan request
+	recent   recent
 	watcher  *fsnotify.Watcher
 
 	mu       sync.Mutex // guards what follows

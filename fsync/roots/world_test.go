@@ -30,6 +30,8 @@ type world struct {
 	nodes map[node.ID]*testNode
 	slots []SlotName
 	spoil func(from, to node.ID, r io.ReadCloser) (io.ReadCloser, error) // of an answer
+	// deciding is called before a proposal of a node becomes a revision.
+	deciding func(*testNode)
 	// decided is called when a proposal of a node has become a revision, before the node hears of that.
 	decided func(*testNode) error
 }
@@ -167,10 +169,13 @@ func (l nodeLog) Revisions() []Revision {
 }
 
 func (l nodeLog) Propose(_ context.Context, p Proposal) (Revision, error) {
-	r, err := l.n.w.decideOn(l.n, p)
 	l.n.w.mu.Lock()
-	decided := l.n.w.decided
+	deciding, decided := l.n.w.deciding, l.n.w.decided
 	l.n.w.mu.Unlock()
+	if deciding != nil {
+		deciding(l.n)
+	}
+	r, err := l.n.w.decideOn(l.n, p)
 	if err == nil && decided != nil {
 		err = decided(l.n)
 	}

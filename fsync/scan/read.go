@@ -84,6 +84,9 @@ func (s *scanner) read(cut *chunk.Cutter, n *node) (item *Item, err error) {
 			return nil, err
 		}
 		if item, err = File(s.ctx, s.root, n.path, cut); !errors.Is(err, errUnsettled) {
+			if err == nil && s.opts.Keep != nil && cut.Whole() != nil {
+				s.opts.Keep(item.Chunks[0].Hash, cut.Whole())
+			}
 			return item, err
 		}
 	}
