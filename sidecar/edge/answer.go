@@ -74,9 +74,7 @@ func (e *ReqEdge) Hand(pass func(Answer)) {
 		}
 	}
 	e.frost.finish(true)
-	for _, c := range e.all() {
-		c.wake()
-	}
+	letGo(e.all())
 }
 
 // Unanswered is the number of requests that were handed over and have not

@@ -201,6 +201,18 @@ func (l *link) standsStill() bool {
 // wake makes a resting reader see that its connection was handed over.
 func (l *link) wake() { _ = l.socket().SetReadDeadline(longAgo) }
 
+// letGoAtOnce is how many connections are woken before a pause, so that the new process, which has as much to do, has the processors.
+const letGoAtOnce = 32
+
+// letGo wakes readers of connections that were handed over; they close their descriptors.
+func letGo[C interface{ wake() }](all []C) {
+	for i, c := range all {
+		if c.wake(); i%letGoAtOnce == letGoAtOnce-1 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 // abandon closes our descriptor of a connection that lives on elsewhere.
 func (l *link) abandon() {
 	l.mu.Lock()

@@ -131,9 +131,7 @@ func (e *PubEdge) Thaw() {
 // is at its end; Close is still due.
 func (e *PubEdge) Hand() {
 	e.frost.finish(true)
-	for _, s := range e.all() {
-		s.wake()
-	}
+	letGo(e.all())
 }
 
 // Import takes over what another process wrote down. It is called before

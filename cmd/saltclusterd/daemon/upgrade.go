@@ -280,8 +280,8 @@ func (u *upgrade) handOver(ctx context.Context) error {
 	t := &tail{d: u.d, m: u.m, conn: u.conn, pid: u.child.Process.Pid, ended: u.ended}
 	s.sub.Hand()
 	s.hub.Hand()
+	s.reqs.Hand(t.pass) // first, for answers wait
 	s.pub.Hand()
-	s.reqs.Hand(t.pass)
 	u.d.sockets.handed()
 	u.d.setTail(t)
 	u.m.fail(errHandedOver)
