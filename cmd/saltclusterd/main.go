@@ -40,6 +40,9 @@ func main() {
 		generate(os.Args[1:])
 		return
 	}
+	if err := withhold(); err != nil {
+		fmt.Fprintln(os.Stderr, "saltclusterd:", err)
+	}
 	ctx, patience := stopSignals()
 	if err := run(ctx, patience, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "saltclusterd:", err)
