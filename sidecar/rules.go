@@ -1,6 +1,8 @@
 package sidecar
 
 import (
+	"time"
+
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
@@ -29,7 +31,23 @@ func (p *Proxy) follow(c *call) {
 		p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 		return
 	}
+	if v.Wait > 0 {
+		p.wg.Go(func() { p.routeLater(c, v.Wait) })
+		return
+	}
 	p.route(c)
+}
+
+// routeLater lets a call wait that is beyond its sender's budget.
+func (p *Proxy) routeLater(c *call, wait time.Duration) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		p.route(c)
+	case <-p.ctx.Done():
+		c.drop()
+	}
 }
 
 // replace gives a call another load, for all that see it from here on.

@@ -21,7 +21,7 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// wallEnforced has every rule enforced, also those that only log by default.
+// wallEnforced is said of the two rules that know a site the least; it is the default, too.
 var wallEnforced = map[string]string{"event_ids": "enforce", "return_jobs": "enforce"}
 
 // wallFound is how often a rule has refused something at a node, since that was started.

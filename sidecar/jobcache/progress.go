@@ -35,6 +35,16 @@ func Progress(cacheDir, hashType, jid string) (got, want int) {
 	return got, want
 }
 
+// Kept says whether a master's job cache has a job that was published: its load. A return alone leaves none.
+func Kept(cacheDir, hashType, jid string) bool {
+	h := hashes[hashType]
+	if h == 0 {
+		return false
+	}
+	st, err := os.Lstat(filepath.Join(cacheDir, jobPath(h, jid), ".load.p"))
+	return err == nil && st.Mode().IsRegular()
+}
+
 // countList counts the entries of a list of minions; 0 when it cannot be read.
 func countList(path string) (n int) {
 	if info, err := os.Stat(path); err != nil || info.Size() > maxMinionList {

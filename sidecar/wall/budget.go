@@ -8,7 +8,11 @@ import (
 // budgetSeconds is how many seconds' worth of a budget may be spent at once.
 const budgetSeconds = 20
 
-// bucket is what a minion may still send.
+// maxPace is how long a request waits at most for its budget. It is less than any stock minion waits for an answer, so that who sends too
+// much is slowed and not silenced: what is not answered a minion sends again after 60 s only.
+const maxPace = 3 * time.Second
+
+// bucket is what a minion may still send; less than nothing when requests wait for it.
 type bucket struct {
 	mu       sync.Mutex
 	at       time.Time
@@ -16,9 +20,9 @@ type bucket struct {
 	bytes    float64
 }
 
-// take spends one request of that many bytes; false: there is not enough left. A request that is larger than all that a minion may
-// spend at once passes when nothing was spent.
-func (b *bucket) take(now time.Time, rate, bytes float64, size int) bool {
+// take spends one request of that many bytes and says how long it has to wait for that; false: too long, and nothing is spent. A request that is
+// larger than all that a minion may spend at once passes when nothing was spent.
+func (b *bucket) take(now time.Time, rate, bytes float64, size int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.at.IsZero() {
@@ -29,20 +33,30 @@ func (b *bucket) take(now time.Time, rate, bytes float64, size int) bool {
 	}
 	b.at = now
 	need := min(float64(size), bytes*budgetSeconds)
-	if rate > 0 && b.requests < 1 || bytes > 0 && b.bytes < need {
-		return false
+	short := 0.0 // seconds
+	if rate > 0 {
+		short = max(short, (1-b.requests)/rate)
+	}
+	if bytes > 0 {
+		short = max(short, (need-b.bytes)/bytes)
+	}
+	wait := time.Duration(short * float64(time.Second))
+	if wait > maxPace {
+		return 0, false
 	}
 	b.requests, b.bytes = b.requests-1, b.bytes-need
-	return true
+	return wait, true
 }
 
-// budget judges how much a minion sends. Another node has done so for what it relays.
-func (w *Wall) budget(r *Request) finding {
+// budget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node has done so for what it
+// relays.
+func (w *Wall) budget(r *Request) (time.Duration, finding) {
 	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 || w.modes[Budget] == Off {
-		return finding{}
+		return 0, finding{}
 	}
-	if r.Minion.budget.take(w.cfg.Now(), float64(w.cfg.Rate), float64(w.cfg.Bytes), r.Size) {
-		return finding{}
+	wait, ok := r.Minion.budget.take(w.cfg.Now(), float64(w.cfg.Rate), float64(w.cfg.Bytes), r.Size)
+	if ok && (wait == 0 || w.modes[Budget] == Enforce) {
+		return wait, finding{}
 	}
-	return finding{Budget, "budget_exceeded", Verdict{Refused: true}}
+	return 0, finding{Budget, "budget_exceeded", Verdict{Refused: true}}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +44,7 @@ type Minion struct {
 
 	met      atomic.Int64               // when the latest request came that no other node has relayed, Unix seconds; 0: none is remembered
 	from     atomic.Pointer[netip.Addr] // where it came from
-	returned atomic.Pointer[Returned]   // the latest return among them
+	returned lastReturn                 // the latest return among them
 
 	budget bucket
 }
@@ -55,6 +54,30 @@ type Returned struct {
 	JID string    `json:"jid"` // "req": of the minion's own
 	Fun string    `json:"fun,omitempty"`
 	At  time.Time `json:"at"`
+}
+
+// lastReturn is written with every return and read now and then: it keeps its memory.
+type lastReturn struct {
+	mu       sync.Mutex
+	jid, fun []byte
+	at       int64 // Unix seconds; 0: there was none
+}
+
+// set copies: the texts are parts of what may be large.
+func (l *lastReturn) set(jid, fun string, at int64) {
+	l.mu.Lock()
+	l.jid, l.fun, l.at = append(l.jid[:0], jid...), append(l.fun[:0], fun...), at
+	l.mu.Unlock()
+}
+
+// get returns nil when there was none.
+func (l *lastReturn) get() *Returned {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == 0 {
+		return nil
+	}
+	return &Returned{JID: string(l.jid), Fun: string(l.fun), At: time.Unix(l.at, 0).UTC()}
 }
 
 // Proven is the highest payload version that the key's owner has proven to speak, 0 when there is none.
@@ -133,10 +156,11 @@ func (w *Wall) Met(r *Request) {
 	m.met.Store(now.Unix())
 	addr := r.Remote.Addr().Unmap()
 	if old := m.from.Load(); old == nil || *old != addr {
-		m.from.Store(&addr)
+		moved := addr // only who moves costs memory
+		m.from.Store(&moved)
 	}
-	if r.Peek.Cmd == "_return" && r.Peek.JID != "" { // copies: the texts are parts of what may be large
-		m.returned.Store(&Returned{JID: strings.Clone(r.Peek.JID), Fun: strings.Clone(r.Peek.Fun), At: now.UTC().Truncate(time.Second)})
+	if r.Peek.Cmd == "_return" && r.Peek.JID != "" {
+		m.returned.set(r.Peek.JID, r.Peek.Fun, now.Unix())
 	}
 	if !w.minions.heard.Load() {
 		w.minions.heard.Store(true)
@@ -211,7 +235,7 @@ func (w *Wall) Proofs() []Proof {
 		if from := m.from.Load(); from != nil {
 			p.From = *from
 		}
-		p.Returned = m.returned.Load()
+		p.Returned = m.returned.get()
 		if p.Version > 0 {
 			out = append(out, p)
 		}
@@ -233,7 +257,9 @@ func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
 			continue
 		}
 		m.from.CompareAndSwap(nil, &p.From)
-		m.returned.CompareAndSwap(nil, p.Returned)
+		if p.Returned != nil && m.returned.get() == nil {
+			m.returned.set(p.Returned.JID, p.Returned.Fun, p.Returned.At.Unix())
+		}
 	}
 }
 

@@ -112,16 +112,16 @@ var Rules = [rules]Info{
 		Doc:  "no event with a tag of masters or clusters, alone or in a list or with a tag before it; such events are cut out of lists",
 	},
 	EventIDs: {
-		Name: "event_ids", Default: Log,
-		Doc: "no event salt/minion/ID/... or salt/beacon/ID/... in the name of another minion",
+		Name: "event_ids",
+		Doc:  "no event salt/minion/ID/... or salt/beacon/ID/... in the name of another minion",
 	},
 	ReturnIDs: {
 		Name: "return_ids",
 		Doc:  "returns, and events of a job, only under the sender's own id, or that of a resource that is no minion and no path",
 	},
 	ReturnJobs: {
-		Name: "return_jobs", Default: Log,
-		Doc: "returns only for jobs that were published; where that is not known they pass",
+		Name: "return_jobs",
+		Doc:  "returns only for jobs that were published; where that is not known they pass",
 	},
 	SyndicReturns: {
 		Name: "syndic_returns",
@@ -145,7 +145,7 @@ var Rules = [rules]Info{
 	},
 	Budget: {
 		Name: "budget",
-		Doc:  "a minion's requests stay within minion_request_rate and minion_request_bytes; what is beyond is not answered, and comes again",
+		Doc:  "a minion's requests stay within minion_request_rate and minion_request_bytes; what is a little beyond waits, the rest is not answered, and comes again",
 	},
 }
 

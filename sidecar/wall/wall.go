@@ -103,11 +103,12 @@ type Request struct {
 // Verdict is what becomes of a request.
 type Verdict struct {
 	Refused bool
-	Reply   []byte // refused: msgpack for the sender, to be sealed; nil: no answer, unless BadLoad
-	BadLoad bool   // refused: the sender hears "bad load"
-	Plain   []byte // not refused: the load to go on with instead of the one that came; nil: that one
-	Rule    Rule   // of the finding that decided
-	Reason  string // what was found; empty: nothing
+	Reply   []byte        // refused: msgpack for the sender, to be sealed; nil: no answer, unless BadLoad
+	BadLoad bool          // refused: the sender hears "bad load"
+	Plain   []byte        // not refused: the load to go on with instead of the one that came; nil: that one
+	Wait    time.Duration // not refused: before it goes on, so that its sender stays within its budget
+	Rule    Rule          // of the finding that decided
+	Reason  string        // what was found; empty: nothing
 }
 
 // finding is one thing that a rule does not let through.
@@ -122,9 +123,17 @@ func (w *Wall) Check(r *Request, found func(rule Rule, reason string, enforced b
 	if w == nil {
 		return Verdict{}
 	}
-	if v := w.apply(r, w.budget(r), found); v.Refused {
+	wait, f := w.budget(r)
+	if v := w.apply(r, f, found); v.Refused {
 		return v
 	}
+	v := w.check(r, found)
+	v.Wait = wait
+	return v
+}
+
+// check is Check without the budget.
+func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced bool)) Verdict {
 	switch r.Peek.Cmd {
 	case "_return":
 		if v := w.apply(r, w.jobID(r), found); v.Refused {

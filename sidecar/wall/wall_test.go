@@ -372,19 +372,32 @@ func (c *clock) now() time.Time { return c.t }
 func TestBudget(t *testing.T) {
 	c := &clock{time.Unix(1_700_000_000, 0)}
 	w := New(Config{Rate: 10, Bytes: 1000, Accepted: accepted, Now: c.now})
-	ask := func(id string, size int) bool {
+	check := func(id string, size int) Verdict {
 		r := request(t, load(t, id, "_file_envs", nil))
 		r.Minion, r.Size = w.Minion(id, "key of "+id), size
-		return !w.Check(r, nil).Refused
+		return w.Check(r, nil)
 	}
+	ask := func(id string, size int) bool { return check(id, size).Wait == 0 }
 	for i := range 10 * budgetSeconds {
 		if !ask("web1", 1) {
 			t.Fatalf("request %d is refused", i)
 		}
 	}
-	if ask("web1", 1) {
-		t.Error("there is no end to it")
+	waits, longest := 0, time.Duration(0)
+	for ; ; waits++ { // each a tenth of a second longer than the one before
+		v := check("web1", 1)
+		if v.Refused {
+			break
+		}
+		if v.Wait <= longest || v.Wait > maxPace {
+			t.Fatalf("request %d beyond the budget waits %s after one that waited %s", waits, v.Wait, longest)
+		}
+		longest = v.Wait
 	}
+	if want := int(maxPace.Seconds() * 10); waits != want {
+		t.Errorf("%d requests wait, not %d", waits, want)
+	}
+	c.t = c.t.Add(maxPace) // their turn has come
 	if !ask("db1", 1) {
 		t.Error("another minion pays for it")
 	}
@@ -598,5 +611,27 @@ func TestChecksAllocateNothing(t *testing.T) {
 		}); n > 0 {
 			t.Errorf("%s: %v allocations", cmd, n)
 		}
+	}
+}
+
+// What is remembered of each return costs no memory after the first one.
+func TestMetAllocatesNothing(t *testing.T) {
+	w := New(Config{})
+	r := request(t, load(t, "web1", "_return", fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
+	r.Minion = w.Minion("web1", "key")
+	r.Remote = netip.MustParseAddrPort("192.0.2.7:4711")
+	w.Met(r)
+	if n := testing.AllocsPerRun(1000, func() { w.Met(r) }); n != 0 {
+		t.Errorf("%v allocations for each return", n)
+	}
+}
+
+func BenchmarkMet(b *testing.B) {
+	w := New(Config{})
+	r := request(b, load(b, "web1", "_return", fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
+	r.Minion = w.Minion("web1", "key")
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Met(r)
 	}
 }

@@ -17,13 +17,13 @@ func wallOptions() []Option {
 			Name: "cluster_wall", Section: section, field: func(c *Config) any { return &c.Edge.Wall },
 			Doc: "Rules for what minions may ask, each off, log (what it finds is counted and logged, and passes) or enforce. " +
 				"saltclusterctl wall shows them all, how they stand and what they have found; docs/security.md says what each is for. " +
-				"Rules that are not named have their defaults: enforce, but event_ids and return_jobs: log.",
-			Example: "{return_jobs: enforce, event_ids: enforce}", check: wallModes,
+				"Rules that are not named are enforced.",
+			Example: "{event_ids: log}", check: wallModes,
 		},
 		{
 			Name: "minion_request_rate", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestRate },
-			Doc: "Requests per second that this node takes from one minion; twenty seconds' worth may come at once. What is beyond is not " +
-				"answered, and comes again by itself. 0: no limit.",
+			Doc: "Requests per second that this node takes from one minion; twenty seconds' worth may come at once. What is beyond waits, for three " +
+				"seconds at most; the rest is not answered, and comes again by itself. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{
@@ -36,7 +36,7 @@ func wallOptions() []Option {
 // wordsByName takes a map of names to words, which may be written as what YAML takes for a boolean: off.
 func wordsByName(n *yaml.Node, p *map[string]string) *mistake {
 	if n.Kind != yaml.MappingNode {
-		return &mistake{node: n, msg: describe(n) + " is not a map of rules to modes", hint: "for example {return_jobs: enforce}"}
+		return &mistake{node: n, msg: describe(n) + " is not a map of rules to modes", hint: "for example {event_ids: log}"}
 	}
 	out := make(map[string]string, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {

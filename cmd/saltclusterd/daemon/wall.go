@@ -10,6 +10,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/wall"
@@ -71,7 +72,8 @@ func (s *service) ownMaster(id string) bool {
 }
 
 // knowsJob says whether a job was published from here whose return has come. The table of jobs has every one that went out since
-// the program was started, until it is full; before a minion gets it.
+// the program was started, until it is full; before a minion gets it. What the job cache has was published, whatever the clock has said
+// since.
 func (s *service) knowsJob(jid, masterID string) wall.Knowledge {
 	if _, ok := s.jobs.Lookup(jid); ok {
 		return wall.Published
@@ -83,7 +85,7 @@ func (s *service) knowsJob(jid, masterID string) wall.Knowledge {
 		return wall.Uncertain
 	}
 	at, err := time.Parse(jidTime, jid[:len(jidTime)])
-	if err != nil || at.Before(s.since.Add(jidClock)) {
+	if master := s.m.d.master; err != nil || at.Before(s.since.Add(jidClock)) || jobcache.Kept(master.CacheDir, master.Text("hash_type"), jid) {
 		return wall.Uncertain
 	}
 	return wall.NotPublished
