@@ -119,7 +119,11 @@ func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 }
 
 func (f *fake) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return f.operate(ctx, p, fmt.Sprintf("rotate %s, node %q, secret of %d, now %t, finish %t, dry %t", r.What, r.Node, len(r.Secret), r.Now, r.Finish, r.DryRun))
+	how := fmt.Sprintf("rotate %s, node %q, secret of %d, now %t, finish %t, dry %t", r.What, r.Node, len(r.Secret), r.Now, r.Finish, r.DryRun)
+	if r.What == adminapi.RotateIdentity {
+		how += fmt.Sprintf(", step %q, force %t", r.Step, r.Force)
+	}
+	return f.operate(ctx, p, how)
 }
 
 func ptr[T any](v T) *T { return &v }

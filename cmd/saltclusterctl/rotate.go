@@ -18,7 +18,7 @@ func newRotateCommand(e *env) *cli.Command {
 		Name:  "rotate",
 		Usage: "replace a secret of the cluster while it works; without a word: aes",
 		Description: "Each can be repeated, goes on where it was interrupted, and says what becomes of nodes that are down.\n" +
-			"The cluster's identity (master.pem) is not among them: docs/security.md tells how it is replaced.",
+			"The cluster's identity (master.pem), which minions have pinned, goes in steps: rotate identity.",
 		Flags: rotateFlags(),
 		Subcommands: []*cli.Command{
 			newRotateWhat(e, adminapi.RotateAES, "put a new AES key for publications in force; minions are moved to it over rotate_window"),
@@ -26,10 +26,11 @@ func newRotateCommand(e *env) *cli.Command {
 			newRotateWhat(e, adminapi.RotateCertificates, "give the nodes new keys and certificates for the peer port, one after the other",
 				&cli.StringFlag{Name: "node", Usage: "only the node with this `ID`"}),
 			newRotateSecretCommand(e),
+			newRotateIdentityCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("saltclusterctl rotate --help", "rotate has no %q: it is aes, gossip-key, certificates or secret", c.Args().First())
+				return usagef("saltclusterctl rotate --help", "rotate has no %q: it is aes, gossip-key, certificates, secret or identity", c.Args().First())
 			}
 			return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateAES})
 		},
@@ -68,6 +69,40 @@ func newRotateSecretCommand(e *env) *cli.Command {
 				return err
 			}
 			return runRotateSecret(c, e)
+		},
+	})
+}
+
+func newRotateIdentityCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  adminapi.RotateIdentity,
+		Usage: "replace master.pem of all nodes, in steps; without a flag: say how far it is",
+		Description: "--prepare makes another key pair and says how minions are told; both are answered for from then on, and without a flag the\n" +
+			"command says who has pinned which. --switch puts the new one in force: the nodes take it one after the other, and\n" +
+			"restart their salt-masters (master_restart_command). --finish forgets the former one. --abort gives up before the switch.\n" +
+			"Steps that would leave minions behind are refused and name them, unless --force says that it is meant.",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "prepare", Usage: "the first step: make another identity beside the one in force"},
+			&cli.BoolFlag{Name: "switch", Usage: "the second step: put it in force"},
+			&cli.BoolFlag{Name: "finish", Usage: "the last step: forget the former identity"},
+			&cli.BoolFlag{Name: "abort", Usage: "forget the new identity, before the switch"},
+			&cli.BoolFlag{Name: "force", Usage: "although minions or nodes are behind"},
+		}, rotateFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			r := adminapi.RotateRequest{What: adminapi.RotateIdentity, Force: c.Bool("force")}
+			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish, adminapi.IdentityAbort} {
+				switch {
+				case !c.Bool(step):
+				case r.Step != "":
+					return usagef("saltclusterctl rotate identity --help", "--%s and --%s are two steps", r.Step, step)
+				default:
+					r.Step = step
+				}
+			}
+			return runRotate(c, e, r)
 		},
 	})
 }

@@ -27,10 +27,11 @@ const version = 1
 // entry that says so (LevelSet).
 // (The trees, which came before levels, have a flag of their own.)
 const (
-	LevelJoin  = 1 // token.*, secret.*, join.admit, member.cert
-	LevelLives = 2 // level.set; Key.Again
+	LevelJoin     = 1 // token.*, secret.*, join.admit, member.cert
+	LevelLives    = 2 // level.set; Key.Again
+	LevelIdentity = 3 // identity.stage, identity.switch, identity.drop
 
-	Level = LevelLives // what this version knows
+	Level = LevelIdentity // what this version knows
 )
 
 // decoder reads the body of a command.
@@ -79,6 +80,12 @@ func lookup(t string) decoder {
 		return decodeWire[wireGossipKeyAdd]
 	case "gossip.drop":
 		return decodeAs[GossipKeyDrop]
+	case "identity.stage":
+		return decodeAs[IdentityStage]
+	case "identity.switch":
+		return decodeAs[IdentitySwitch]
+	case "identity.drop":
+		return decodeAs[IdentityDrop]
 	case "level.set":
 		return decodeLevel
 	case "token.add":

@@ -34,6 +34,7 @@ type data struct {
 
 	tokens  []JoinToken // oldest first; replaced, not written
 	secrets JoinSecrets
+	change  IdentityChange
 
 	requests requestLog
 }

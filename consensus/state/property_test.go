@@ -77,6 +77,13 @@ func (g drawer) command() Command {
 			Keep: rapid.Bool().Draw(g.t, "keep")}
 	case 20:
 		return JoinSecretDrop{N: rapid.Uint64Range(0, 4).Draw(g.t, "n")}
+	case 13:
+		return IdentityStage{Expect: g.pick("expect", v.Identity().IdentityFP, "x"), FP: g.pick("fp", "x", "y"), Public: "P", Sealed: []byte{1}, Former: []byte{2}, Audit: g.audit()}
+	case 14:
+		if rapid.Bool().Draw(g.t, "switch") {
+			return IdentitySwitch{FP: g.pick("fp", "x", "y"), Audit: g.audit()}
+		}
+		return IdentityDrop{FP: g.pick("fp", "x", "y"), Stage: IdentityStep(g.pick("stage", "staged", "switched"))}
 	case 8:
 		return GossipKeyDrop{N: rapid.Uint64Range(0, 5).Draw(g.t, "n")}
 	}

@@ -28,6 +28,7 @@ const (
 	recToken      = "join.token"     // in order: oldest first
 	recJoinSecret = "join.secret"    // in order: former, current
 	recLevel      = "level"
+	recNext       = "identity.change"
 	recEnd        = "end"
 )
 
@@ -104,6 +105,9 @@ func (w *snapshotWriter) state(d *data) {
 			w.put(recEpoch, d.epochs.Previous.wireEpoch())
 		}
 		w.put(recEpoch, d.epochs.Current.wireEpoch())
+	}
+	if d.change.Stage != NoIdentity {
+		w.put(recNext, d.change)
 	}
 	if d.level > 0 {
 		w.put(recLevel, wireLevel{d.level})

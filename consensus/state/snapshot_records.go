@@ -38,6 +38,8 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 		return readRec((*snapshotReader).token)
 	case recJoinSecret:
 		return readRec((*snapshotReader).joinSecret)
+	case recNext:
+		return readRec((*snapshotReader).identityChange)
 	case recLevel:
 		return readRec((*snapshotReader).level)
 	case recEnd:

@@ -40,6 +40,15 @@ func Stamp(c Command, a Audit, seen uint64) Command {
 	case GossipKeyDrop:
 		c.Audit = c.Audit.or(a)
 		return c
+	case IdentityStage:
+		c.Audit = c.Audit.or(a)
+		return c
+	case IdentitySwitch:
+		c.Audit = c.Audit.or(a)
+		return c
+	case IdentityDrop:
+		c.Audit = c.Audit.or(a)
+		return c
 	case LevelSet:
 		c.Audit = c.Audit.or(a)
 		return c

@@ -95,7 +95,7 @@ type GossipKey struct {
 	Audit
 }
 
-// Identity names the cluster. It is set once, by cluster.init.
+// Identity names the cluster. It is set once, by cluster.init; IdentityFP changes with identity.switch.
 type Identity struct {
 	ClusterID  string `json:"cluster_id"`  // configured name
 	UUID       string `json:"uuid"`        // made at birth

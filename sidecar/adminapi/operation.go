@@ -50,6 +50,16 @@ const (
 	RotateGossipKey    = "gossip-key"   //
 	RotateSecret       = "secret"       // cluster_secret
 	RotateCertificates = "certificates" // of the nodes, on the peer port
+	RotateIdentity     = "identity"     // master.pem of all nodes, in steps
+)
+
+// The steps of RotateIdentity.
+const (
+	IdentityReport  = ""        // say how far it is
+	IdentityPrepare = "prepare" // make another key pair, beside the one in force
+	IdentitySwitch  = "switch"  // put it in force
+	IdentityAbort   = "abort"   // forget it again
+	IdentityFinish  = "finish"  // forget the former one
 )
 
 // RotateRequest is the body of POST /v1/rotate.
@@ -60,6 +70,8 @@ type RotateRequest struct {
 	Secret  Secret        `json:"secret,omitempty"`  // secret: the new one
 	Now     bool          `json:"now,omitempty"`     // secret: the old one is refused at once
 	Finish  bool          `json:"finish,omitempty"`  // secret: the old one is refused from now on
+	Step    string        `json:"step,omitempty"`    // identity: one of its steps
+	Force   bool          `json:"force,omitempty"`   // identity: although not everybody is ready
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 

@@ -74,12 +74,17 @@ func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 
 func (m *Manager) material(e Epoch) (*Material, error) {
 	text := e.Key.Text()
-	digest := sha256.Sum256([]byte(text))
-	sig, err := m.signer.SignX931([]byte(hex.EncodeToString(digest[:])))
+	sig, err := Sign(m.signer, text)
 	if err != nil {
 		return nil, fmt.Errorf("sign epoch %d: %w", e.Number, err)
 	}
 	return &Material{Epoch: e, Crypticle: saltcrypt.NewCrypticle(e.Key), KeyText: text, Sig: sig}, nil
+}
+
+// Sign signs an epoch's key, as minions receive it, for the "sig" of the _auth reply.
+func Sign(signer Signer, text string) ([]byte, error) {
+	digest := sha256.Sum256([]byte(text))
+	return signer.SignX931([]byte(hex.EncodeToString(digest[:])))
 }
 
 // Current returns the current epoch, nil before the first Begin.

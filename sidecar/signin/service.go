@@ -54,7 +54,7 @@ type Master interface {
 	Do(ctx context.Context, body []byte) ([]byte, error)
 }
 
-// Config is what a Service needs. PubSigner, Way, Peers, Event and Registerer may be nil.
+// Config is what a Service needs. PubSigner, Way, Peers, Event, Pinned and Registerer may be nil.
 type Config struct {
 	Identity    Identity
 	PubSigner   PubSigner
@@ -75,12 +75,13 @@ type Config struct {
 		// Discard undoes it: the sign-in was not accepted.
 		Discard(id string, key saltcrypt.Key) error
 	}
-	AskAll     bool                 // every sign-in needs the master's word (max_minions counts connections)
-	Event      func(id, pub string) // fires salt/auth for a sign-in answered here
-	CPUs       int                  // 0: GOMAXPROCS
-	Share      float64              // of them that sign-ins may use at most; 0: a half
-	Queue      int                  // sign-ins waiting at most; 0: 8192
-	Patience   time.Duration        // one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
+	AskAll     bool                        // every sign-in needs the master's word (max_minions counts connections)
+	Event      func(id, pub string)        // fires salt/auth for a sign-in answered here
+	Pinned     func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
+	CPUs       int                         // 0: GOMAXPROCS
+	Share      float64                     // of them that sign-ins may use at most; 0: a half
+	Queue      int                         // sign-ins waiting at most; 0: 8192
+	Patience   time.Duration               // one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
 	Newcomers  Newcomers
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -132,7 +133,7 @@ func New(cfg Config) *Service {
 	}
 	s := &Service{
 		cfg:     cfg,
-		replier: replier{identity: cfg.Identity, pubSigner: cfg.PubSigner, publishPort: cfg.PublishPort},
+		replier: replier{identity: cfg.Identity, pubSigner: cfg.PubSigner, publishPort: cfg.PublishPort, pinned: cfg.Pinned},
 		parsed:  newKeyCache(maxParsed),
 		queue:   newQueue(cfg.Queue, cfg.Patience, time.Now),
 		turn:    newTurnstile(cfg.Newcomers, time.Now),
@@ -170,6 +171,9 @@ func (s *Service) Close() error {
 	}
 	return nil
 }
+
+// Answer has minions that have pinned another identity answered under it; nil: nobody is.
+func (s *Service) Answer(another *Another) { s.replier.another.Store(another) }
 
 // Rate is how many sign-ins of accepted keys this node answers per second at most, as measured lately; 0 before Open.
 func (s *Service) Rate() float64 {

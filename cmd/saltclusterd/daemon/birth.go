@@ -209,6 +209,10 @@ func (d *Daemon) readIdentity() (key *saltcrypt.MasterKey, private, public []byt
 	if key, err = saltcrypt.ParseMasterKey(private); err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", privatePath, err)
 	}
+	if saltcrypt.CleanKey(string(public)) != key.PublicText() {
+		public = []byte(key.PublicText()) // a change of the identity was cut off between the two files
+		return key, private, public, writeFile(publicPath, public, 0o644)
+	}
 	return key, private, public, nil
 }
 

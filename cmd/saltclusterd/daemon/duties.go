@@ -88,6 +88,9 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // begin puts the epoch of v in force; the first time without a window.
 func (s *service) begin(v state.View) error {
+	if err := s.m.answerBoth(v); err != nil {
+		s.m.log.Error("sign-ins are answered under one identity only", "err", err)
+	}
 	cur := v.Epochs().Current
 	if cur.N == 0 {
 		return nil

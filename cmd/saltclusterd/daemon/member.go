@@ -20,13 +20,15 @@ import (
 
 // member is this node's running membership: peer port, consensus, gossip, and the service for minions on top.
 type member struct {
-	d      *Daemon
-	log    *slog.Logger
-	seed   *membership // as it was at the start
-	stored *membership // as it is on disk; the follower's
-	keys   [][]byte    // the gossip keys in force; the follower's
-	key    *saltcrypt.MasterKey
-	public string // clean text of the cluster's public key
+	d           *Daemon
+	log         *slog.Logger
+	seed        *membership // as it was at the start
+	stored      *membership // as it is on disk; the follower's
+	keys        [][]byte    // the gossip keys in force; the follower's
+	key         *saltcrypt.MasterKey
+	public      string // clean text of the cluster's public key
+	fingerprint string // its fingerprint
+	ident       identity
 
 	roster *peer.Book
 	port   *peer.Port
@@ -60,6 +62,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
@@ -148,6 +151,7 @@ func (m *member) Open(ctx context.Context) error {
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
 	m.wg.Go(func() { m.keepCertificate(m.ctx) })
+	m.wg.Go(func() { m.keepIdentity(m.ctx) })
 	return nil
 }
 

@@ -25,6 +25,7 @@ func (d *Daemon) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	rotate := map[string]func(context.Context, adminapi.RotateRequest, admin.Progress) (adminapi.Outcome, error){
 		"": m.rotateAES, adminapi.RotateAES: m.rotateAES, adminapi.RotateGossipKey: m.rotateGossipKey,
 		adminapi.RotateSecret: m.rotateSecret, adminapi.RotateCertificates: m.rotateCertificates,
+		adminapi.RotateIdentity: m.rotateIdentity,
 	}[r.What]
 	if rotate == nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl rotate --help", "there is no %.40q to rotate", r.What)

@@ -66,6 +66,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
+		mux.HandleFunc("GET "+pathPins, m.handlePins)
 		mux.HandleFunc("GET "+pathProtocols, m.handleProtocols)
 		mux.HandleFunc("GET "+pathMigrate, m.handleMigration)
 		mux.HandleFunc("POST "+pathMigrate, m.handleMigrate)
@@ -97,6 +98,9 @@ type nodeStats struct {
 	consensus.PeerStats
 	Sync []adminapi.SyncPart `json:"sync,omitempty"`
 	Now  time.Time           `json:"now,omitzero"` // by the clock of its host
+	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
+	Identity      string `json:"identity,omitempty"`
+	IdentityShown bool   `json:"identity_shown,omitempty"`
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
@@ -153,6 +157,7 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 func (m *member) localStats() nodeStats {
 	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: time.Now().UTC()}
 	s.Syncing = len(s.Sync) > 0
+	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	return s
 }
 

@@ -221,7 +221,7 @@ func (s *service) buildProxy() error {
 	}
 	s.signin = signin.New(signin.Config{
 		Identity: m.key, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Pinned: s.pinned,
 		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{

@@ -38,6 +38,9 @@ func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	v := m.cons.View()
+	if key, err := saltcrypt.ParseMasterKey(private); err != nil || saltcrypt.Fingerprint(key.PublicText()) != v.Identity().IdentityFP {
+		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate identity says how far it is; take the snapshot on a node that has it", "this node has not taken the cluster's new identity yet")
+	}
 	var b bytes.Buffer
 	if err := v.WriteSnapshot(&b); err != nil {
 		return err

@@ -1,0 +1,186 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/signin"
+)
+
+// pathPins is where a node tells what minions have pinned, as far as it has answered their sign-ins.
+const pathPins = "/v1/pins"
+
+const (
+	maxPinList = 128 << 20 // bytes of a list
+	// maxForeign bounds the minions that are remembered for having pinned a key that is none of ours.
+	maxForeign = 1024
+)
+
+// pin is what a minion has shown at its latest sign-in.
+type pin struct {
+	FP string    `json:"fp,omitempty"` // of the master key that it has pinned, or took; empty: of neither
+	At time.Time `json:"at"`
+}
+
+// pinList is what one node knows.
+type pinList struct {
+	Change string         `json:"change"` // the new identity that it is about
+	Pins   map[string]pin `json:"pins"`
+}
+
+// pins remembers what minions have pinned while the identity is changed. At other times it costs nothing, but for those who refuse us.
+type pins struct {
+	mu      sync.Mutex
+	change  string
+	seen    map[string]pin
+	foreign map[string]time.Time
+}
+
+// about says which change is under way, empty: none, and reports whether that is news.
+func (p *pins) about(change string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.change == change {
+		return false
+	}
+	p.change, p.seen = change, map[string]pin{}
+	return true
+}
+
+// recall takes what was known before, unless it is about another change or older than what is known now.
+func (p *pins) recall(l pinList) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.Change != p.change || p.change == "" {
+		return
+	}
+	p.seen = latestPins(p.change, []pinList{{p.change, p.seen}, l})
+}
+
+// note takes what a sign-in has shown; fp is the key's fingerprint. It reports whether that is news about one who refuses us.
+func (p *pins) note(id, fp string, at time.Time) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.change != "" {
+		p.seen[id] = pin{fp, at}
+	}
+	if fp != "" {
+		delete(p.foreign, id)
+		return false
+	}
+	if _, known := p.foreign[id]; known || len(p.foreign) >= maxForeign {
+		return false
+	}
+	if p.foreign == nil {
+		p.foreign = map[string]time.Time{}
+	}
+	p.foreign[id] = at
+	return true
+}
+
+func (p *pins) list() pinList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := pinList{Change: p.change, Pins: make(map[string]pin, len(p.seen))}
+	for id, seen := range p.seen {
+		out.Pins[id] = seen
+	}
+	return out
+}
+
+// pinned hears of each sign-in that is answered here (signin.Config.Pinned).
+func (s *service) pinned(id, _ string, p signin.Pin) {
+	m := s.m
+	fp := ""
+	switch p {
+	case signin.PinOurs, signin.PinNone: // who has none takes the one that it is shown
+		fp = m.fingerprint
+	case signin.PinAnother:
+		if c := m.cons.View().IdentityChange(); m.fingerprint == c.FP {
+			fp = c.Former
+		} else {
+			fp = c.FP
+		}
+	}
+	if m.ident.pins.note(id, fp, time.Now().UTC()) {
+		m.log.Warn("minion has pinned another master key and will refuse us", "minion", id,
+			"reason", "its minion_master.pub is not the cluster's")
+	}
+}
+
+func (m *member) handlePins(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.ident.pins.list())
+}
+
+// pinsOf asks a node.
+func (m *member) pinsOf(ctx context.Context, id node.ID) (pinList, error) {
+	if id == m.d.id {
+		return m.ident.pins.list(), nil
+	}
+	body, err := m.call(ctx, http.MethodGet, id, pathPins, nil, maxPinList)
+	if err != nil {
+		return pinList{}, err
+	}
+	list, err := parsePins(body)
+	if err != nil {
+		return pinList{}, fmt.Errorf("pins of %s: %w", id, err)
+	}
+	return list, nil
+}
+
+func parsePins(text []byte) (list pinList, err error) {
+	err = json.Unmarshal(text, &list)
+	return list, err
+}
+
+// savePins keeps what is known for the process that takes over.
+func (m *member) savePins() {
+	text, err := json.Marshal(m.ident.pins.list())
+	if err == nil {
+		err = writeFile(m.pinsFile(), text, 0o600)
+	}
+	if err != nil {
+		m.log.Warn("what minions have pinned is not kept", "err", err)
+	}
+}
+
+// recallPins takes what the process before knew. Without it, it is seen again.
+func (m *member) recallPins() {
+	text, err := os.ReadFile(m.pinsFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var list pinList
+	if err == nil {
+		list, err = parsePins(text)
+	}
+	if err != nil {
+		m.log.Warn("what minions have pinned is not known from before", "err", err)
+		return
+	}
+	m.ident.pins.recall(list)
+}
+
+// latestPins puts together what nodes know of one change: of each minion what it has shown last.
+func latestPins(change string, lists []pinList) map[string]pin {
+	out := map[string]pin{}
+	for _, l := range lists {
+		if l.Change != change {
+			continue
+		}
+		for id, p := range l.Pins {
+			if had, ok := out[id]; !ok || p.At.After(had.At) {
+				out[id] = p
+			}
+		}
+	}
+	return out
+}
