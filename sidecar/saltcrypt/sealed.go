@@ -31,7 +31,9 @@ func SealFor(p *PublicKey, label string, plain []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return aead.Seal(head, nil, plain, []byte(label)), nil
+	nonce := make([]byte, aead.NonceSize())
+	_, _ = rand.Read(nonce) // never fails (crypto/rand)
+	return aead.Seal(append(head, nonce...), nonce, plain, []byte(label)), nil
 }
 
 // DecodeSealed is SealFor backwards. Errors: ErrSealed.
@@ -48,20 +50,23 @@ func (m *MasterKey) DecodeSealed(label string, sealed []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := aead.Open(nil, nil, sealed[n:], []byte(label))
+	body := sealed[n:]
+	if len(body) < aead.NonceSize() {
+		return nil, ErrSealed
+	}
+	plain, err := aead.Open(nil, body[:aead.NonceSize()], body[aead.NonceSize():], []byte(label))
 	if err != nil {
 		return nil, ErrSealed
 	}
 	return plain, nil
 }
 
-// newSealed makes a cipher that puts a random nonce before what it seals.
 func newSealed(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, fmt.Errorf("cipher: %w", err)
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
+	aead, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, fmt.Errorf("cipher: %w", err)
 	}
