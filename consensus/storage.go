@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"saltclusterd/durable"
 )
 
 const (
@@ -77,7 +79,7 @@ func checkFormat(dir string) error {
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := writeWhole(path, []byte(formatV1)); err != nil {
+		if err := durable.WriteFile(path, []byte(formatV1), fileMode); err != nil {
 			return fmt.Errorf("write format: %w", err)
 		}
 		return nil
@@ -87,26 +89,6 @@ func checkFormat(dir string) error {
 		return fmt.Errorf("%s is of a format this version does not know: upgrade saltclusterd", path)
 	}
 	return nil
-}
-
-// writeWhole makes a small file that is whole or not there after a power loss.
-func writeWhole(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // restrict takes the rights of group and others away from dir and all in it.

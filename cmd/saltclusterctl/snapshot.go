@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/consensus/archive"
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -95,7 +95,7 @@ func runSave(c *cli.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeSnapshot(path, func(w io.Writer) error { return archive.Write(w, h, content, passphrase) }); err != nil {
+	if err := durable.Write(path, durable.Options{Mode: 0o600}, func(w io.Writer) error { return archive.Write(w, h, content, passphrase) }); err != nil {
 		return err
 	}
 	if h, err = inspect(path); err != nil { // as it is on disk
@@ -154,22 +154,6 @@ func runRestore(c *cli.Context, e *env, path string) error {
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})
-}
-
-// writeSnapshot makes path appear whole or not at all, readable by its owner only.
-func writeSnapshot(path string, fill func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".saltcluster-*") // 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
-	if err = errors.Join(fill(tmp), tmp.Sync(), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }
 
 // readPassphrase returns the first line of a file; nothing when none is named.

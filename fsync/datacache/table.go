@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"saltclusterd/durable"
 )
 
 const (
@@ -72,17 +73,7 @@ func loadTable(path string) (map[string]entry, error) {
 
 // saveTable makes the table appear whole or not at all.
 func saveTable(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
-	if err != nil {
-		return fmt.Errorf("save table of minion data: %w", err)
-	}
-	defer os.Remove(f.Name()) // no-op after the rename
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, content, fileMode); err != nil {
 		return fmt.Errorf("save table of minion data: %w", err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"saltclusterd/durable"
 )
 
 // The table of jobs in the state directory tells after a start which jobs there were, so that those missing then are known
@@ -100,17 +102,7 @@ func loadTable(dir string) (table, error) {
 
 // save makes the table appear whole or not at all.
 func (t table) save(dir string) error {
-	f, err := os.CreateTemp(dir, tempPrefix+"*")
-	if err != nil {
-		return fmt.Errorf("save table of jobs: %w", err)
-	}
-	defer os.Remove(f.Name()) // no-op after the rename
-	_, err = f.Write(t.encode())
-	err = errors.Join(err, f.Chmod(tableMode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, tableName))
-	}
-	if err != nil {
+	if err := durable.Write(filepath.Join(dir, tableName), durable.Options{Mode: tableMode, Prefix: tempPrefix}, durable.Content(t.encode())); err != nil {
 		return fmt.Errorf("save table of jobs: %w", err)
 	}
 	return nil

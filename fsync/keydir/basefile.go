@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/durable"
 )
 
 const (
@@ -92,7 +93,7 @@ func saveBase(dir string, b *base) error {
 	if err != nil {
 		return fmt.Errorf("encode base: %w", err)
 	}
-	if err := replaceFile(filepath.Join(dir, baseName), append(content, '\n'), 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, baseName), append(content, '\n'), 0o600); err != nil {
 		return fmt.Errorf("save base: %w", err)
 	}
 	return nil
@@ -112,26 +113,4 @@ func toFile(m map[string]based) map[string]basedFile {
 		out[id] = basedFile{v.State, v.Print, v.Rev}
 	}
 	return out
-}
-
-// replaceFile makes path appear whole or not at all.
-func replaceFile(path string, content []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // no-op after the rename
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

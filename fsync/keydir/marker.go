@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
 
@@ -47,7 +48,7 @@ func (m marker) read() (string, error) {
 }
 
 func (m marker) write(stamp string) error {
-	if err := replaceFile(m.path, []byte(stamp+"\n"), 0o600); err != nil {
+	if err := durable.WriteFile(m.path, []byte(stamp+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write marker: %w", err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"saltclusterd/durable"
 )
 
 // print names a token without being one.
@@ -116,17 +118,7 @@ func (t table) encode() ([]byte, error) {
 
 // saveTable makes the table appear whole or not at all.
 func saveTable(stateDir string, content []byte) error {
-	f, err := os.CreateTemp(stateDir, tempPrefix+"*")
-	if err != nil {
-		return fmt.Errorf("save table of tokens: %w", err)
-	}
-	defer os.Remove(f.Name()) // no-op after the rename
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(stateDir, tableName))
-	}
-	if err != nil {
+	if err := durable.WriteFile(filepath.Join(stateDir, tableName), content, fileMode); err != nil {
 		return fmt.Errorf("save table of tokens: %w", err)
 	}
 	return nil

@@ -8,8 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
+
+	"saltclusterd/durable"
 )
 
 // Stage is how far a node is.
@@ -83,32 +84,11 @@ func (s State) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("state of the migration: %w", err)
 	}
-	if err := replace(path, append(raw, '\n'), 0o600); err != nil {
+	if err := durable.WriteFile(path, append(raw, '\n'), 0o600); err != nil {
 		return fmt.Errorf("state of the migration: %w", err)
 	}
 	return nil
 }
 
 // Install writes a file of a configuration, readable for all, into a directory that is there.
-func Install(path string, text []byte) error { return replace(path, text, 0o644) }
-
-// replace makes a file appear whole. Its name begins with a dot until then, so that no glob of a configuration finds it.
-func replace(path string, text []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".saltclusterd-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // no-op after the rename
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
+func Install(path string, text []byte) error { return durable.WriteFile(path, text, 0o644) }

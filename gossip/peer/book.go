@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
 
@@ -119,7 +119,7 @@ func (b *Book) save() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Dir(b.path), filepath.Base(b.path), append(data, '\n'), 0o600)
+	return durable.WriteFile(b.path, append(data, '\n'), 0o600)
 }
 
 // Lookup implements Roster.

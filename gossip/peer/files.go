@@ -1,45 +1,10 @@
 package peer
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 )
-
-// writeFile stores data under name so that it appears whole or not at all.
-func writeFile(dir, name string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(dir, ".saltcluster-*")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(fill(f, data, mode), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(dir)
-}
-
-func fill(f *os.File, data []byte, mode os.FileMode) error {
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // readLimited reads a small file of ours.
 func readLimited(path string) ([]byte, error) { return readUpTo(path, maxIdentityFile) }

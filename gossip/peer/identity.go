@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
 
@@ -161,10 +162,10 @@ func createIdentity(dir string, id node.ID) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	if err := writeFile(dir, KeyFile, key, 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, KeyFile), key, 0o600); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	if err := writeFile(dir, CertFile, certPEM(ident.current().cert.Certificate[0]), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, CertFile), certPEM(ident.current().cert.Certificate[0]), 0o644); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
 	return ident, nil

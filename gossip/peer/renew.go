@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
 
@@ -98,13 +99,13 @@ func storeRenewed(dir string, c *credential) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(dir, chainFile, certPEM(c.cert.Certificate[1:]...), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, chainFile), certPEM(c.cert.Certificate[1:]...), 0o644); err != nil {
 		return err
 	}
-	if err := writeFile(dir, nextCert, certPEM(c.cert.Certificate[0]), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, nextCert), certPEM(c.cert.Certificate[0]), 0o644); err != nil {
 		return err
 	}
-	if err := writeFile(dir, nextKey, key, 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, nextKey), key, 0o600); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(dir, nextKey), filepath.Join(dir, KeyFile)); err != nil {
@@ -117,7 +118,7 @@ func finishRenewal(dir string) error {
 	if err := os.Rename(filepath.Join(dir, nextCert), filepath.Join(dir, CertFile)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }
 
 // repairRenewal finishes or forgets a renewal that a crash has cut off.

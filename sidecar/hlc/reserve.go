@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"saltclusterd/durable"
 )
 
 const (
@@ -56,17 +57,7 @@ func (c *Clock) ceiling() Timestamp {
 }
 
 func store(path string, ceiling Timestamp) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".clock-*")
-	if err != nil {
-		return fmt.Errorf("reserve clock: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
-	_, err = fmt.Fprintf(tmp, "%d\n", ceiling)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, fmt.Appendf(nil, "%d\n", ceiling), 0o600); err != nil {
 		return fmt.Errorf("reserve clock: %w", err)
 	}
 	return nil

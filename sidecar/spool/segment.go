@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"saltclusterd/durable"
 )
 
 // segmentMagic starts every segment; its last byte is the version of the format.
@@ -86,18 +88,10 @@ func createSegment(dir string, first uint64) (*segment, *os.File, error) {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = durable.SyncDir(dir)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
 	return &segment{name: name, first: first, salt: salt, size: int64(len(segmentMagic))}, f, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

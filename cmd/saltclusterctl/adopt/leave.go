@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -185,5 +186,5 @@ func (l Leaving) Restore() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the drop-in: %w", err)
 	}
-	return syncDir(filepath.Dir(l.Remove))
+	return durable.SyncDir(filepath.Dir(l.Remove))
 }

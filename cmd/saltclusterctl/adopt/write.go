@@ -1,12 +1,12 @@
 package adopt
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -20,42 +20,20 @@ func Write(own string, files []File) error {
 			}
 		}
 		if err := f.put(); err != nil {
-			return fmt.Errorf("write %s: %w", f.Path, err)
+			return err
 		}
 	}
 	return nil
 }
 
-// put makes the file appear whole or not at all.
+// put makes the file appear whole or not at all, and its directory when it is missing.
 func (f File) put() error {
-	dir := filepath.Dir(f.Path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, ".saltcluster-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
-	_, err = tmp.Write(f.text)
-	err = errors.Join(err, tmp.Chmod(f.mode))
+	o := durable.Options{Mode: f.mode}
 	if f.owner != localmaster.Unowned {
-		err = errors.Join(err, tmp.Chown(f.owner.UID, f.owner.GID))
+		o.Owner = (*durable.Owner)(&f.owner)
 	}
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), f.Path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Write(f.Path, o, durable.Content(f.text))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"saltclusterd/durable"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -131,7 +132,7 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 func (d *Daemon) adopt(private, public []byte, say func(step, message string)) error {
 	if d.witness() {
 		_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-		return writeFile(path, public, 0o644)
+		return durable.WriteFile(path, public, 0o644)
 	}
 	if _, err := saltcrypt.ParseMasterKey(private); err != nil {
 		return fmt.Errorf("the cluster's identity: %w", err)
@@ -181,10 +182,10 @@ func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
 
 func (d *Daemon) writeIdentity(private, public []byte) error {
 	privatePath, publicPath := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-	if err := writeFile(privatePath, private, 0o400); err != nil {
+	if err := durable.WriteFile(privatePath, private, 0o400); err != nil {
 		return err
 	}
-	return writeFile(publicPath, public, 0o644)
+	return durable.WriteFile(publicPath, public, 0o644)
 }
 
 // readPublic returns the cluster's public key as a witness keeps it.
@@ -211,7 +212,7 @@ func (d *Daemon) readIdentity() (key *saltcrypt.MasterKey, private, public []byt
 	}
 	if saltcrypt.CleanKey(string(public)) != key.PublicText() {
 		public = []byte(key.PublicText()) // a change of the identity was cut off between the two files
-		return key, private, public, writeFile(publicPath, public, 0o644)
+		return key, private, public, durable.WriteFile(publicPath, public, 0o644)
 	}
 	return key, private, public, nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"saltclusterd/durable"
 )
 
 // A node notes when it last knew what the cluster knows. How old that is bounds how long it may serve without a majority,
@@ -22,7 +24,7 @@ func (m *member) keepContact(ctx context.Context) {
 	for {
 		if m.cons.CaughtUp() {
 			text := time.Now().UTC().Format(time.RFC3339) + "\n"
-			if err := writeFile(contactPath(m.d.cfg.Paths.StateDir), []byte(text), 0o600); err != nil {
+			if err := durable.WriteFile(contactPath(m.d.cfg.Paths.StateDir), []byte(text), 0o600); err != nil {
 				m.log.Warn("last contact with the cluster not noted", "err", err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
@@ -220,7 +221,7 @@ func (m *member) takeIdentity(ctx context.Context, c state.IdentityChange) error
 	m.log.Info("the new identity is taken", "node", m.d.id, "fingerprint", c.FP)
 	_, public := clusterKeyFiles(m.d.cfg.Cluster.PKIDir)
 	if m.svc == nil {
-		if err := writeFile(public, []byte(c.Public), 0o644); err != nil {
+		if err := durable.WriteFile(public, []byte(c.Public), 0o644); err != nil {
 			return err
 		}
 	} else {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
 
@@ -67,34 +68,5 @@ func (m *membership) write(stateDir string) error {
 	if err != nil {
 		return fmt.Errorf("encode membership: %w", err)
 	}
-	return writeFile(membershipPath(stateDir), append(text, '\n'), 0o600)
-}
-
-// writeFile makes path appear whole or not at all.
-func writeFile(path string, content []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".saltcluster-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
-	_, err = tmp.Write(content)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.WriteFile(membershipPath(stateDir), append(text, '\n'), 0o600)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/signin"
 )
@@ -145,7 +146,7 @@ func parsePins(text []byte) (list pinList, err error) {
 func (m *member) savePins() {
 	text, err := json.Marshal(m.ident.pins.list())
 	if err == nil {
-		err = writeFile(m.pinsFile(), text, 0o600)
+		err = durable.WriteFile(m.pinsFile(), text, 0o600)
 	}
 	if err != nil {
 		m.log.Warn("what minions have pinned is not kept", "err", err)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/wall"
@@ -96,7 +97,7 @@ func (s *service) saveProtocols(heard bool) {
 	}
 	text, err := json.Marshal(s.wall.Proofs())
 	if err == nil {
-		err = writeFile(s.protocolsPath(), append(text, '\n'), 0o600)
+		err = durable.WriteFile(s.protocolsPath(), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		s.m.log.Warn("protocols of minions not stored", "err", err)

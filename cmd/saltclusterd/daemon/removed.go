@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 )
@@ -75,10 +76,10 @@ func (d *Daemon) forget(reason string) error {
 	if err != nil {
 		return fmt.Errorf("encode removal: %w", err)
 	}
-	if err := writeFile(removalPath(dir), append(text, '\n'), 0o600); err != nil {
+	if err := durable.WriteFile(removalPath(dir), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(membershipPath(dir)), syncDir(dir)); err != nil {
+	if err := errors.Join(os.Remove(membershipPath(dir)), durable.SyncDir(dir)); err != nil {
 		return fmt.Errorf("end the membership: %w", err)
 	}
 	if err := d.putAside(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/archive"
 	"saltclusterd/consensus/state"
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -139,5 +140,5 @@ func (d *Daemon) restoreClock(ts hlc.Timestamp) error {
 		d.log.Warn("the clock in the snapshot is far ahead and is not used", "dur", time.Until(ts.Time()))
 		return nil
 	}
-	return writeFile(clockPath(d.cfg.Paths.StateDir), []byte(strconv.FormatUint(uint64(ts), 10)+"\n"), 0o600)
+	return durable.WriteFile(clockPath(d.cfg.Paths.StateDir), []byte(strconv.FormatUint(uint64(ts), 10)+"\n"), 0o600)
 }
