@@ -217,3 +217,16 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A page that is not packed is a broken link on the operator's host.
+func TestEveryGuideIsPacked(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if to := "doc/docs/" + filepath.Base(page); copies[to] != "docs/"+filepath.Base(page) {
+			t.Errorf("%s is not packed", page)
+		}
+	}
+}

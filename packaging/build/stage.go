@@ -25,6 +25,8 @@ var copies = map[string]string{
 	"doc/README.md":             "README.md",
 	"doc/LICENSE":               "LICENSE",
 	"doc/docs/architecture.md":  "docs/architecture.md",
+	"doc/docs/comparison.md":    "docs/comparison.md",
+	"doc/docs/configure.md":     "docs/configure.md",
 	"doc/docs/performance.md":   "docs/performance.md",
 	"doc/docs/install.md":       "docs/install.md",
 	"doc/docs/operate.md":       "docs/operate.md",
