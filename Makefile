@@ -15,7 +15,6 @@ PKGS ?= ./...
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
-SCENARIO = $(GO) test -tags integration -count=1 -timeout 50m -v $(if $(RUN),-run '$(RUN)')
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
@@ -60,10 +59,7 @@ sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from th
 	@echo dist/saltclusterd.cdx.json
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
-	@# Both packages wait more than they work, so they run beside each other; what the smaller one said comes at the end.
-	@integration/setup/gotest bin/parity.log $(SCENARIO) ./integration/scenario/parity/ >bin/parity.out 2>&1 & parity=$$!; \
-	 integration/setup/gotest bin/integration.log $(SCENARIO) ./integration/scenario/; scenarios=$$?; \
-	 wait $$parity; parity=$$?; cat bin/parity.out; [ $$scenarios -eq 0 ] && [ $$parity -eq 0 ]
+	@integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -timeout 50m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
 
 test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a node is killed (HERD=number)
 	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/
