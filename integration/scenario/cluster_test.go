@@ -89,9 +89,9 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// Ten publications from each master, as fast as the command line goes: each minion runs each of them exactly once.
+// Six publications from each master, as fast as the command line goes: each minion runs each of them exactly once.
 func testPublishedOnce(t *testing.T, c *lab.Cluster) {
-	const each = 10
+	const each = 6
 	for _, m := range c.Minions {
 		_ = os.Remove(filepath.Join(m.StateDir(), "heard"))
 		labtest.Must(t, os.MkdirAll(m.StateDir(), 0o755))
