@@ -18,7 +18,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
-	test-identity test-operate test-systemd test-packages packages fuzz fuzz-live sbom bench chaos soak lint clean
+	test-identity test-operate test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
+	chaos soak lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,11 +68,15 @@ test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a
 test-shared: build ## masters of three versions with keys, roots and jobs on one share: it hangs, and they leave it
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 40m -v -run '^(TestShared|TestMigrate)$$' ./integration/scenario/
 
-test-adopt: build ## a running master with minions becomes a node, and leaves again; measured beside a mere restart
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestAdopt' ./integration/scenario/
+test-adopt: build ## running masters with minions become nodes: one (and leaves again), two side by side, those of Salt's own cluster
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestAdopt' ./integration/scenario/
 
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
+
+.PHONY: test-presence
+test-presence: build ## who is alive, by stock commands and events: a minion stops, the node of one is killed
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestPresence$$' ./integration/scenario/
 
 test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart, many hands
 	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
@@ -94,13 +99,35 @@ test-systemd: build ## the unit of packaging/ in a real systemd of its own: relo
 
 test-packages: setup ## deb and rpm, made twice, installed, upgraded, removed in a Debian 12 of its own (as root, needs a mirror)
 	@integration/setup/packages debootstrap
-	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v ./integration/packages/
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -skip '^(TestFormula|TestContainers)' ./integration/packages/
+
+test-formula: setup ## the Salt formula with three versions of Salt in Debians of their own: applied, upgraded, undone, orchestrated (as root, needs a mirror)
+	@integration/setup/packages debootstrap
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestFormula' ./integration/packages/
+
+test-container: setup ## the images of packaging/container, built with buildah, run like the pods of packaging/kubernetes (as root, needs a mirror)
+	@integration/setup/packages debootstrap buildah
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestContainers$$' ./integration/packages/
+
+test-kubernetes: ## the Kubernetes example against its schemas
+	$(GO) test -tags integration -count=1 -v ./integration/kubernetes/
 
 packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)
 
+.PHONY: test-page
+test-page: ## the status page in a real Chromium (as root, needs a Debian mirror the first time; ARGS=-update makes the pictures of docs/ anew)
+	@integration/setup/packages chromium
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/page/ $(ARGS)
+
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
 	$(GO) run ./integration/bench $(ARGS)
+
+scale: ## how a cluster of 3 to 50 nodes with up to 100,000 minions would fare, by simulation (ARGS="-nodes 3,10 -minions 50000"; ARGS=-h)
+	@$(GO) run ./integration/scale/cmd $(ARGS)
+
+test-scale: setup build ## the simulation beside real clusters of 1,000 and 5,000 played minions, calibrated with 300 (ARGS="-herd 1000")
+	$(GO) run ./integration/bench -what model $(ARGS)
 
 chaos: setup build ## random faults for five minutes, judged by what minions, job caches and nodes say (ARGS="-seed N -for 5m -nodes 5")
 	@$(GO) build -o bin/chaos ./integration/chaos/cmd

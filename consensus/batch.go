@@ -53,13 +53,14 @@ type answer struct {
 // batcher is the group commit: while one entry is on its way to the disks of a
 // majority, the requests that come meanwhile gather for the next.
 type batcher struct {
+	admit func(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) // see striking.go
 	queue chan *pending
 	idle  chan struct{} // closed when run has returned
 	ended chan struct{} // closed by the node when raft has ended
 }
 
-func newBatcher() *batcher {
-	return &batcher{queue: make(chan *pending, batchQueue), idle: make(chan struct{}), ended: make(chan struct{})}
+func newBatcher(n *Node) *batcher {
+	return &batcher{admit: n.admit, queue: make(chan *pending, batchQueue), idle: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // settle waits until nothing is on its way into the log any more, for a while.
@@ -152,6 +153,10 @@ func (b *batcher) commit(r *raft.Raft, batch []*pending) {
 	for _, p := range batch {
 		if p.ctx.Err() != nil {
 			p.done <- answer{err: &attemptError{err: p.ctx.Err()}}
+			continue
+		}
+		if refused, err := b.admit(r, p.req, e.Requests); refused != nil || err != nil {
+			p.done <- answer{outcome: outcome{results: refused}, err: err}
 			continue
 		}
 		live = append(live, p)

@@ -28,6 +28,8 @@ type Config struct {
 	Dir string // a directory of its own; created 0700
 	// Port carries raft's own traffic.
 	Port Port
+	// Remote says who is at the other end of a connection of the Port's Listener; nil: nobody knows.
+	Remote func(c net.Conn) (node.ID, bool)
 	// Forward hands req to HandleForward of the leader and returns its answer.
 	Forward func(ctx context.Context, leader node.ID, req []byte) ([]byte, error)
 	// Stats returns LocalStats of another node.
@@ -112,6 +114,9 @@ func (c *Config) fill() error {
 	}
 	if c.Dir == "" || c.Port == nil || c.Forward == nil || c.Stats == nil {
 		return errors.New("consensus: directory, port, forward and stats must be set")
+	}
+	if c.Remote == nil {
+		c.Remote = func(net.Conn) (node.ID, bool) { return "", false }
 	}
 	if c.Alive == nil {
 		c.Alive = func(node.ID) bool { return true }

@@ -75,7 +75,7 @@ func (f *fabric) forward(from node.ID) func(context.Context, node.ID, []byte) ([
 		if err != nil {
 			return nil, err
 		}
-		b, err := n.HandleForward(ctx, req)
+		b, err := n.HandleForward(ctx, from, req)
 		f.mu.Lock()
 		lost := rand.IntN(100) < f.dropReplies
 		f.mu.Unlock()

@@ -48,10 +48,10 @@ type forwardReply struct {
 }
 
 // HandleForward answers a request that another node sent with its Forward
-// function. The caller has made sure that it comes from a member. A node that
-// does not lead says so in the answer and does not pass the request on.
-func (n *Node) HandleForward(ctx context.Context, req []byte) ([]byte, error) {
-	rep := n.handle(ctx, req)
+// function. The caller has made sure that it comes from that member, in whose
+// name it is decided. A node that does not lead says so in the answer and does not pass the request on.
+func (n *Node) HandleForward(ctx context.Context, from node.ID, req []byte) ([]byte, error) {
+	rep := n.handle(ctx, from, req)
 	rep.V = forwardVersion
 	b, err := json.Marshal(rep)
 	if err != nil {
@@ -60,7 +60,7 @@ func (n *Node) HandleForward(ctx context.Context, req []byte) ([]byte, error) {
 	return b, nil
 }
 
-func (n *Node) handle(ctx context.Context, b []byte) forwardReply {
+func (n *Node) handle(ctx context.Context, from node.ID, b []byte) forwardReply {
 	var msg forwardRequest
 	if len(b) > MaxForward {
 		return forwardReply{Code: fwInvalid, Message: "request too large"}
@@ -77,14 +77,14 @@ func (n *Node) handle(ctx context.Context, b []byte) forwardReply {
 	}
 	switch msg.Op {
 	case opPropose:
-		return n.handlePropose(ctx, msg.Request)
+		return n.handlePropose(ctx, from, msg.Request)
 	case opRead:
 		return n.handleRead(r)
 	}
 	return forwardReply{Code: fwInvalid, Message: "unknown operation"}
 }
 
-func (n *Node) handlePropose(ctx context.Context, b []byte) forwardReply {
+func (n *Node) handlePropose(ctx context.Context, from node.ID, b []byte) forwardReply {
 	req, err := state.DecodeRequest(b)
 	if err == nil {
 		err = req.Validate()
@@ -92,10 +92,11 @@ func (n *Node) handlePropose(ctx context.Context, b []byte) forwardReply {
 	if err != nil {
 		return forwardReply{Code: fwInvalid, Message: err.Error()}
 	}
-	for _, c := range req.Commands {
+	for i, c := range req.Commands {
 		if _, birth := c.(state.Init); birth {
 			return forwardReply{Code: fwInvalid, Message: "cluster.init cannot be forwarded"}
 		}
+		req.Commands[i] = state.ProposedBy(c, from)
 	}
 	o, fail := n.batch.submit(ctx, req, len(b))
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 func ask(t *testing.T, n *Node, req string) forwardReply {
 	t.Helper()
-	b, err := n.HandleForward(t.Context(), []byte(req))
+	b, err := n.HandleForward(t.Context(), "m2", []byte(req))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +65,26 @@ func TestHandleForwardRefuses(t *testing.T) {
 		t.Errorf("a closed node: %+v", rep)
 	}
 	c.start(f.cfg.ID)
+}
+
+// A member proposes in its own name.
+func TestProposedInOnesOwnName(t *testing.T) {
+	c := form(t, 2, nil)
+	rep := ask(t, c.leader(), `{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"id":"x","c":[{"v":1,"t":"key.set","d":{"id":"web1","state":"accepted","pub":"P","by":"m1","cause":"salt-key"}}]}]}}`)
+	if rep.Code != "" || len(rep.Results) != 1 || rep.Results[0].Code != state.OK {
+		t.Fatalf("%+v", rep)
+	}
+	k, ok := c.leader().View().Key("web1")
+	if !ok || k.Audit.By != "m2" || k.Audit.Cause != "salt-key" {
+		t.Errorf("%+v", k)
+	}
+	for _, cmd := range []state.Command{
+		state.MemberAdd{}, state.MemberRemove{}, state.MemberSet{}, state.TombstonesPrune{}, state.DeniedSet{}, state.EpochRotate{}, state.TokenAdd{}, state.RootsPropose{},
+	} {
+		if text := fmt.Sprintf("%+v", state.ProposedBy(cmd, "m2")); !strings.Contains(text, "By:m2") {
+			t.Error(text)
+		}
+	}
 }
 
 // What a broken leader answers must not be taken for a result.
@@ -155,10 +176,10 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nobody works on the queue here
-		if rep := n.handle(ctx, b); rep.Code == "" {
+		if rep := n.handle(ctx, "m2", b); rep.Code == "" {
 			t.Errorf("a closed node gave %+v", rep)
 		}
-		if rep := n.handlePropose(ctx, b); rep.Code == "" {
+		if rep := n.handlePropose(ctx, "m2", b); rep.Code == "" {
 			t.Errorf("a closed node gave %+v", rep)
 		}
 	})

@@ -20,6 +20,7 @@ type metrics struct {
 	retries   prometheus.Counter
 	forwards  prometheus.Counter
 	moveCount *prometheus.CounterVec
+	doubted   *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -49,8 +50,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:   prometheus.NewCounter(count("attempts_failed_total", "Attempts that were tried again.")),
 		forwards:  prometheus.NewCounter(count("forwarded_total", "Requests sent to the leader.")),
 		moveCount: prometheus.NewCounterVec(count("voter_changes_total", "Changes of raft's configuration."), []string{"op"}),
+		doubted:   prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."), []string{"reason"}),
 	}
-	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards, m.moveCount)
+	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards, m.moveCount, m.doubted)
 	return m
 }
 
@@ -129,5 +131,11 @@ func (m *metrics) forwarded() {
 func (m *metrics) moved(op move) {
 	if m != nil {
 		m.moveCount.WithLabelValues(string(op)).Inc()
+	}
+}
+
+func (m *metrics) refused(reason string) {
+	if m != nil {
+		m.doubted.WithLabelValues(reason).Inc()
 	}
 }

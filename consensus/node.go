@@ -26,7 +26,7 @@ type Node struct {
 
 	raft    atomic.Pointer[raft.Raft] // set by Open
 	store   *storage
-	trans   *raft.NetworkTransport
+	trans   *transport
 	notify  chan bool // leadership won and lost
 	serving atomic.Bool
 	contact contact
@@ -52,8 +52,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, m: newMetrics(cfg.Registerer), state: state.New(), hub: newHub(),
-		notify: make(chan bool, notifyBuffer), batch: newBatcher(), ids: newRequestIDs(cfg.ID),
+		notify: make(chan bool, notifyBuffer), ids: newRequestIDs(cfg.ID),
 	}
+	n.batch = newBatcher(n)
 	n.m.watch(cfg.Registerer, n.batch)
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.fsm = &fsm{state: n.state, hub: n.hub, log: n.log, fail: n.fail}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/hashicorp/raft"
+
+	"saltclusterd/gossip/node"
 )
 
 // Open reads the disk, replays what is there and starts the node. ctx bounds
@@ -27,16 +30,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
 	}
-	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  newStream(ln, n.cfg.Port, n.cfg.ID),
-		MaxPool: maxPool,
-		Timeout: n.cfg.Timing.Transport,
-		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another request on
-		// its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
-		MaxRPCsInFlight:         1,
-		Logger:                  hlog,
-		MsgpackUseNewTimeFormat: true,
-	})
+	trans := n.newTransport(ln, hlog)
 	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, patient{store.bolt, n.ctx, n.log}, store.snaps, trans)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.broken())
@@ -56,12 +50,39 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	return nil
 }
 
+func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
+	out := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  newStream(n.cfg.Port, n.cfg.ID),
+		MaxPool: maxPool,
+		Timeout: n.cfg.Timing.Transport,
+		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another request on
+		// its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
+		MaxRPCsInFlight:         1,
+		Logger:                  hlog,
+		MsgpackUseNewTimeFormat: true,
+	})
+	return &transport{out, newInbound(inboundConfig{
+		ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log, m: n.m,
+	})}
+}
+
+// standing is where this node is, for what others say to be compared with.
+func (n *Node) standing() standing {
+	r := n.raft.Load()
+	if r == nil {
+		return standing{}
+	}
+	_, leader := r.LeaderWithID()
+	return standing{term: r.CurrentTerm(), last: r.LastIndex(), applied: r.AppliedIndex(), leader: node.ID(leader)}
+}
+
 func (n *Node) raftConfig(hlog hcLogger) *raft.Config {
 	t := n.cfg.Timing
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(n.cfg.ID)
 	c.HeartbeatTimeout, c.ElectionTimeout = t.Heartbeat, t.Election
 	c.LeaderLeaseTimeout, c.CommitTimeout = t.Lease, t.Commit
+	c.MaxAppendEntries = maxAppend
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = t.Snapshot, t.SnapshotLog, t.TrailingLog
 	c.NotifyCh = n.notify
 	// It would act in a leader's loop only; a removed node finds out by itself.

@@ -74,7 +74,8 @@ func (r *realNode) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case "/forward":
 		var b []byte
 		if b, err = io.ReadAll(io.LimitReader(req.Body, MaxForward+1)); err == nil {
-			out, err = r.node.HandleForward(req.Context(), b)
+			from, _ := peer.FromContext(req.Context())
+			out, err = r.node.HandleForward(req.Context(), from, b)
 		}
 	case "/stats":
 		out, err = json.Marshal(r.node.LocalStats())
@@ -115,7 +116,7 @@ func startReal(t *testing.T, id node.ID, dir string) *realNode {
 		t.Fatal(err)
 	}
 	r.node, err = New(Config{
-		ID: id, Dir: filepath.Join(dir, string(id)), Port: r.port, Timing: fastTiming(),
+		ID: id, Dir: filepath.Join(dir, string(id)), Port: r.port, Remote: peer.Remote, Timing: fastTiming(),
 		Forward: func(ctx context.Context, to node.ID, b []byte) ([]byte, error) { return r.post(ctx, to, "/forward", b) },
 		Stats: func(ctx context.Context, to node.ID) (s PeerStats, err error) {
 			b, err := r.post(ctx, to, "/stats", nil)

@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -17,34 +18,77 @@ import (
 // maxPool is how many idle raft connections per peer are kept.
 const maxPool = 3
 
-// stream lets raft's transport use the Port. Raft addresses are node ids.
+// transport is the library's for what this node asks others, and inbound for what they ask this one. Raft addresses are node ids.
+type transport struct {
+	*raft.NetworkTransport
+	in *inbound
+}
+
+var _ raft.WithPreVote = (*transport)(nil)
+
+// Consumer implements raft.Transport.
+func (t *transport) Consumer() <-chan raft.RPC { return t.in.rpcs }
+
+// SetHeartbeatHandler implements raft.Transport.
+func (t *transport) SetHeartbeatHandler(beat func(raft.RPC)) { t.in.beat.Store(&beat) }
+
+// Close implements raft.WithClose. It ends every connection.
+func (t *transport) Close() error {
+	err := t.NetworkTransport.Close()
+	t.in.close()
+	return err
+}
+
+// AppendEntries implements raft.Transport, as the following do: the term in an answer may become raft's own.
+func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	return t.answered(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+}
+
+// RequestVote implements raft.Transport.
+func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return t.answered(t.NetworkTransport.RequestVote(id, to, req, resp), &resp.Term)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return t.answered(t.NetworkTransport.RequestPreVote(id, to, req, resp), &resp.Term)
+}
+
+// answered makes an error of an answer that is not believed.
+func (t *transport) answered(err error, term *uint64) error {
+	if err == nil {
+		err = doubtTerm(*term, t.in.standing())
+	}
+	if err != nil {
+		*term = 0 // raft looks at it whatever the error says
+	}
+	return err
+}
+
+// stream lets raft's transport use the Port to ask others.
 //
 // It keeps track of the connections, because raft's transport does not end the
-// accepted ones when it is closed: their goroutines would read on.
+// idle ones when it is closed.
 type stream struct {
-	net.Listener
 	port Port
 	self node.ID
 
 	mu     sync.Mutex
 	conns  map[*streamConn]struct{}
-	closed bool
+	closed chan struct{}
 }
 
-func newStream(ln net.Listener, port Port, self node.ID) *stream {
-	return &stream{Listener: ln, port: port, self: self, conns: map[*streamConn]struct{}{}}
+func newStream(port Port, self node.ID) *stream {
+	return &stream{port: port, self: self, conns: map[*streamConn]struct{}{}, closed: make(chan struct{})}
 }
 
 // Addr is what raft takes for its own address.
 func (s *stream) Addr() net.Addr { return nodeAddr(s.self) }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener: see inbound for those who ask.
 func (s *stream) Accept() (net.Conn, error) {
-	c, err := s.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return s.track(c)
+	<-s.closed
+	return nil, net.ErrClosed
 }
 
 // Dial implements raft.StreamLayer.
@@ -58,38 +102,64 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	return s.track(c)
 }
 
-// Close stops accepting and ends every connection.
+// Close ends every connection.
 func (s *stream) Close() error {
-	err := s.Listener.Close()
 	s.mu.Lock()
-	s.closed = true
 	open := slices.Collect(maps.Keys(s.conns))
 	clear(s.conns)
+	select {
+	case <-s.closed:
+	default:
+		close(s.closed)
+	}
 	s.mu.Unlock()
 	var wg sync.WaitGroup // a TLS connection may take seconds to say goodbye
 	for _, c := range open {
 		wg.Go(func() { _ = c.Conn.Close() })
 	}
 	wg.Wait()
-	return err
+	return nil
 }
 
 func (s *stream) track(c net.Conn) (net.Conn, error) {
 	t := &streamConn{Conn: c, s: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	select {
+	case <-s.closed:
 		return nil, errors.Join(net.ErrClosed, c.Close())
+	default:
 	}
 	s.conns[t] = struct{}{}
 	return t, nil
 }
 
+// maxAnswer bounds what is read for what was written, in bytes: the library reads answers without a bound.
+const maxAnswer = 64 << 10
+
 type streamConn struct {
 	net.Conn
-	s *stream
+	s    *stream
+	read int // since the last Write
 }
 
+// Read implements net.Conn.
+func (c *streamConn) Read(p []byte) (int, error) {
+	if c.read >= maxAnswer {
+		return 0, fmt.Errorf("%w: an answer of more than %d bytes", errDoubt, maxAnswer)
+	}
+	n, err := c.Conn.Read(p[:min(len(p), maxAnswer-c.read)])
+	c.read += n
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *streamConn) Write(p []byte) (int, error) {
+	c.read = 0
+	return c.Conn.Write(p)
+}
+
+// Close implements net.Conn.
 func (c *streamConn) Close() error {
 	c.s.mu.Lock()
 	delete(c.s.conns, c)

@@ -139,7 +139,7 @@ func (c Config) validate() error {
 // Open binds the udp socket, takes the gossip streams of the port and starts. The port must be open. Nodes on the roster are
 // contacted on their own accord; seeds (ip:port of members) are tried first and may be empty. ctx bounds the opening only.
 func (g *Gossip) Open(ctx context.Context, seeds []string) error {
-	t, err := newTransport(ctx, g.cfg, g.m)
+	t, err := newTransport(ctx, g.cfg, g.m, g.ring.GetKeys)
 	if err != nil {
 		return fmt.Errorf("open gossip: %w", err)
 	}

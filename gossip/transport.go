@@ -1,9 +1,12 @@
 package gossip
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -27,9 +30,12 @@ const (
 type transport struct {
 	cfg     Config
 	m       *metrics
+	lines   io.Writer // the log, bounded
 	udp     *net.UDPConn
 	streams net.Listener
 	filter  *filter
+	vet     vetter
+	places  chan struct{} // of streams from others
 	packets chan *memberlist.Packet
 	conns   chan net.Conn
 
@@ -44,7 +50,7 @@ type transport struct {
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-func newTransport(ctx context.Context, cfg Config, m *metrics) (*transport, error) {
+func newTransport(ctx context.Context, cfg Config, m *metrics, keys func() [][]byte) (*transport, error) {
 	udp, err := bindUDP(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -55,7 +61,8 @@ func newTransport(ctx context.Context, cfg Config, m *metrics) (*transport, erro
 		return nil, errors.Join(err, udp.Close())
 	}
 	t := &transport{
-		cfg: cfg, m: m, udp: udp, streams: streams, filter: newFilter(cfg.Roster, time.Now),
+		cfg: cfg, m: m, lines: &logWriter{log: cfg.Logger}, udp: udp, streams: streams, filter: newFilter(cfg.Roster, time.Now),
+		vet: vetter{cfg.Label, keys, time.Now}, places: make(chan struct{}, maxStreams),
 		packets: make(chan *memberlist.Packet), conns: make(chan net.Conn), open: map[*stream]struct{}{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -109,6 +116,10 @@ func (t *transport) readPackets() {
 			t.m.dropped.WithLabelValues("stranger").Inc()
 			continue
 		}
+		if err := t.vet.packet(buf[:n]); err != nil {
+			t.refuse(from.String(), err)
+			continue
+		}
 		p := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: net.UDPAddrFromAddrPort(from), Timestamp: at}
 		select {
 		case t.packets <- p:
@@ -116,6 +127,12 @@ func (t *transport) readPackets() {
 			return
 		}
 	}
+}
+
+// refuse counts what a member has sent that memberlist does not get. The log is bounded, see logWriter.
+func (t *transport) refuse(remote string, err error) {
+	t.m.dropped.WithLabelValues("hostile").Inc()
+	_, _ = fmt.Fprintf(t.lines, "[ERR] refused from %s: %v", remote, err)
 }
 
 // pause keeps a failing socket from burning a CPU.
@@ -128,6 +145,11 @@ func (t *transport) pause() {
 
 func (t *transport) acceptStreams() {
 	for {
+		select {
+		case t.places <- struct{}{}:
+		case <-t.ctx.Done():
+			return
+		}
 		c, err := t.streams.Accept()
 		if err != nil {
 			return // the listener or the whole port was closed
@@ -136,6 +158,7 @@ func (t *transport) acceptStreams() {
 		if err != nil {
 			return
 		}
+		s.place = true
 		select {
 		case t.conns <- s:
 		case <-t.ctx.Done():
@@ -227,10 +250,14 @@ func (t *transport) Shutdown() error {
 	return nil
 }
 
-// stream is a connection that Shutdown can end; memberlist itself lets its streams run into their timeouts.
+// stream is a connection that Shutdown can end; memberlist itself lets its streams run into their timeouts. What is read from it
+// was looked at.
 type stream struct {
 	net.Conn
-	t *transport
+	t     *transport
+	place bool // it has one of the places
+	read  io.Reader
+	once  sync.Once
 }
 
 func (t *transport) track(c net.Conn) (*stream, error) {
@@ -245,8 +272,28 @@ func (t *transport) track(c net.Conn) (*stream, error) {
 	return s, nil
 }
 
+// Read reads what the one message of the stream consists of, when it has come and is none that a member cannot have sent.
+func (s *stream) Read(p []byte) (int, error) {
+	if s.read == nil {
+		b, err := s.t.vet.stream(bufio.NewReader(s.Conn))
+		if errors.Is(err, errVet) {
+			s.t.refuse(s.RemoteAddr().String(), err)
+		}
+		if err != nil {
+			return 0, err
+		}
+		s.read = bytes.NewReader(b)
+	}
+	return s.read.Read(p)
+}
+
 // Close closes the stream and forgets it.
 func (s *stream) Close() error {
+	s.once.Do(func() {
+		if s.place {
+			<-s.t.places
+		}
+	})
 	s.t.mu.Lock()
 	delete(s.t.open, s)
 	s.t.mu.Unlock()

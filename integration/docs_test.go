@@ -10,7 +10,7 @@ import (
 
 var (
 	link     = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
+	testName = regexp.MustCompile("`(?:[a-z0-9]+\\.)?(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
 )
 
 // What the guides refer to is there: other pages, and the tests which show what is said.

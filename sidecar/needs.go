@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/epochs"
@@ -58,8 +59,17 @@ type Returns interface {
 	// Defer takes one that the local master does not take now; Defers says whether it would.
 	Defers() bool
 	Defer(r returns.Request, done func(reply []byte, err error))
+	// Mend makes way in the job cache for a return that the local master is about to get.
+	Mend(jid, minion string)
 	// Published answers pub_ret of a minion from the job cache. Errors: returns.ErrPython, returns.ErrUnknown, the disk's.
 	Published(ctx context.Context, jid, minion string) (reply []byte, err error)
+}
+
+// Events fires what minions say on the local master's bus (events.Service).
+type Events interface {
+	// Take calls done once, from this goroutine or its own, where it must not block: with what a master would answer when the bus has
+	// the events, events.ErrPython when only a master can take the load and nothing was fired, events.ErrMalformed, events.ErrUnsure.
+	Take(minion string, load []byte, received time.Time, done func(reply []byte, err error))
 }
 
 // Files answers requests for files from this node's file_roots (fileserve.Server).

@@ -29,6 +29,7 @@ type Config struct {
 	Relay    Relay
 	Epochs   Epochs
 	Returns  Returns // nil: returns go to the master like everything else
+	Events   Events  // nil: so do events
 	Files    Files   // nil: so do requests for files
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
@@ -32,6 +33,10 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		p.published(c, others)
 		return
 	}
+	if p.cfg.Events != nil && router.IsEvent(c.peek.Cmd) {
+		p.fire(c, others)
+		return
+	}
 	if !p.takesReturn(c) {
 		p.whenOpen(c, func() { p.forward(c, others) })
 		return
@@ -45,8 +50,30 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		case errors.Is(err, returns.ErrMalformed):
 			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 		case errors.Is(err, returns.ErrPython):
-			p.forward(c, others)
+			p.wg.Go(func() { // a disk that hangs must not hold up the connection
+				p.cfg.Returns.Mend(c.peek.JID, c.peek.ID)
+				p.forward(c, others)
+			})
 		default: // the journal does not take it; the goroutine may be the journal's
+			p.wg.Go(func() { p.forward(c, others) })
+		}
+	})
+}
+
+// fire lets the bus of the local master have an event without its Python. When that does not work nothing was fired, and the call
+// goes the way of others.
+func (p *Proxy) fire(c *call, others []node.ID) {
+	p.wg.Add(1)
+	p.cfg.Events.Take(c.peek.ID, c.plain, c.at, func(reply []byte, err error) {
+		defer p.wg.Done()
+		switch {
+		case err == nil:
+			p.answer(c, "bus", c.seal(reply))
+		case errors.Is(err, events.ErrMalformed):
+			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+		case errors.Is(err, events.ErrUnsure):
+			p.lose(c.exchange, "bus", err)
+		default: // the goroutine may be the service's
 			p.wg.Go(func() { p.forward(c, others) })
 		}
 	})

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -39,6 +41,8 @@ func (j *journals) Defer(r returns.Request, done func([]byte, error)) {
 }
 
 func (j *journals) Defers() bool { return j.defers }
+
+func (j *journals) Mend(_, minion string) { j.taken = append(j.taken, "mend "+minion) }
 
 func (j *journals) Published(context.Context, string, string) ([]byte, error) {
 	j.taken = append(j.taken, "asked")
@@ -73,16 +77,16 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 	}{
 		{name: "own", want: "\xc2", did: []string{"take web1"}},
 		{name: "relayed", from: "c", load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"take web1"}},
-		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1"}, master: 1},
+		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1", "mend web1"}, master: 1},
 		{name: "disk full", j: journals{take: full}, want: byMaster, did: []string{"take web1"}, master: 1},
 		{name: "malformed", j: journals{take: returns.ErrMalformed}, want: "", did: []string{"take web1"}}, // bad load, which is not sealed
 		{
 			name: "needs Python, which is down", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrDown },
-			want: "\xc0", did: []string{"take web1", "later"}, master: 1,
+			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
 			name: "needs Python, which hangs", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrTimeout },
-			want: "\xc0", did: []string{"take web1", "later"}, master: 1,
+			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
 			name: "nobody keeps it: another node gets it", j: journals{take: full, late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
@@ -125,6 +129,60 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 				if c.j.taken[i] != c.did[i] {
 					t.Errorf("did %q, want %q", c.j.taken, c.did)
 				}
+			}
+		})
+	}
+}
+
+// bus is an Events that ends each load in one way.
+type bus struct {
+	end   error
+	taken int
+}
+
+func (b *bus) Take(_ string, _ []byte, _ time.Time, done func([]byte, error)) {
+	b.taken++
+	done([]byte{0xc0}, b.end)
+}
+
+func TestEventWithoutTheMaster(t *testing.T) {
+	const byMaster = "\x81\xa2ok\xc3"
+	for _, c := range []struct {
+		name   string
+		bus    *bus
+		load   map[string]any
+		change func(*world)
+		want   string
+		taken  int
+		master int
+	}{
+		{name: "fired", bus: &bus{}, want: "\xc0", taken: 1},
+		{name: "needs Python", bus: &bus{end: events.ErrPython}, want: byMaster, taken: 1, master: 1},
+		{
+			name: "needs Python, and nobody's is there", bus: &bus{end: events.ErrPython},
+			change: func(w *world) { w.masterErr = upstream.ErrDown }, taken: 1, master: 1,
+		},
+		{name: "malformed", bus: &bus{end: events.ErrMalformed}, taken: 1},
+		{name: "perhaps fired", bus: &bus{end: events.ErrUnsure}, taken: 1},
+		{name: "another command", bus: &bus{}, load: map[string]any{"cmd": "_pillar"}, want: byMaster, master: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.proxy.cfg.Events = c.bus
+			w.view.Nodes = w.view.Nodes[:2] // whoever owns the minion's id, it is this node or one that cannot be reached
+			w.view.Nodes[1].Alive = false
+			if c.change != nil {
+				c.change(w)
+			}
+			load := map[string]any{"cmd": "_minion_event", "tag": "my/tag", "data": map[string]any{}}
+			for k, v := range c.load {
+				load[k] = v
+			}
+			if got := w.answer(w.send(t, w.request(t, load), "")); got != c.want {
+				t.Errorf("answered %q, want %q", got, c.want)
+			}
+			if len(w.atMaster) != c.master || c.bus.taken != c.taken {
+				t.Errorf("the master got %d, the bus %d", len(w.atMaster), c.bus.taken)
 			}
 		})
 	}

@@ -19,7 +19,8 @@ type fake struct {
 	ring   adminapi.RingInfo
 	config *adminapi.Config // nil: a few options
 
-	part         int // how many keys it lists at most; 0: all
+	part         int                  // how many keys it lists at most; 0: all
+	put          []adminapi.MinionKey // what somebody has put
 	share        fakeShare
 	verification adminapi.Verification
 	err          error // of every reading verb
@@ -99,6 +100,9 @@ func (f *fake) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progres
 	if r.Secret != "" {
 		how = "a secret of " + string(r.Secret[:3]) + "..." // short enough to be harmless in a test
 	}
+	if r.ReplaceKey || r.KeysPending {
+		how += fmt.Sprintf(", replace key %t, keys pending %t", r.ReplaceKey, r.KeysPending)
+	}
 	return f.operate(ctx, p, r.Peer+" with "+how)
 }
 
@@ -138,6 +142,7 @@ func daemons() map[string]*fake {
 		"balanced": balanced3(),
 		"nearby":   nearby(),
 		"parts":    {part: 1},
+		"merges":   merges(),
 		"joins":    {operate: joins},
 		"drains":   {operate: drains},
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},

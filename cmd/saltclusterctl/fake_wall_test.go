@@ -27,5 +27,15 @@ func (f *fake) Protocols(context.Context) (adminapi.Protocols, error) {
 	}}, f.err
 }
 
+func (f *fake) Presence(context.Context) (adminapi.Presence, error) {
+	return adminapi.Presence{From: f.status.Node.ID, Missing: []string{"m3"}, Present: []adminapi.PresentMinion{
+		{ID: "db1", Node: "m1", Address: "192.0.2.7", Seen: ago(5 * time.Second)},
+		{ID: "web1\x1b[31m", Node: "m2", Address: "192.0.2.9", Seen: ago(20 * time.Minute), Doubt: true},
+	}, Absent: []adminapi.PresentMinion{
+		{ID: "old1"},
+		{ID: "web2", Node: "m2", Address: "192.0.2.9", Seen: ago(90 * time.Minute)},
+	}}, f.err
+}
+
 // ago is a time that is said to be that long ago for half a second from now.
 func ago(d time.Duration) time.Time { return time.Now().Add(-d - 500*time.Millisecond) }

@@ -18,10 +18,13 @@ func newJoinCommand(e *env) *cli.Command {
 		ArgsUsage: "PEER",
 		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret or a token (saltclusterctl\n" +
 			"token create, on a member), neither of which crosses the wire; a token may also stand in $" + tokenVariable + ".\n" +
-			"The salt-master's own key is backed up and replaced by the cluster's.",
+			"The salt-master's own key is backed up and replaced by the cluster's. It is refused, and nothing is changed, where that would cost\n" +
+			"minions: when some are accepted here that trust another master.pem than the cluster's, or whose keys the cluster does not know.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file", Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
 			&cli.StringFlag{Name: "token-file", Usage: "join with the one-time token in `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "replace-key", Usage: "also when minions are accepted here that trust another master.pem than the cluster's"},
+			&cli.BoolFlag{Name: "keys-pending", Usage: "also when the cluster does not know keys that are accepted here: they become pending"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -43,7 +46,7 @@ func runJoin(c *cli.Context, e *env) error {
 	}
 	r := adminapi.JoinRequest{
 		Peer: peer, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
-		Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+		ReplaceKey: c.Bool("replace-key"), KeysPending: c.Bool("keys-pending"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 	}
 	if err := e.right(c, &r); err != nil {
 		return err

@@ -20,13 +20,13 @@ func newKeysCommand(e *env) *cli.Command {
 		Description: "salt-key on any master does the same, and is noticed; this needs no salt-master and says who decided what, when and where.\n" +
 			"MINION may be a pattern as Salt has them (web*).",
 		Subcommands: []*cli.Command{
-			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e),
+			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e), newKeysCollectCommand(e), newKeysMergeCommand(e),
 			newKeysDecideCommand(e, "accept", adminapi.KeyAccepted, "let minions in, in the whole cluster", adminapi.KeyPending),
 			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "keep minions out; what they have is worth nothing any more", ""),
 			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted, "forget keys; what they have is worth nothing any more, but they may ask again", ""),
 		},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl keys --help", "keys has no %q: it is list, show, history, accept, reject or delete", c.Args().First())
+			return usagef("saltclusterctl keys --help", "keys has no %q: it is list, show, history, collect, merge, accept, reject or delete", c.Args().First())
 		},
 	})
 }
@@ -121,16 +121,7 @@ func keysTable(s *screen, keys adminapi.Keys) {
 		rows = append(rows, []cell{txt(k.ID), keyStateCell(k.State), txt(keyTime(k)), txt(k.By), txt(k.Cause)})
 	}
 	s.table("", []string{"MINION", "STATE", "SINCE", "DECIDED ON", "BY"}, rows)
-	counts := []string{}
-	for _, state := range keyStates {
-		if n := keys.Counts[state]; n > 0 {
-			counts = append(counts, strconv.Itoa(n)+" "+state)
-		}
-	}
-	if len(counts) == 0 {
-		counts = []string{"no keys"}
-	}
-	s.line("%s", strings.Join(counts, ", "))
+	s.line("%s", countsText(keys.Counts))
 	if keys.More > 0 {
 		s.line("%s", s.paint(yellow, fmt.Sprintf("%d more are not listed; name a pattern", keys.More)))
 	}

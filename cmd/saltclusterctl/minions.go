@@ -18,9 +18,12 @@ func newMinionsCommand(e *env) *cli.Command {
 		Usage:     "list the connections of minions on all nodes by address, or the minions, or say all that is known of one",
 		Description: "Salt's publish protocol does not tell which minion a connection belongs to; addresses are the minions' own where\n" +
 			"they connect directly or the load balancer sends them (proxy_protocol).\n" +
-			"By id, a minion is known by its requests: with default settings it sends one within the hour, its mine. With --connected,\n" +
-			"--lost or --protocol MINION may be a pattern as Salt has them (web*).",
+			"By id, a minion is known by its requests: with default settings it sends one within the hour, its mine. --present and\n" +
+			"--absent put the two together: who has a connection now, as far as addresses tell. With a list MINION may be a pattern\n" +
+			"as Salt has them (web*).",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "present", Usage: "list the accepted minions that are alive, by id, as salt-run cluster.present"},
+			&cli.BoolFlag{Name: "absent", Usage: "list the accepted minions that are not, by id"},
 			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that a node has lately heard of, by id"},
 			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that no node has lately heard of, by id"},
 			&cli.DurationFlag{Name: "within", Value: heardWithin, Usage: "what --connected and --lost take for lately (`TIME`)"},
@@ -32,7 +35,7 @@ func newMinionsCommand(e *env) *cli.Command {
 
 func runMinions(c *cli.Context, e *env) error {
 	lists := 0
-	for _, name := range []string{"connected", "lost", "protocol"} {
+	for _, name := range []string{"present", "absent", "connected", "lost", "protocol"} {
 		if c.Bool(name) {
 			lists++
 		}
@@ -40,7 +43,7 @@ func runMinions(c *cli.Context, e *env) error {
 	id := c.Args().First()
 	switch {
 	case lists > 1:
-		return usagef("ask twice", "--connected, --lost and --protocol are lists of their own")
+		return usagef("ask twice", "--present, --absent, --connected, --lost and --protocol are lists of their own")
 	case c.NArg() > 1:
 		return usagef("saltclusterctl minions web1", "minions takes the id of one minion")
 	case c.Duration("within") <= 0:
@@ -49,6 +52,8 @@ func runMinions(c *cli.Context, e *env) error {
 		return usagef("saltclusterctl minions --connected '"+id+"'", "minions takes the id of one minion; the lists take patterns")
 	case c.Bool("protocol"):
 		return runProtocols(c, e)
+	case c.Bool("present") || c.Bool("absent"):
+		return runPresence(c, e, c.Bool("absent"))
 	case lists > 0:
 		return runHeard(c, e, c.Bool("lost"))
 	case id != "":

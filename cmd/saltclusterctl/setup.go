@@ -18,12 +18,14 @@ func newSetupCommand(e *env) *cli.Command {
 		Description: "Looks first, and changes nothing unless all is well: then it writes one drop-in, which moves the salt-master to loopback,\n" +
 			"and what saltclusterd's own configuration lacks. It restarts nothing, but prints the commands that are left; run again\n" +
 			"after any of them it prints the rest. The salt-master's key, minion keys and caches stay as they are, and minions need\n" +
-			"no change: they connect anew once, as when a salt-master is restarted.",
+			"no change: they connect anew once, as when a salt-master is restarted. Further masters of the same minions, and new ones, become\n" +
+			"nodes with --join; keys collect and keys merge bring along what minions they have accepted.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "only look; exit code 10 when something is in the way"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "look, and show what would be written"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
+			&cli.StringFlag{Name: "join", Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
 		}, hostFlags()...),
 		Action: func(c *cli.Context) error {
@@ -45,7 +47,7 @@ func hostFlags() []cli.Flag {
 
 // site looks at this host. A daemon that does not answer is one that does not run.
 func (e *env) site(c *cli.Context) (*adopt.Site, error) {
-	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"), ClusterID: c.String("cluster-id"), Proc: "/proc"}
+	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"), ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
 	if dir := c.String("config-dir"); dir != "" {
 		dir, err := filepath.Abs(dir)
 		if err != nil {

@@ -60,8 +60,11 @@ func newRestoreCommand(e *env) *cli.Command {
 		Name: "restore", ArgsUsage: "FILE",
 		Usage: "make this node, which belongs to no cluster, the cluster in FILE, alone",
 		Description: "For an empty machine when all nodes are lost. The salt-master gets the cluster's identity (its own is kept beside it) and all\n" +
-			"minion keys. Nodes that are left of the former cluster have to join again.",
-		Flags: append([]cli.Flag{passphraseFlag()}, waitFlags()...),
+			"minion keys. Nodes that are left of the former cluster have to join again; while one of them answers nothing is restored.",
+		Flags: append([]cli.Flag{
+			passphraseFlag(),
+			&cli.BoolFlag{Name: "force", Usage: "also while members of that cluster answer: they step down when they meet this one"},
+		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
 			return withFile(c, "restore", func(f string) error { return runRestore(c, e, f) })
 		},
@@ -150,7 +153,7 @@ func runRestore(c *cli.Context, e *env, path string) error {
 	if err := archive.Write(&plain, h, content, nil); err != nil {
 		return err
 	}
-	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
+	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout"), Force: c.Bool("force")}
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})

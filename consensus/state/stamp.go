@@ -1,83 +1,99 @@
 package state
 
+import "saltclusterd/gossip/node"
+
 // Stamp fills in what the proposer did not say: who and when, and for a key
 // the revision it was looking at.
 func Stamp(c Command, a Audit, seen uint64) Command {
+	c = restamp(c, func(has Audit) Audit { return has.or(a) })
+	if k, ok := c.(KeySet); ok && k.SeenRev == 0 {
+		k.SeenRev = seen
+		return k
+	}
+	return c
+}
+
+// ProposedBy says who has proposed a command, whatever it says itself.
+func ProposedBy(c Command, by node.ID) Command {
+	return restamp(c, func(has Audit) Audit {
+		has.By = by
+		return has
+	})
+}
+
+func restamp(c Command, change func(Audit) Audit) Command {
 	switch c := c.(type) {
 	case Init:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case MemberAdd:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case MemberRemove:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case MemberSet:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case KeySet:
-		c.Audit = c.Audit.or(a)
-		if c.SeenRev == 0 {
-			c.SeenRev = seen
-		}
+		c.Audit = change(c.Audit)
 		return c
 	case TombstonesPrune:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case DeniedSet:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case DeniedClear:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case EpochRotate:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case GossipKeyAdd:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case GossipKeyDrop:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case IdentityStage:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case IdentitySwitch:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case IdentityDrop:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case LevelSet:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case TokenAdd:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case TokenDrop:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case JoinAdmit:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case MemberCert:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case JoinSecretSet:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case JoinSecretDrop:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case RootsPropose:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case RootsConfirm:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	case RootsDrop:
-		c.Audit = c.Audit.or(a)
+		c.Audit = change(c.Audit)
 		return c
 	}
 	return c

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable"
 )
 
 const (
@@ -241,20 +243,11 @@ func (d disk) there() error {
 
 // sync makes sure that what was written survives a power loss. jobs may be a mount or a link of its own.
 func (d disk) sync() error {
-	err := syncFS(d.jobs())
+	err := durable.SyncFS(d.jobs())
 	if errors.Is(err, os.ErrNotExist) {
-		err = syncFS(d.dir)
+		err = durable.SyncFS(d.dir)
 	}
-	return err
-}
-
-func syncFS(dir string) error {
-	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: dir, Err: err}
-	}
-	defer unix.Close(fd)
-	if err := unix.Syncfs(fd); err != nil {
 		return fmt.Errorf("sync the job cache: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package mmapkeys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,15 @@ type Geometry struct {
 	Slots    int // in the index, the header included (mmap_key_size)
 	SlotSize int // bytes (mmap_key_slot_size)
 	KeySize  int // bytes of the key's field (mmap_key_id_size)
+}
+
+// Configured is the geometry of a master with these options (mmap_key_…); zero: as Salt has it by default.
+func Configured(option func(name string) int) Geometry {
+	g := DefaultGeometry()
+	return Geometry{
+		Slots: cmp.Or(option("mmap_key_size"), g.Slots), SlotSize: cmp.Or(option("mmap_key_slot_size"), g.SlotSize),
+		KeySize: cmp.Or(option("mmap_key_id_size"), g.KeySize),
+	}
 }
 
 // DefaultGeometry is what Salt uses when nothing is configured.

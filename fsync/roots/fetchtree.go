@@ -66,10 +66,22 @@ func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash, all
 		}
 		level, isRoot = next, false
 	}
+	if err := s.counted(got, root); errors.Is(err, tree.ErrNoObject) && !all {
+		return s.fetchObjects(ctx, author, root, true)
+	} else if err != nil {
+		return err
+	}
 	if err := s.putLive(); err != nil { // part of what was not fetched
 		return err
 	}
 	return s.db.putObjects(got)
+}
+
+// counted refuses a tree with more paths than a scan lists.
+func (s *Store) counted(got tree.Memory, root Hash) error {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	return s.extents.Slots(tree.Both{First: got, Second: s}, root)
 }
 
 // objects fetches those of a level that are not here, and checks that they can be decoded.

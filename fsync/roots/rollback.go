@@ -16,8 +16,8 @@ var ErrNoRevision = errors.New("no such revision")
 func (s *Store) Rollback(ctx context.Context, number uint64) (Revision, error) {
 	var out Revision
 	err := s.inLoop(ctx, func(ctx context.Context) error {
-		if err := s.catchUp(ctx); err != nil && !errors.Is(err, ErrUnavailable) {
-			return err // what nobody has any more may be why somebody wants to go back
+		if err := s.catchUp(ctx); err != nil && !reasonToGoBack(err) {
+			return err
 		}
 		rev, err := s.revision(number)
 		if err != nil {
@@ -42,6 +42,11 @@ func (s *Store) Rollback(ctx context.Context, number uint64) (Revision, error) {
 		return s.catchUp(ctx)
 	})
 	return out, err
+}
+
+// reasonToGoBack says whether the head is one that nobody can follow: its content is nowhere any more, or is no tree.
+func reasonToGoBack(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrMalformed)
 }
 
 func (s *Store) revision(number uint64) (Revision, error) {

@@ -45,6 +45,8 @@ type Store struct {
 	limit func() error
 
 	requests chan request
+	counting sync.Mutex
+	extents  tree.Extents // guarded by counting
 	recent   recent
 	watcher  *fsnotify.Watcher
 

@@ -40,7 +40,7 @@ type Result struct {
 }
 
 // maxFiles bounds the entries of a slot.
-const maxFiles = 1_000_000
+const maxFiles = tree.MaxSlot
 
 // Slot scans a directory.
 func Slot(ctx context.Context, dir *slotfs.Dir, opts Options) (*Result, error) {

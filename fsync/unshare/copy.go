@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable"
 )
 
 // CopyOptions say how a pass is made.
@@ -70,20 +72,7 @@ func Copy(ctx context.Context, t Tree, o CopyOptions) (Report, error) {
 	if err := c.dir("."); err != nil {
 		return c.r, fmt.Errorf("copy %s: %w", t.From, err)
 	}
-	return c.r, syncFS(t.To)
-}
-
-// syncFS makes what was written durable, at once for all files.
-func syncFS(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
+	return c.r, durable.SyncFS(t.To)
 }
 
 type copier struct {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable"
 )
 
 // Exchange puts the copy of a tree in the place of the link to it, at once: whoever opens a path sees the one or the other. The link is
@@ -36,7 +38,7 @@ func swap(t Tree, link, to fs.FileMode) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, t.Link, unix.AT_FDCWD, t.To, unix.RENAME_EXCHANGE); err != nil {
 		return fmt.Errorf("exchange %s and its copy: %w", t.Link, err)
 	}
-	return syncFS(filepath.Dir(t.Link))
+	return durable.SyncFS(filepath.Dir(t.Link))
 }
 
 // Forget removes the link that Exchange has kept.

@@ -25,6 +25,9 @@ type JoinConfig struct {
 	ClusterID      string // option cluster_id
 	PubFingerprint string // option cluster_pub_fingerprint; empty: the key is taken as it is shown
 	Payload        []byte // opaque, for the member's JoinHandler.Admit; sent only when everything matched
+	// Fits, if not nil, looks at the cluster's public key (PEM), which the member has proved to hold, before the cluster is asked for
+	// anything. Its error ends the join.
+	Fits func(clusterPub []byte) error
 }
 
 // JoinReply is what a member said.
@@ -224,6 +227,11 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 	if pin := j.cfg.PubFingerprint; pin != "" && !pubMatches(pin, c.PubPEM) {
 		return clusterProof{}, fmt.Errorf("%w: the cluster's public key has the fingerprint %s, but cluster_pub_fingerprint here is %s",
 			ErrClusterKey, PubFingerprint(c.PubPEM), pin)
+	}
+	if j.cfg.Fits != nil {
+		if err := j.cfg.Fits(c.PubPEM); err != nil {
+			return clusterProof{}, err
+		}
 	}
 	return c, nil
 }

@@ -100,6 +100,8 @@ func (a *admission) requests() []JoinRequest {
 	return a.seen
 }
 
+var errUnfit = errors.New("another master.pem")
+
 func joinConfig(t *testing.T, p *Port, id node.ID) JoinConfig {
 	t.Helper()
 	return JoinConfig{
@@ -159,6 +161,9 @@ func TestJoinFailures(t *testing.T) {
 			want: ErrSecret, says: "cluster_secret",
 		},
 		"unknown token": {edit: func(c *JoinConfig) { c.Token = tokenFor(clusterKeys()[0]) }, want: ErrToken, says: "was revoked"},
+		"a cluster that does not fit": {
+			edit: func(c *JoinConfig) { c.Fits = func([]byte) error { return errUnfit } }, want: errUnfit, says: "another master.pem",
+		},
 		"token of another cluster": {
 			handler: &admission{token: otherToken}, edit: func(c *JoinConfig) { c.Token = otherToken }, want: ErrClusterKey, says: "the token is for",
 		},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -84,13 +85,56 @@ func (p *Port) AskStanding(ctx context.Context, id node.ID) (Standing, error) {
 	if err != nil {
 		return Standing{}, fmt.Errorf("ask %s for our standing: %w", id, err)
 	}
+	return p.readStanding(ctx, t, id)
+}
+
+// AskFormer is AskStanding of somebody who is on our roster no more, and was as e.
+func (p *Port) AskFormer(ctx context.Context, e node.Entry) (Standing, error) {
+	t, err := p.dialFormer(ctx, e)
+	if err != nil {
+		return Standing{}, fmt.Errorf("ask %s for our standing: %w", e.ID, err)
+	}
+	return p.readStanding(ctx, t, e.ID)
+}
+
+func (p *Port) dialFormer(ctx context.Context, e node.Entry) (*tls.Conn, error) {
+	if p.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Handshake)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.Addr.String())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := p.reg.track(c, outbound)
+	if err != nil {
+		return nil, err
+	}
+	t := tls.Client(raw, clientTLS(p.cfg.Identity, ProtoStanding, func(s shown) error {
+		if _, ok := s.by(e); !ok {
+			return ErrWrongNode
+		}
+		return nil
+	}))
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// readStanding reads the answer and closes.
+func (p *Port) readStanding(ctx context.Context, t *tls.Conn, id node.ID) (Standing, error) {
 	defer func() { _ = Cut(t) }()
 	deadline := time.Now().Add(p.cfg.Limits.Handshake)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	b := make([]byte, standingSize)
-	if err = t.SetReadDeadline(deadline); err == nil {
+	err := t.SetReadDeadline(deadline)
+	if err == nil {
 		_, err = io.ReadFull(t, b)
 	}
 	if err != nil {

@@ -30,6 +30,14 @@ func TestStandingOfAMemberAndOfARemovedNode(t *testing.T) {
 	if _, err := b.AskStanding(t.Context(), "a"); !errors.Is(err, ErrUnknownNode) {
 		t.Errorf("asking somebody who is no member here: %v", err)
 	}
+	if got, err := b.AskFormer(t.Context(), entryOf(a)); err != nil || !got.Member {
+		t.Errorf("asking somebody who was one: %+v, %v", got, err)
+	}
+	other := entryOf(a)
+	other.Fingerprint = entryOf(b).Fingerprint
+	if _, err := b.AskFormer(t.Context(), other); !errors.Is(err, ErrWrongNode) {
+		t.Errorf("somebody else is at its address: %v", err)
+	}
 }
 
 func TestStandingIsNotAnsweredWithoutAHandler(t *testing.T) {

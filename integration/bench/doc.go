@@ -15,11 +15,13 @@
 //     saltclusterd: until the last return is acknowledged, until the job cache is whole, until the command line tool has ended.
 //     -herd 5000 for as many; a bare master is given half an hour then, and may not get through it.
 //   - req: CPU per `_return` that no job asked for, bare stock masters against the same behind saltclusterd, and which processes use it.
+//   - events: CPU per event of a minion, in the same way.
 //   - replicas: what it costs that three nodes have a job, instead of the one that published it.
 //   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same
 //     veth; and the memory that takes, also with many files and with a large one.
 //   - files: CPU per chunk, hash and list of files, bare stock masters against the same behind saltclusterd.
+//   - model: what integration/scale foretells beside what is measured, three nodes behind HAProxy; only when it is asked for (make test-scale).
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //
 // # How

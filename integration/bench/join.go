@@ -166,29 +166,36 @@ func awaitFiles(ctx context.Context, dir, file string, n int) error {
 
 // acceptOne accepts keys one after the other, as salt-key does, and waits for each to be on all nodes.
 func (b *bench) acceptOne(ctx context.Context, c *lab.Cluster, key herd.Key, one *series) error {
-	var took []time.Duration
 	b.say("join: %d keys are accepted one by one", b.accepts)
-	for i := range b.accepts {
+	took, err := acceptEach(ctx, c, key, b.accepts)
+	if err == nil {
+		one.add(millis(quantile(took, 0.99)))
+	}
+	return err
+}
+
+// acceptEach tells how long each of n keys took from the edit until it was on all nodes.
+func acceptEach(ctx context.Context, c *lab.Cluster, key herd.Key, count int) (took []time.Duration, err error) {
+	for i := range count {
 		id := fmt.Sprintf("new-%03d", i)
 		n := c.Nodes[i%len(c.Nodes)]
 		path := func(n *lab.Node, dir string) string { return filepath.Join(n.Master.PKIDir(), dir, id) }
 		if err := herd.Accept(filepath.Dir(path(n, "minions_pre")), key, id); err != nil {
-			return err
+			return nil, err
 		}
 		if err := onAll(ctx, c, func(n *lab.Node) string { return path(n, "minions_pre") }); err != nil {
-			return err
+			return nil, err
 		}
 		began := time.Now()
 		if err := os.Rename(path(n, "minions_pre"), path(n, "minions")); err != nil {
-			return err
+			return nil, err
 		}
 		if err := onAll(ctx, c, func(n *lab.Node) string { return path(n, "minions") }); err != nil {
-			return err
+			return nil, err
 		}
 		took = append(took, time.Since(began))
 	}
-	one.add(millis(quantile(took, 0.99)))
-	return nil
+	return took, nil
 }
 
 func onAll(ctx context.Context, c *lab.Cluster, path func(*lab.Node) string) error {

@@ -28,7 +28,10 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "replicas", "failover", "join", "roots", "files"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "replicas", "failover", "join", "roots", "files"}
+
+// extra sections run only when they are asked for.
+var extra = []string{"model"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -63,8 +66,8 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	for _, w := range strings.Split(*what, ",") {
-		if !slices.Contains(sections, w) {
-			return o, fmt.Errorf("-what: %q is none of %s", w, strings.Join(sections, ", "))
+		if all := append(slices.Clone(sections), extra...); !slices.Contains(all, w) {
+			return o, fmt.Errorf("-what: %q is none of %s", w, strings.Join(all, ", "))
 		}
 		o.what = append(o.what, w)
 	}
@@ -90,11 +93,13 @@ func run(ctx context.Context, o options) error {
 		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
 		{[]string{"req"}, b.reqs},
+		{[]string{"events"}, b.events},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},
 		{[]string{"roots"}, b.roots},
 		{[]string{"files"}, b.files},
+		{extra, b.model},
 	} {
 		if !o.wants(part.names...) {
 			continue

@@ -184,8 +184,10 @@ func (p *pack) publishPatiently(ctx context.Context) (jid string, err error) {
 }
 
 // publish publishes test.ping to all and returns the jid.
-func (p *pack) publish(ctx context.Context) (string, error) {
-	res, err := p.salt.Run(ctx, "salt", "--async", "*", "test.ping")
+func (p *pack) publish(ctx context.Context) (string, error) { return p.publishTo(ctx, "*") }
+
+func (p *pack) publishTo(ctx context.Context, target string) (string, error) {
+	res, err := p.salt.Run(ctx, "salt", "--async", target, "test.ping")
 	if err == nil {
 		err = res.Err()
 	}

@@ -63,13 +63,18 @@ func (b *bench) measureReqs(ctx context.Context, p *pack, cost *reqCost) error {
 	if p.daemon == nil {
 		count = bareReturns
 	}
+	return b.measureEach(p, cost, "return", count, func() error { return p.returnUnasked(ctx, count) })
+}
+
+// measureEach measures what one of count things costs that act has minions do, round by round.
+func (b *bench) measureEach(p *pack, cost *reqCost, what string, count int, act func() error) error {
 	for round := range b.sizes.rounds + 1 {
-		u, err := p.spend(func() error { return p.returnUnasked(ctx, count) })
+		u, err := p.spend(act)
 		if err != nil {
 			return err
 		}
 		daemon, master := millis(u.daemon)/float64(count), millis(u.master)/float64(count)
-		b.say("%s: %.2f ms of the master and %.2f of saltclusterd per return, round %d", p.name, master, daemon, round)
+		b.say("%s: %.2f ms of the master and %.2f of saltclusterd per %s, round %d", p.name, master, daemon, what, round)
 		if round == 0 { // it has read much that the others have at hand
 			continue
 		}

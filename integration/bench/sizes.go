@@ -25,6 +25,9 @@ type sizes struct {
 	herdRounds int
 	kills      int // of a node
 
+	modelSizes []int // herds that the model is compared with
+	modelJobs  int
+
 	known      int // minions that a joiner has to learn of
 	dataRounds int
 	accepts    int // keys, one after the other
@@ -50,7 +53,7 @@ func (o options) size() sizes {
 	s := sizes{
 		rounds: 5, limit: 30 * time.Minute, minions: 24, fleet: 1000, signIns: 300, chunks: 192, hashes: 1000, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second,
 		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 7, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
-		known: 10_000, dataRounds: 3, accepts: 100, rootsRounds: 5, rootsEdits: 5,
+		modelSizes: []int{1000, 5000}, modelJobs: 3, known: 10_000, dataRounds: 3, accepts: 100, rootsRounds: 5, rootsEdits: 5,
 		rootsTrees: []rootsTree{
 			{"5,000 files, 200 MB", 5000, 40_000, true}, {"20,000 files, 20 MB", 20_000, 1000, false},
 			{"50,000 files, 100 MB", 50_000, 2000, false}, {"one file of 2 GiB", 1, 2 << 30, false},
@@ -64,7 +67,7 @@ func (o options) size() sizes {
 		s = sizes{
 			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, chunks: 96, hashes: 300, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
-			known: 1000, dataRounds: 1, accepts: 20, rootsRounds: 2, rootsEdits: 2,
+			modelSizes: []int{600}, modelJobs: 2, known: 1000, dataRounds: 1, accepts: 20, rootsRounds: 2, rootsEdits: 2,
 			rootsTrees: []rootsTree{{"5,000 files, 200 MB", 5000, 40_000, true}},
 			edge: []edgeRun{
 				{sections[:3], []string{"-n", "2", "-clients", "200", "-sizes", "1024", "-seconds", "0.5", "-burst", "65536"}},
@@ -72,10 +75,13 @@ func (o options) size() sizes {
 		}
 	}
 	if o.herdSize > 0 {
-		s.herd = o.herdSize
+		s.herd, s.modelSizes = o.herdSize, []int{o.herdSize}
 	}
 	if s.herd > 2000 { // one takes minutes
 		s.limit, s.herdRounds = 2*time.Hour, 1
+	}
+	if o.wants(extra...) {
+		s.limit = 2 * time.Hour
 	}
 	if o.rounds > 0 {
 		s.rounds, s.dataRounds, s.rootsRounds = o.rounds, min(s.dataRounds, o.rounds), o.rounds

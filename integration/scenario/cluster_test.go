@@ -149,9 +149,13 @@ func testEventsOnce(t *testing.T, c *lab.Cluster) {
 			return nil
 		}))
 	}
+	before := firedEvents(t, c)
 	for _, m := range c.Minions {
 		_, err := m.Call(ctx, "event.send", tag+"/"+m.ID)
 		labtest.Must(t, err)
+	}
+	if fired := firedEvents(t, c) - before; fired < float64(len(c.Minions)) {
+		t.Errorf("%v events were fired without the masters' Python, of %d", fired, len(c.Minions))
 	}
 	for _, m := range c.Minions {
 		var where []string
@@ -171,6 +175,17 @@ func testEventsOnce(t *testing.T, c *lab.Cluster) {
 			t.Errorf("event of %s fired on %v", m.ID, where)
 		}
 	}
+}
+
+// firedEvents counts what all nodes have fired without their masters' Python.
+func firedEvents(t *testing.T, c *lab.Cluster) (sum float64) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		sum += metric(t, n, func(line string) bool {
+			return strings.HasPrefix(line, `saltcluster_minion_events_total{outcome="fired"`)
+		})
+	}
+	return sum
 }
 
 // members and ring_info say the same on every node.

@@ -29,14 +29,14 @@ func TestMembers(t *testing.T) {
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[0], lab.Versions[2]}, Minions: []string{lab.Versions[0], lab.Versions[2]},
 		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
-		DaemonSettings: lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s"},
+		DaemonSettings: lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s", "log_level": "debug"},
 	})
 	labtest.Must(t, err)
 	m := &membersLab{Cluster: c}
 	for _, name := range []string{"w1", "w2"} {
 		h, err := l.Host(t.Context(), name)
 		labtest.Must(t, err)
-		w, err := h.NewWitness(lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s"})
+		w, err := h.NewWitness(lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s", "log_level": "debug"})
 		labtest.Must(t, err)
 		m.witness = append(m.witness, w)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,7 @@ import (
 func testOperator(t *testing.T, c *lab.Cluster) {
 	t.Run("runner", func(t *testing.T) { testRunner(t, c) })
 	t.Run("leader", func(t *testing.T) { testLeaderEndpoint(t, c) })
+	t.Run("status page", func(t *testing.T) { testStatusPage(t, c) })
 	t.Run("haproxy", func(t *testing.T) { testHAProxyVerb(t, c) })
 	t.Run("doctor", func(t *testing.T) { testDoctor(t, c) })
 	t.Run("keys", func(t *testing.T) { testKeysVerb(t, c) })
@@ -33,10 +35,7 @@ func testOperator(t *testing.T, c *lab.Cluster) {
 // testRunner has each version's salt-run load the runner of packaging/runners, and compares with Salt's native shapes.
 func testRunner(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
-	dir := t.TempDir() // Python leaves its __pycache__ there
-	source, err := os.ReadFile("../../packaging/runners/cluster.py")
-	labtest.Must(t, err)
-	labtest.Must(t, os.WriteFile(filepath.Join(dir, "cluster.py"), source, 0o644))
+	dir := presenceSettings(t)["runner_dirs"].([]string)[0]
 	var ids []string
 	for _, n := range c.Nodes {
 		ids = append(ids, n.Name)
@@ -58,6 +57,7 @@ func testRunner(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s: %v", n.Name, ring)
 		}
 	}
+	presentIs(t, c.Nodes, time.Minute, c.IDs()...) // they are behind one address, and all there
 	n := c.Nodes[len(c.Nodes)-1]
 	synced := saltRun(ctx, t, n, "cluster.sync_roots", "roots=file")
 	if synced["status"] != "fan-out initiated" || synced["cluster_id"] != "lab" || len(synced["nodes"].(map[string]any)) != len(ids) {
@@ -133,6 +133,56 @@ func healthOf(ctx context.Context, n *lab.Node, path string) (int, error) {
 		return 0, err
 	}
 	return resp.StatusCode, resp.Body.Close()
+}
+
+// testStatusPage: every node shows the whole cluster, with its minions and the job that was just run.
+func testStatusPage(t *testing.T, c *lab.Cluster) {
+	got, err := c.Nodes[0].Master.Pub(t.Context(), "*", "test.arg", "on the page")
+	labtest.Must(t, err)
+	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
+	want := []string{
+		fmt.Sprintf("<strong>%d</strong> present", len(c.IDs())), "test.arg", fmt.Sprintf("%d of %d voters", len(c.Nodes), len(c.Nodes)), "complete",
+	}
+	for _, n := range c.Nodes {
+		want = append(want, ">"+n.Name, "Salt</th>", n.Master.Version)
+	}
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the page of "+n.Name, func(ctx context.Context) error {
+			page, err := pageOf(ctx, n)
+			if err != nil {
+				return err
+			}
+			for _, text := range want {
+				if !strings.Contains(page, text) {
+					return fmt.Errorf("it lacks %q:\n%s", text, page)
+				}
+			}
+			if strings.Contains(page, "on the page") {
+				return fmt.Errorf("it shows the arguments of a job")
+			}
+			return nil
+		}))
+	}
+}
+
+func pageOf(ctx context.Context, n *lab.Node) (string, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return n.Host.Dial(ctx, network, addr)
+	}}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Addr+":4580/status", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, raw)
+	}
+	return string(raw), err
 }
 
 // testHAProxyVerb: what is printed passes haproxy -c, and names every node; what the lab's own HAProxy has is the same.

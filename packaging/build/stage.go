@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -21,20 +22,48 @@ var copies = map[string]string{
 	"monitoring/alerts.yml":     "packaging/monitoring/alerts.yml",
 	"monitoring/dashboard.json": "packaging/monitoring/dashboard.json",
 	"examples/keepalived.conf":  "packaging/examples/keepalived.conf",
+	"examples/kubernetes.yaml":  "packaging/kubernetes/saltclusterd.yaml",
 	"doc/copyright":             "packaging/copyright",
 	"doc/README.md":             "README.md",
 	"doc/LICENSE":               "LICENSE",
 	"doc/docs/architecture.md":  "docs/architecture.md",
 	"doc/docs/comparison.md":    "docs/comparison.md",
+	"doc/docs/compatibility.md": "docs/compatibility.md",
 	"doc/docs/configure.md":     "docs/configure.md",
 	"doc/docs/performance.md":   "docs/performance.md",
+	"doc/docs/sizing.md":        "docs/sizing.md",
 	"doc/docs/install.md":       "docs/install.md",
 	"doc/docs/operate.md":       "docs/operate.md",
 	"doc/docs/security.md":      "docs/security.md",
 	"doc/docs/troubleshoot.md":  "docs/troubleshoot.md",
-	"examples/site.conf":        exampleConfig,
-	"examples/master.conf":      "packaging/examples/master.conf",
-	"runners/cluster.py":        "packaging/runners/cluster.py",
+
+	"doc/docs/images/status-desktop.png": "docs/images/status-desktop.png",
+	"doc/docs/images/status-phone.png":   "docs/images/status-phone.png",
+	"examples/site.conf":                 exampleConfig,
+	"examples/master.conf":               "packaging/examples/master.conf",
+	"runners/cluster.py":                 "packaging/runners/cluster.py",
+	"runners/manage.py":                  "packaging/runners/manage.py",
+	"wheel/minions.py":                   "packaging/wheel/minions.py",
+}
+
+// trees are directories of the project that are in packages as they are, named in the same way.
+var trees = map[string]string{"formula": "packaging/formula"}
+
+// copied is copies with what is in the trees.
+func copied(root string) (map[string]string, error) {
+	all := maps.Clone(copies)
+	for to, from := range trees {
+		err := fs.WalkDir(os.DirFS(filepath.Join(root, from)), ".", func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				all[to+"/"+name] = from + "/" + name
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // exampleConfig is what a node of the examples is told.
@@ -57,7 +86,11 @@ var printed = map[string][]string{
 // shared makes what is the same for all architectures: name below the stage, content.
 func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for to, from := range copies {
+	all, err := copied(b.root)
+	if err != nil {
+		return nil, err
+	}
+	for to, from := range all {
 		text, err := os.ReadFile(filepath.Join(b.root, from))
 		if err != nil {
 			return nil, err

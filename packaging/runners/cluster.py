@@ -13,6 +13,8 @@ master's configuration, or the file into ``extension_modules``/runners.
     salt-run cluster.members
     salt-run cluster.ring_info
     salt-run cluster.sync_roots
+    salt-run cluster.present
+    salt-run cluster.not_present
 
 The socket is the option ``saltclusterd_socket`` of the master's configuration,
 else what /etc/salt/saltclusterd says, else /run/saltclusterd/admin.sock.
@@ -24,6 +26,7 @@ import json
 import os
 import socket
 
+import salt.client
 import salt.utils.files
 import salt.utils.yaml
 from salt.exceptions import CommandExecutionError
@@ -163,6 +166,85 @@ def sync_roots(roots="both", timeout=600):
         "note": outcome["message"],
         "nodes": nodes,
     }
+
+
+def present(subset=None, show_ip=False, ping=False):
+    """
+    Return the minions that are alive, on whichever node of the cluster they
+    hang, in the shape of ``manage.present``. No commands are sent to minions.
+
+    A minion is alive while its connection is. Connections do not say whose they
+    are, their addresses do; behind one address (NAT, a load balancer that does
+    not say for whom it connects) a minion that has ended counts as alive until
+    all others there were heard of, an hour at most.
+
+    :param subset: a list of minion ids
+    :param show_ip: return addresses by minion id
+    :param ping: ask those in doubt with ``test.ping``, and count who answers
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run cluster.present
+        salt-run cluster.present show_ip=True
+        salt-run cluster.present ping=True
+    """
+    found = [m for m in _presence()["present"] if subset is None or m["id"] in subset]
+    doubtful = [m["id"] for m in found if m.get("doubt")]
+    if ping and doubtful:
+        with salt.client.get_local_client(__opts__["conf_file"]) as client:
+            answers = client.cmd(doubtful, "test.ping", tgt_type="list")
+        found = [m for m in found if not m.get("doubt") or answers.get(m["id"]) is True]
+    if show_ip:
+        return {m["id"]: m.get("address", "") for m in found}
+    return sorted(m["id"] for m in found)
+
+
+def not_present(subset=None, show_ip=False, ping=False):
+    """
+    Return the accepted minions that are not alive, as ``manage.not_present``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run cluster.not_present
+    """
+    there = set(present(ping=ping))
+    answer = _presence()
+    ids = sorted(m["id"] for m in answer["present"] + answer["absent"])
+    return [i for i in ids if i not in there and (subset is None or i in subset)]
+
+
+def alived(subset=None, show_ip=False, ping=False):
+    """
+    The same as ``present``, under the name that ``manage`` has for it, too.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run cluster.alived
+    """
+    return present(subset=subset, show_ip=show_ip, ping=ping)
+
+
+def not_alived(subset=None, show_ip=False, ping=False):
+    """
+    The same as ``not_present``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run cluster.not_alived
+    """
+    return not_present(subset=subset, show_ip=show_ip, ping=ping)
+
+
+def _presence():
+    return _ask("GET", "/v1/presence", timeout=15)
 
 
 class _Connection(http.client.HTTPConnection):

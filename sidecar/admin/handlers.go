@@ -46,12 +46,19 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /v1/wall", read(s, "wall", w.Wall))
 		mux.HandleFunc("GET /v1/protocols", read(s, "protocols", w.Protocols))
 	}
+	if p, ok := b.(Presencer); ok {
+		mux.HandleFunc("GET /v1/presence", read(s, "presence", p.Presence))
+	}
 	if v, ok := b.(Verifier); ok {
 		mux.HandleFunc("GET /v1/verify", s.verify(v))
 	}
 	if k, ok := b.(KeyKeeper); ok {
 		mux.HandleFunc("GET /v1/keys", s.keys(k))
 		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
+	}
+	if k, ok := b.(KeyTaker); ok {
+		mux.HandleFunc("POST /v1/keys/of", s.keysOf(k))
+		mux.HandleFunc("POST /v1/keys/put", s.putKeys(k))
 	}
 	if l, ok := b.(Logger); ok {
 		mux.HandleFunc("GET /v1/log", read(s, "log", l.LogLevel))

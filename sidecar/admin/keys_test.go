@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,42 @@ func TestOldDaemon(t *testing.T) {
 	_, c := start(t, &fakeBackend{})
 	if _, err := c.Keys(t.Context(), adminapi.KeyQuery{}); adminapi.CodeOf(err) != adminapi.CodeNotFound || !strings.Contains(adminapi.HintOf(err), "older") {
 		t.Errorf("%v (%s)", err, adminapi.HintOf(err))
+	}
+}
+
+func (d *deciding) KeysOf(_ context.Context, r adminapi.KeysOfRequest) (adminapi.KeysOf, error) {
+	return adminapi.KeysOf{Rev: uint64(len(r.IDs)), Keys: []adminapi.MinionKey{}}, nil
+}
+
+func (d *deciding) PutKeys(_ context.Context, r adminapi.PutKeysRequest) (adminapi.DecidedKeys, error) {
+	return adminapi.DecidedKeys{Rev: r.Seen, Keys: []adminapi.DecidedKey{{ID: r.Keys[0].ID}}}, nil
+}
+
+func TestKeysFromElsewhere(t *testing.T) {
+	_, c := start(t, &deciding{})
+	ctx := t.Context()
+	for n, code := range map[int]adminapi.Code{0: adminapi.CodeInvalid, 1: "", adminapi.MaxKeysOf: "", adminapi.MaxKeysOf + 1: adminapi.CodeInvalid} {
+		got, err := c.KeysOf(ctx, adminapi.KeysOfRequest{IDs: slices.Repeat([]string{strings.Repeat("x", 255)}, n)})
+		if adminapi.CodeOf(err) != code || err == nil && got.Rev != uint64(n) {
+			t.Errorf("%d ids: %+v, %v", n, got, err)
+		}
+	}
+	pub := strings.Repeat("k", 460)
+	for name, tt := range map[string]struct {
+		keys []adminapi.PutKey
+		code adminapi.Code
+	}{
+		"one":               {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyAccepted, Pub: pub}}, ""},
+		"as many as may be": {slices.Repeat([]adminapi.PutKey{{ID: strings.Repeat("x", 255), State: adminapi.KeyPending, Pub: pub}}, adminapi.MaxPut), ""},
+		"the longest key":   {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyRejected, Pub: pub, Denied: strings.Repeat("k", adminapi.MaxPutBytes)}}, ""},
+		"only denied":       {[]adminapi.PutKey{{ID: "web1", Denied: pub}}, ""},
+		"none":              {nil, adminapi.CodeInvalid},
+		"too many":          {make([]adminapi.PutKey, adminapi.MaxPut+1), adminapi.CodeInvalid},
+		"nothing":           {[]adminapi.PutKey{{ID: "web1"}}, adminapi.CodeInvalid},
+		"deleted":           {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyDeleted}}, adminapi.CodeInvalid},
+	} {
+		if got, err := c.PutKeys(ctx, adminapi.PutKeysRequest{From: "m2", Seen: 9, Keys: tt.keys}); adminapi.CodeOf(err) != tt.code || err == nil && got.Rev != 9 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }

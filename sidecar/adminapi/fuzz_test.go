@@ -24,6 +24,7 @@ func FuzzEvents(f *testing.F) {
 func FuzzParseRestore(f *testing.F) {
 	f.Add("wait=true&timeout=1m0s")
 	f.Add("wait=1&timeout=-1ns&wait=2")
+	f.Add("wait=f&timeout=0s&force=T")
 	f.Fuzz(func(t *testing.T, query string) {
 		q, err := url.ParseQuery(query)
 		if err != nil {

@@ -101,3 +101,49 @@ func (c *Client) Keys(ctx context.Context, q KeyQuery) (Keys, error) {
 func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKeys, error) {
 	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
 }
+
+// MaxKeysOf bounds the ids of one KeysOfRequest.
+const MaxKeysOf = 200
+
+// KeysOfRequest is the body of POST /v1/keys/of.
+type KeysOfRequest struct {
+	IDs []string `json:"ids"` // 1 to MaxKeysOf
+}
+
+// KeysOf is its answer: what the cluster has of these ids, deleted and denied keys among it.
+type KeysOf struct {
+	Rev  uint64      `json:"rev"`
+	Keys []MinionKey `json:"keys"`
+}
+
+// KeysOf asks what the cluster has of some ids.
+func (c *Client) KeysOf(ctx context.Context, r KeysOfRequest) (KeysOf, error) {
+	return send[KeysOf](ctx, c, http.MethodPost, "/keys/of", r)
+}
+
+// Bounds of one PutKeysRequest.
+const (
+	MaxPut      = 64
+	MaxPutBytes = 40 << 10 // of public keys, unless there is but one id
+)
+
+// PutKeysRequest is the body of POST /v1/keys/put: keys from elsewhere become the cluster's.
+type PutKeysRequest struct {
+	From string   `json:"from"` // where they come from, in the history
+	Seen uint64   `json:"seen"` // the Rev of the KeysOf that they are based on
+	Keys []PutKey `json:"keys"`
+}
+
+// PutKey is one of them.
+type PutKey struct {
+	ID      string `json:"id"`
+	State   string `json:"state,omitempty"`  // KeyAccepted, KeyPending or KeyRejected; empty: only Denied counts
+	Pub     string `json:"pub,omitempty"`    // with a state
+	BaseRev uint64 `json:"base_rev"`         // of what the cluster has of this id, 0: nothing; anything else is refused
+	Denied  string `json:"denied,omitempty"` // public key that is denied for this id from now on
+}
+
+// PutKeys has the cluster take keys. A key that it had for an id and that gives way to another one is denied from then on.
+func (c *Client) PutKeys(ctx context.Context, r PutKeysRequest) (DecidedKeys, error) {
+	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys/put", r)
+}

@@ -25,3 +25,25 @@ type Minions struct {
 func (c *Client) Minions(ctx context.Context) (Minions, error) {
 	return get[Minions](ctx, c, "/minions", nil)
 }
+
+// PresentMinion is an accepted minion and whether it is alive.
+type PresentMinion struct {
+	ID      string    `json:"id"`
+	Node    string    `json:"node,omitempty"`    // it is connected to; of one that is not alive, that heard of it last
+	Address string    `json:"address,omitempty"` // its latest request came from
+	Seen    time.Time `json:"seen,omitzero"`     // when that was; zero: no node remembers
+	Doubt   bool      `json:"doubt,omitempty"`   // another one behind the same address may be alive instead
+}
+
+// Presence is the answer of GET /v1/presence.
+type Presence struct {
+	From    string          `json:"from"`              // the node that answered
+	Present []PresentMinion `json:"present"`           // sorted by id
+	Absent  []PresentMinion `json:"absent"`            // sorted by id
+	Missing []string        `json:"missing,omitempty"` // nodes that did not answer; what they said last stands for a minute
+}
+
+// Presence asks who is alive, wherever they are connected.
+func (c *Client) Presence(ctx context.Context) (Presence, error) {
+	return get[Presence](ctx, c, "/presence", nil)
+}

@@ -26,6 +26,8 @@ type JoinRequest struct {
 	Secret         Secret        `json:"secret,omitempty"`          // empty: the configured cluster_secret
 	Token          Secret        `json:"token,omitempty"`           // one-time, instead of a secret; empty: the configured one
 	PubFingerprint string        `json:"pub_fingerprint,omitempty"` // empty: the configured cluster_pub_fingerprint
+	ReplaceKey     bool          `json:"replace_key,omitempty"`     // also where minions here trust another master.pem than the cluster's
+	KeysPending    bool          `json:"keys_pending,omitempty"`    // also where the cluster does not know minion keys that are accepted here
 	Wait           bool          `json:"wait"`
 	Timeout        time.Duration `json:"timeout,omitempty"`
 }

@@ -41,11 +41,16 @@ type RecoverRequest struct {
 type RestoreRequest struct {
 	Wait    bool
 	Timeout time.Duration
+	Force   bool // also where members of the saved cluster are there
 }
 
 // Values is the request as a query.
 func (r RestoreRequest) Values() url.Values {
-	return url.Values{"wait": {strconv.FormatBool(r.Wait)}, "timeout": {r.Timeout.String()}}
+	q := url.Values{"wait": {strconv.FormatBool(r.Wait)}, "timeout": {r.Timeout.String()}}
+	if r.Force {
+		q.Set("force", "true")
+	}
+	return q
 }
 
 // ParseRestore reads Values.
@@ -53,8 +58,11 @@ func ParseRestore(q url.Values) (r RestoreRequest, err error) {
 	if r.Wait, err = strconv.ParseBool(q.Get("wait")); err == nil {
 		r.Timeout, err = time.ParseDuration(q.Get("timeout"))
 	}
+	if force := q.Get("force"); err == nil && force != "" {
+		r.Force, err = strconv.ParseBool(force)
+	}
 	if err != nil {
-		return r, Errorf(CodeInvalid, "", "wait and timeout must be given: %v", err)
+		return r, Errorf(CodeInvalid, "", "wait and timeout must be given, and force is true or false: %v", err)
 	}
 	return r, nil
 }

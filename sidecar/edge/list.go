@@ -10,6 +10,7 @@ type Subscriber struct {
 	Remote netip.AddrPort // as a load balancer in Proxies says, else as TCP does
 	Since  time.Duration  // since when it is connected
 	Heard  time.Duration  // since when nothing was heard of it
+	Topic  string         // one that it has subscribed to, the longest: with zmq_filtering that tells minions apart
 }
 
 // Subscribers lists who is subscribed.
@@ -20,7 +21,9 @@ func (e *PubEdge) Subscribers() []Subscriber {
 		h.mu.Lock()
 		for _, s := range h.members {
 			if len(s.topics) > 0 {
-				out = append(out, Subscriber{Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load())})
+				out = append(out, Subscriber{
+					Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load()), Topic: s.topics.longest(),
+				})
 			}
 		}
 		h.mu.Unlock()

@@ -54,6 +54,16 @@ func (t topics) any() (topic string, ok bool) {
 	return topic, ok
 }
 
+// longest is the longest topic.
+func (t topics) longest() (topic string) {
+	for _, c := range t {
+		if len(c.topic) > len(topic) {
+			topic = c.topic
+		}
+	}
+	return topic
+}
+
 // subscription carries out a SUBSCRIBE or CANCEL.
 func (s *sub) subscription(topic []byte, add bool) error {
 	if !s.met {

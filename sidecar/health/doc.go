@@ -3,15 +3,15 @@
 // numbers for monitoring.
 //
 // It owns the checks' goroutines and results (Checker) and two listeners
-// (Server): HTTP with /livez, /readyz, /pub, /req, /leader and /metrics, and
-// HAProxy's agent-check line.
+// (Server): HTTP with /livez, /readyz, /pub, /req, /leader, /metrics and the page at
+// /status, which others make, and HAProxy's agent-check line.
 //
 // In: named check functions with a scope. Out: ok, warn or fail with a reason.
 //
 // Promises: asking costs a map read, never a check, so a flood of probes
 // cannot load the daemon; a check that hangs fails on its own and disturbs no
 // other; connections, headers and times are bounded; only trusted networks
-// (loopback by default) hear reasons and metrics, everybody else gets a status
+// (loopback by default) hear reasons, metrics and the page, everybody else gets a status
 // code and the names of the failing checks.
 //
 // Vocabulary: live is "the process works, do not restart it"; ready is "this

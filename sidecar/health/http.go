@@ -24,15 +24,25 @@ func (s *Server) handler() http.Handler {
 		metrics := promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
 			MaxRequestsInFlight: 2, Timeout: 10 * time.Second, ErrorHandling: promhttp.ContinueOnError,
 		})
-		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if !s.trusted(r) {
-				http.Error(w, "forbidden", http.StatusForbidden)
-				return
-			}
-			metrics.ServeHTTP(w, r)
-		})
+		mux.Handle("GET /metrics", s.forTrusted(metrics))
+	}
+	if s.cfg.Page != nil {
+		page := s.forTrusted(s.cfg.Page)
+		mux.Handle("GET /status", page)
+		mux.Handle("GET /status/", page)
 	}
 	return mux
+}
+
+// forTrusted lets nobody else ask.
+func (s *Server) forTrusted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.trusted(r) {
+			http.Error(w, "forbidden", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // asks reports whether a request only asks; OPTIONS is what HAProxy's "option httpchk" sends when no method is written.

@@ -22,6 +22,7 @@ type ServerConfig struct {
 	Trusted     []netip.Prefix      // networks that hear reasons and may read metrics
 	Gatherer    prometheus.Gatherer // nil: no /metrics
 	Leads       func() bool         // whether this node leads the cluster; nil: no /leader
+	Page        http.Handler        // what is at /status, for trusted networks only; nil: nothing
 	// ListenWith gives the listeners; nil: they are made.
 	ListenWith func(ctx context.Context, network, addr string) (net.Listener, error)
 

@@ -134,6 +134,34 @@ func TestStrangersHearNoDetails(t *testing.T) {
 	}
 }
 
+// The page is for those who hear reasons, and nobody else.
+func TestStrangersSeeNoPage(t *testing.T) {
+	c := settled(t, broken)
+	page := func(s *ServerConfig) {
+		s.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
+	}
+	trusted, _ := serve(t, c, page)
+	for _, path := range []string{"/status", "/status/page.js"} {
+		if status, body := ask(t, "GET", trusted+path); status != 200 || body != "page "+path {
+			t.Errorf("%s: %d %q", path, status, body)
+		}
+		if status, body := ask(t, "GET", trusted+path, "X-Forwarded-For"); status != 403 || strings.Contains(body, "page") {
+			t.Errorf("%s through a proxy: %d %q", path, status, body)
+		}
+		if status, _ := ask(t, "POST", trusted+path); status != 405 {
+			t.Errorf("POST %s: %d", path, status)
+		}
+	}
+	strange, _ := serve(t, c, page, func(s *ServerConfig) { s.Trusted = nil })
+	if status, body := ask(t, "GET", strange+"/status"); status != 403 || strings.Contains(body, "page") {
+		t.Errorf("a stranger: %d %q", status, body)
+	}
+	off, _ := serve(t, c)
+	if status, _ := ask(t, "GET", off+"/status"); status != 404 {
+		t.Errorf("switched off: %d", status)
+	}
+}
+
 func TestLeader(t *testing.T) {
 	leads := false
 	url, _ := serve(t, settled(t, broken), func(s *ServerConfig) { s.Leads = func() bool { return leads } })

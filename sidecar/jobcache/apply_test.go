@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"saltclusterd/sidecar/jobcache"
@@ -332,7 +333,7 @@ func TestFire(t *testing.T) {
 	}
 	b.up = true
 	b.flushes = []error{localmaster.ErrBusDown} // the master goes before it has read them: they are queued, and not fired again
-	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, localmaster.ErrBusDown) {
+	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, jobcache.ErrBusDown) {
 		t.Errorf("master gone: %d, %v", n, err)
 	}
 	if n, err := f.Fire(context.Background(), plans); n != 5 || err != nil {
@@ -351,6 +352,60 @@ func TestFire(t *testing.T) {
 	if _, err := f.Fire(ctx, plans); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// reader is a bus with a subscriber that takes so many events per second, as 3008 has it: whoever is further behind than the limit is cut.
+type reader struct {
+	rate, behind, most float64
+	last               time.Time
+}
+
+func (r *reader) Takes() bool                 { return true }
+func (r *reader) Flush(context.Context) error { return nil }
+func (r *reader) FireTrimmed(context.Context, string, []byte) error {
+	now := time.Now()
+	r.behind = max(r.behind-now.Sub(r.last).Seconds()*r.rate, 0) + 1
+	r.last = now
+	r.most = max(r.most, r.behind)
+	return nil
+}
+
+// A subscriber as slow as a command line keeps its connection to the bus of 3008, whatever pub_server_write_queue_size, however many return.
+func TestPaceOfEvents(t *testing.T) {
+	c, _ := newCache(t, stockOptions())
+	one := plan(t, c, ret(testJID, "m1"))
+	for _, limit := range []int{10_000, 1_000, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &reader{rate: 600, last: time.Now()}
+			f := jobcache.NewFirer(jobcache.FirerConfig{Bus: r, Behind: limit})
+			began := time.Now()
+			for range 30_000 {
+				if _, err := f.Fire(t.Context(), []jobcache.Plan{one}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.most >= float64(limit) {
+				t.Errorf("it is up to %.0f behind, of %d", r.most, limit)
+			}
+			if took := time.Since(began); took > time.Minute+time.Second {
+				t.Errorf("30,000 events took %s", took)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // jobs of one minion each are held up by none of that
+		f := jobcache.NewFirer(jobcache.FirerConfig{Bus: &reader{rate: 600, last: time.Now()}, Behind: 10_000})
+		began := time.Now()
+		for i := range 30_000 {
+			p := one
+			p.Jobs = []jobcache.Job{{JID: fmt.Sprint(i), Minion: "m1"}}
+			if _, err := f.Fire(t.Context(), []jobcache.Plan{p}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 14*time.Second {
+			t.Errorf("30,000 jobs' events took %s", took)
+		}
+	})
 }
 
 func BenchmarkReturn(b *testing.B) {

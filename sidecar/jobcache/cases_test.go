@@ -40,14 +40,20 @@ func cases(t *testing.T, keys *testKeys, major int) []stockCase {
 	plainCases(add, jid)
 	stateCases(add, python, jid)
 	oddCases(add, python, jid)
+	datetimeCases(add, jid)
+	for i := range all {
+		all[i].bad = strings.HasPrefix(all[i].Name, "no date")
+	}
 	reqCases(add, python, jid)
 	syndicCases(add, python, jid)
-	signedCases(t, keys, add, jid)
-	if major >= 3008 {
-		add("resource", ret(jid(), "m1", "resource_id", "switch7"))
-	} else {
-		add("resource", ret(jid(), "m1", "resource_id", "switch7"))
+	signedCases(t, keys, add, python, jid)
+	eventCases(add, python, jid)
+	add("resource", ret(jid(), "m1", "resource_id", "switch7"))
+	several := add
+	if major >= 3008 { // whose globs may be several
+		several = python
 	}
+	several("own target, globs", ret(jid(), "m1", "tgt", "m1,m2"))
 	return all
 }
 
@@ -141,6 +147,21 @@ func oddCases(add, python func(string, dict), jid func() string) {
 	python("minion called jid", ret(jid(), "jid"))
 }
 
+// datetimeCases are of Salt's own extension for dates. What is none would be in the job cache for good, where Salt's own code reads it
+// again and again (salt/returners/local_cache.py:get_jid), and on the bus, where its readers stumble.
+func datetimeCases(add func(string, dict), jid func() string) {
+	for _, good := range []string{"20240229T23:59:59.999999", "99991231T00:00:00.000000", "10000101T00:00:00.000000"} {
+		add("date "+good, ret(jid(), "m1", "return", list{ext("\xc7\x18\x4e" + good)}))
+	}
+	for _, none := range []string{
+		"20261321T04:05:06.000001", "20260229T00:00:00.000000", "20260100T00:00:00.000000", "20260101T24:00:00.000000",
+		"20260101T00:60:00.000000", "20260101T00:00:60.000000", "00000101T00:00:00.000000",
+	} {
+		add("no date "+none, ret(jid(), "m1", "return", dict{"a", ext("\xc7\x18\x4e" + none)}))
+		add("no date, elsewhere "+none, ret(jid(), "m1", "out", list{1, ext("\xc7\x18\x4e" + none)}))
+	}
+}
+
 func reqCases(add, python func(string, dict), _ func() string) {
 	add("scheduled", ret("req", "m1", "fun_args", list{"a", dict{"b", 1}}, "schedule", "job1", "pid", 4711))
 	add("scheduled with arg", ret("req", "m1", "arg", list{"own"}))
@@ -149,6 +170,45 @@ func reqCases(add, python func(string, dict), _ func() string) {
 	add("scheduled state", ret("req", "m1", "fun", "state.highstate", "return", highstate(), "retcode", 2))
 	add("scheduled, minion like a glob", ret("req", "w[1]"))
 	python("scheduled twice over", append(ret("req", "m1"), "jid", "req"))
+}
+
+// eventCases are what minions fire.
+func eventCases(add, python func(string, dict), jid func() string) {
+	event := func(more ...any) dict {
+		d := dict{"id", "m1", "cmd", "_minion_event", "pretag", nil, "nonce", "n", "ts", 1790000000, "tok", "t"}
+		for i := 0; i < len(more); i += 2 {
+			d = d.with(more[i], more[i+1])
+		}
+		return d
+	}
+	one := func(tag any, data any) dict { return event("tag", tag, "data", data) }
+	many := func(events ...any) dict { return event("tag", nil, "data", nil, "events", list(events)) }
+	add("event", one("my/tag", dict{"a", 1, "b", list{true, nil}, "raw", []byte{0xff}}))
+	add("event, data is text", one("my/tag", "ü"))
+	add("event, no data", event("tag", "my/tag", "data", nil))
+	add("event with neither", event())
+	add("event with a stamp", one("my/tag", dict{}).with("_stamp", "mine"))
+	add("event that started a minion", one("salt/minion/m1/start", "Minion m1 started").with("pretag", ""))
+	add("event of a master's tag, alone", one("salt/key", dict{"id", "x"}))
+	add("event, large", one("my/large", dict{"text", strings.Repeat("x", 5000), "in", dict{"more", strings.Repeat("ü", 3000)}}))
+	add("event, larger than any", one("my/large", strings.Repeat("x", 2<<20)))
+	add("events", many(dict{"tag", "a", "data", dict{"n", 1}}, dict{"data", dict{"n", 2, "_stamp", "x"}, "tag", "b/c"}))
+	add("events, none", many())
+	add("event of a list without data", many(dict{"tag", "a", "other", "ü"}))
+	add("events, progress of a job", many(dict{"data", dict{"ret", dict{"result", true}, "len", 3}, "tag", "salt/job/" + jid() + "/prog/m1/0"}))
+	add("events with a pretag", many(dict{"tag", "a", "data", dict{"n", 1}}, dict{"tag", "b", "data", dict{}}).with("pretag", "syndic/m1"))
+	add("events with an empty pretag", many(dict{"tag", "a", "data", dict{}}).with("pretag", ""))
+	add("events and a tag", event("tag", "ignored", "data", dict{}, "events", list{dict{"tag", "a", "data", dict{}}}))
+	python("event, error of a minion", one("_salt_error", dict{"message", "broken"}))
+	python("events of a master's tag", many(dict{"tag", "salt/job/1/new", "data", dict{}}))
+	python("events, minions of a syndic's job", many(dict{"tag", "x", "data", dict{"minions", list{"low1"}, "jid", jid()}}))
+	python("event without tag", one("", dict{}))
+	python("event whose tag is a number", one(7, dict{}))
+	python("events, no list", event("events", dict{"tag", "a"}))
+	python("events, text in the list", many("a"))
+	python("events, data is text", many(dict{"tag", "a", "data", "text"}))
+	python("events, no tag", many(dict{"data", dict{}}))
+	python("event without an id", one("x", dict{}).without("id"))
 }
 
 func syndicCases(add, python func(string, dict), jid func() string) {
@@ -187,7 +247,7 @@ func syndicCases(add, python func(string, dict), jid func() string) {
 }
 
 // signedCases are signed as a minion does: over the load without nonce, tok and sig, text and bytes apart.
-func signedCases(t *testing.T, keys *testKeys, add func(string, dict), jid func() string) {
+func signedCases(t *testing.T, keys *testKeys, add, python func(string, dict), jid func() string) {
 	for _, algo := range []string{"PKCS1v15-SHA1", "PKCS1v15-SHA224"} {
 		for _, good := range []bool{true, false} {
 			d := ret(jid(), "m1", "return", dict{"a", "text", "n", 1})
@@ -202,6 +262,11 @@ func signedCases(t *testing.T, keys *testKeys, add func(string, dict), jid func(
 			add(fmt.Sprintf("signed %s %v", algo, good), append(d, "sig", sig))
 		}
 	}
+	for _, odd := range []any{nil, 1, true, list{}, dict{"a", 1}} {
+		python(fmt.Sprintf("signature that is %v", odd), ret(jid(), "m1", "sig", odd))
+	}
+	date := ret(jid(), "m1", "return", ext("\xc7\x18\x4e20261121T04:05:06.000001"))
+	python("signed date", append(date, "sig", []byte{0xff}))
 }
 
 // disk encodes with use_bin_type=True what wire encodes without.

@@ -9,6 +9,10 @@ import (
 // reports says whether events are fired for a function's failures (salt/utils/event.py:SUB_EVENT).
 func reports(fun string) bool { return fun == "state.highstate" || fun == "state.sls" }
 
+// maxFailed is how many failed states of one return are reported here. Their events hold up those of other jobs, which a master's several
+// workers would fire beside them.
+const maxFailed = 2000
+
 // failures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return
 // (retcode in each state, and what the events carry in the failed ones), which therefore are in return.p too.
 func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
@@ -69,6 +73,7 @@ type failure struct {
 	job           Job
 	fun           string
 	retcode, user []byte
+	failed        int
 }
 
 // state handles one state of a return; goOn is false where Python's loop would end with an exception.
@@ -81,6 +86,9 @@ func (f *failure) state(s *field) (goOn bool, err error) {
 	tag, ok := text(s.key)
 	result, _ := chunk.get("result")
 	if ok && len(result) == 1 && result[0] == 0xc2 {
+		if f.failed++; f.failed > maxFailed {
+			return false, needs("a return with more than %d failed states", maxFailed)
+		}
 		parts := strings.Split(tag, "_|-")
 		short := parts[0] + "." + parts[len(parts)-1]
 		chunk = chunk.set("_stamp", f.stamp)
@@ -98,5 +106,5 @@ func (f *failure) state(s *field) (goOn bool, err error) {
 		}
 	}
 	s.val = chunk.raw()
-	return ok, nil
+	return ok, f.take(len(s.val))
 }

@@ -32,13 +32,16 @@ var hashes = map[string]crypto.Hash{
 	"sha512": crypto.SHA512,
 }
 
-// Native says whether returns sent with cmd (_return, _syndic_return) to a master of that version with these options can
-// be handled here. Otherwise reason says why not, in words for an operator. It looks for a job cache module of the
+// Native says whether what is sent with cmd (_return, _syndic_return, _minion_event) to a master of that version with these
+// options can be handled here. Otherwise reason says why not, in words for an operator. It looks for a job cache module of the
 // site's own too, so ask again when the master restarts.
 func Native(o Options, major int, cmd string) (ok bool, reason string) {
+	switch cmd {
+	case "_return", "_syndic_return", "_minion_event":
+	default:
+		return false, fmt.Sprintf("%s is no return and no event", cmd)
+	}
 	switch {
-	case cmd != "_return" && cmd != "_syndic_return":
-		return false, fmt.Sprintf("%s is no return", cmd)
 	case major < minMajor || major > maxMajor:
 		return false, fmt.Sprintf("Salt %d is not a version whose job cache is known here", major)
 	case o.Text("master_job_cache") != "local_cache":

@@ -14,6 +14,7 @@ type Plan struct {
 	Syndics []string // ids to mark in cachedir/syndics
 	Events  []Event
 	Reply   []byte // what the master's function returns, as msgpack: None or False
+	Size    int    // about how many bytes it takes in memory
 }
 
 // Job is what is written for one return, in this order.
@@ -49,7 +50,7 @@ func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := &planner{c: c, facts: f, stamp: rawText(c.stamp(f.Received)), plan: Plan{Reply: rawNil}}
+	p := &planner{c: c, facts: f, stamp: rawText(c.stamp(f.Received)), plan: Plan{Reply: rawNil}, room: room(len(load))}
 	cmd, _ := d.get("cmd")
 	d, _ = d.drop("nonce")
 	d, _ = d.drop("tok")
@@ -58,12 +59,15 @@ func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
 		err = p.ret(d)
 	case "_syndic_return":
 		err = p.syndic(d)
+	case "_minion_event":
+		err = p.event(d)
 	default:
-		err = needs("command %q is no return", name)
+		err = needs("command %q is no return and no event", name)
 	}
 	if err != nil {
 		return Plan{}, err
 	}
+	p.plan.Size = room(len(load)) - p.room
 	return p.plan, nil
 }
 
@@ -73,13 +77,41 @@ type planner struct {
 	facts Facts
 	stamp []byte
 	plan  Plan
+	room  int // bytes that the plan may still take
+}
+
+// entry is about what an event or a job takes beside its bytes.
+const entry = 128
+
+// room is how much a plan may take. Of a usual return it is three or four times the load; of one with many failed states three times as
+// much again.
+func room(load int) int { return 4*load + min(12*load, 32<<20) + 1<<20 }
+
+// take counts what a plan takes. A load says once what is put into each event and file of many: it could fill the memory.
+func (p *planner) take(n int) error {
+	if p.room -= n; p.room < 0 {
+		return needs("a load that makes many times its size")
+	}
+	return nil
 }
 
 func (p *planner) fire(tag string, raw []byte) error {
+	if err := p.take(entry + len(tag) + len(raw)); err != nil {
+		return err
+	}
 	data, err := trim(raw, p.c.maxEvent)
 	if err != nil {
 		return err
 	}
 	p.plan.Events = append(p.plan.Events, Event{tag, data})
 	return nil
+}
+
+func (p *planner) add(job Job) error {
+	p.plan.Jobs = append(p.plan.Jobs, job)
+	n := entry + len(job.Load) + len(job.Return) + len(job.Out)
+	if job.Minions != nil {
+		n += len(*job.Minions) * 16
+	}
+	return p.take(n)
 }

@@ -1,6 +1,8 @@
 package jobcache
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 
 	"saltclusterd/sidecar/saltcrypt"
@@ -60,10 +62,20 @@ func (p *planner) signature(d *fields) (bool, error) {
 	if err != nil {
 		return false, needs("a signed return of a minion whose key is not usable here")
 	}
-	raw, _ := saltwire.Bytes(sig)
-	good := key.Verify(p.c.sigAlgo, d.raw(), raw) == nil
+	raw, ok := saltwire.Bytes(sig)
+	if !ok {
+		return false, needs("a signature that is neither text nor bytes")
+	}
+	signed := d.raw()
+	if bytes.Contains(signed, datetimeHead) {
+		return false, needs("a signed return with a date, which the master cannot serialise again")
+	}
+	err = key.Verify(p.c.sigAlgo, signed, raw)
+	if errors.Is(err, saltcrypt.ErrAlgorithm) {
+		return false, needs("a signed return, and the master's signing_algorithm is none that Salt has")
+	}
 	*d = d.set("sig", sig)
-	return good || !p.c.dropUnsigned, nil
+	return err == nil || !p.c.dropUnsigned, nil
 }
 
 // validID is salt/utils/verify.py:valid_id: a name directly inside a directory.
@@ -156,8 +168,7 @@ func (p *planner) store(d fields, job Job) error {
 	if p.c.endTimes {
 		job.EndTime = endtime(p.facts.Received)
 	}
-	p.plan.Jobs = append(p.plan.Jobs, job)
-	return nil
+	return p.add(job)
 }
 
 // nameFun takes fun and user from the return where the load has no fun.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,11 +43,30 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
+// randoms is how many random loads are tried beside the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are made from.
+func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 150)) }
+
+func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
+
+func number(t *testing.T, name string, n int64) int64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return n
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 type stockCase struct {
 	Name   string `json:"name"`
 	Load   []byte `json:"load"`
 	Now    int64  `json:"now"`
 	python bool   // only Python can take it
+	bad    bool   // no Salt can read it
+	any    bool   // whichever of these
 }
 
 type stockResult struct {
@@ -73,6 +93,7 @@ func compare(t *testing.T, version string, s setting) {
 	}
 	defer c.Close()
 	all := cases(t, keys, ver.Major)
+	all = append(all, randomCases(t, randoms(t), randomSeed(t), all[len(all)-1].Now)...)
 	var native []stockCase
 	var plans []jobcache.Plan
 	for _, one := range all {
@@ -85,10 +106,13 @@ func compare(t *testing.T, version string, s setting) {
 		if s.name == "signed" && !isPython {
 			one.python = false // dropped before anything else is looked at
 		}
-		if one.python != isPython || err != nil && !isPython {
+		if one.any {
+			one.python, one.bad = isPython, errors.Is(err, jobcache.ErrMalformed)
+		}
+		if one.python != isPython || one.bad != errors.Is(err, jobcache.ErrMalformed) || err != nil && !isPython && !one.bad {
 			t.Errorf("%s: %v, only Python: %v", one.Name, err, one.python)
 		}
-		if err == nil {
+		if err == nil || one.bad {
 			native, plans = append(native, one), append(plans, plan)
 		}
 	}

@@ -41,7 +41,9 @@ func (p *planner) syndicLoad(load fields) error {
 		if err != nil {
 			return err
 		}
-		p.plan.Jobs = append(p.plan.Jobs, Job{JID: jid, Load: published, Replace: true, Minions: minions})
+		if err := p.add(Job{JID: jid, Load: published, Replace: true, Minions: minions}); err != nil {
+			return err
+		}
 	}
 	rawID, _ := load.get("id")
 	id, ok := text(rawID)

@@ -23,6 +23,9 @@ func (p *planner) targets(d fields) (*[]string, error) {
 	}
 	expr, isText := text(raw)
 	if kind == "glob" && isText {
+		if p.c.major >= 3008 && strings.Contains(expr, ",") {
+			return nil, needs("a target of several globs")
+		}
 		if !strings.ContainsAny(expr, "*?[") {
 			return p.accepted([]string{expr}), nil
 		}

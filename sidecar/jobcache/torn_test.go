@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/jobcache"
 )
 
 // A power loss leaves names without content. What is applied again then is written again.
@@ -164,5 +166,53 @@ func BenchmarkHas(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What a killed master leaves of a return must not make it drop the next try of the minion. Everything else stays.
+func TestMend(t *testing.T) {
+	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun", "test.ping", "out", "txt"}
+	for _, c := range []struct {
+		name, files string
+		age         time.Duration
+		want        bool
+	}{
+		{"no file", "", time.Minute, true},
+		{"a file that was being written", ".___atomic_write1x2", time.Minute, true},
+		{"an empty return", "return.p", time.Minute, true},
+		{"no return yet", "out.p .___atomic_writeabc", time.Minute, true},
+		{"just made", "", 0, false},
+		{"somebody else's", "notes", time.Minute, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cache, dir := newCache(t, stockOptions())
+			apply(t, cache, load)
+			job := jobDir(t, dir)
+			if removed, err := jobcache.Mend(dir, "sha256", testJID, "m1"); removed || err != nil {
+				t.Errorf("a whole return was removed: %v", err)
+			}
+			half := filepath.Join(job, "m2")
+			if err := os.Mkdir(half, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range strings.Fields(c.files) {
+				if err := os.WriteFile(filepath.Join(half, name), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := time.Now().Add(-c.age)
+			if err := os.Chtimes(half, at, at); err != nil {
+				t.Fatal(err)
+			}
+			removed, err := jobcache.Mend(dir, "sha256", testJID, "m2")
+			if _, gone := os.Stat(half); removed != c.want || os.IsNotExist(gone) != c.want || err != nil {
+				t.Errorf("removed: %v, %v (%v)", removed, gone, err)
+			}
+		})
+	}
+	for _, id := range []string{"", "..", "a/b", "jid", ".load.p", "nobody"} {
+		if removed, err := jobcache.Mend(t.TempDir(), "sha256", testJID, id); removed || err != nil {
+			t.Errorf("%q: %v, %v", id, removed, err)
+		}
 	}
 }

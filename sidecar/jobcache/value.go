@@ -1,10 +1,12 @@
 package jobcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
@@ -161,18 +163,25 @@ func (k *keySet) add(buf []byte, from int) bool {
 	return true
 }
 
-// appendDatetime keeps Salt's own extension 78, a datetime, as it is when Python would write it the same way.
+// datetimeHead is how a datetime begins: an extension of 24 bytes, type 78.
+var datetimeHead = []byte{0xc7, 24, 78}
+
+// appendDatetime keeps Salt's own extension 78, a datetime, as it is. One that is no date no Salt can read, neither the master
+// that it was sent to nor those who read the job cache or the bus.
 func appendDatetime(dst, b []byte) (out, rest []byte, err error) {
 	const layout = "00000000T00:00:00.000000"
-	if len(b) < 3+len(layout) || b[0] != 0xc7 || int(b[1]) != len(layout) || b[2] != 78 {
+	if len(b) < 3+len(layout) || !bytes.HasPrefix(b, datetimeHead) {
 		return dst, b, needs("a value of an extension type")
 	}
+	n := 3 + len(layout)
 	for i, c := range []byte(layout) {
 		if v := b[3+i]; c == '0' && (v < '0' || v > '9') || c != '0' && v != c {
 			return dst, b, needs("a value of an extension type")
 		}
 	}
-	n := 3 + len(layout)
+	if at, err := time.Parse("20060102T15:04:05.000000", string(b[3:n])); err != nil || at.Year() < 1 {
+		return dst, b, ErrMalformed
+	}
 	return append(dst, b[:n]...), b[n:], nil
 }
 

@@ -60,7 +60,7 @@ func ret(jid, id string, more ...any) dict {
 
 func (d dict) with(key, value any) dict {
 	for i := 0; i < len(d); i += 2 {
-		if d[i] == key {
+		if k, ok := d[i].(string); ok && k == key {
 			d[i+1] = value
 			return d
 		}
@@ -70,7 +70,7 @@ func (d dict) with(key, value any) dict {
 
 func (d dict) without(key any) dict {
 	for i := 0; i < len(d); i += 2 {
-		if d[i] == key {
+		if k, ok := d[i].(string); ok && k == key {
 			return append(d[:i:i], d[i+2:]...)
 		}
 	}

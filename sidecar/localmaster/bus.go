@@ -30,7 +30,11 @@ var (
 type BusOptions struct {
 	// FireOnly leaves the bus unread: every reader costs the master CPU for each event. Not for 3006, whose framing is
 	// told by what it publishes.
-	FireOnly    bool
+	FireOnly bool
+	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was away: what
+	// listens to the bus (the reactor, engines, event_return) connects while the master starts, and would miss what is fired before.
+	// A stock master fires nothing before its workers are there. nil: the bus is used as soon as it is back.
+	Serving     func(ctx context.Context)
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
@@ -56,6 +60,7 @@ type Bus struct {
 	isUp      atomic.Bool
 	frames    atomic.Uint32 // framing seen on the pub socket
 
+	back     chan struct{} // somebody has met the bus after it was away
 	queue    chan queuedEvent
 	closing  chan struct{}
 	mu       sync.Mutex // guards what follows
@@ -93,6 +98,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
+	b.back = make(chan struct{}, 1)
 	return b
 }
 
@@ -111,6 +117,7 @@ func (b *Bus) Open(ctx context.Context) error {
 		b.wg.Go(b.receive)
 	}
 	b.wg.Go(b.send)
+	b.wg.Go(b.settle)
 	return nil
 }
 

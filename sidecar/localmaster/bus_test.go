@@ -155,6 +155,75 @@ func TestBusThroughRestarts(t *testing.T) {
 	}
 }
 
+// A master's bus is there before those who listen to it. What is fired meanwhile waits until its workers answer.
+func TestBusWaitsForTheMasterToServe(t *testing.T) {
+	serving := make(chan struct{})
+	b, dir := busRig(t, BusOptions{BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
+		select {
+		case <-serving:
+		case <-ctx.Done():
+		}
+	}})
+	got := make(chan string, 10)
+	b.Subscribe(func(tag string, _ []byte) { got <- tag })
+	fake := startFakeBus(t, dir, prefixed)
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fire := func(tag string) {
+		t.Helper()
+		if err := b.Fire(t.Context(), tag, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard := func(fake *fakeBus, tag string) {
+		t.Helper()
+		waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+		select {
+		case have := <-got:
+			if have != tag {
+				t.Fatalf("heard %s, not %s", have, tag)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s did not come", tag)
+		}
+	}
+	waitFor(t, b.Up)
+	fire("there all along")
+	heard(fake, "there all along")
+	for _, when := range []string{"while it is away", "when it is back"} {
+		fake.stop()
+		waitFor(t, func() bool { return !b.Up() })
+		if when == "while it is away" {
+			fire(when)
+			waitFor(t, func() bool { return !b.Takes() })
+		}
+		fake = startFakeBus(t, dir, prefixed)
+		waitFor(t, b.Up)
+		if when == "when it is back" {
+			fire(when)
+			waitFor(t, func() bool { return !b.Takes() })
+		}
+		for range 50 {
+			if b.Takes() || len(got) > 0 {
+				t.Fatalf("what was fired %s is taken before the master serves", when)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		serving <- struct{}{}
+		waitFor(t, b.Takes)
+		heard(fake, when)
+	}
+	fake.stop()
+	fire("left")
+	waitFor(t, func() bool { return !b.Takes() })
+	startFakeBus(t, dir, prefixed)
+	waitFor(t, b.Up)
+	if err := b.Close(); err != nil { // waits for no master
+		t.Fatal(err)
+	}
+}
+
 func TestBusBoundsAndClose(t *testing.T) {
 	b, _ := busRig(t, BusOptions{QueueEvents: 3, QueueBytes: 1000, BackoffMin: time.Hour})
 	ctx := context.Background()

@@ -10,14 +10,19 @@ import (
 // ErrBusDown: the master does not take events now; what was queued waits.
 var ErrBusDown = errors.New("localmaster: the master takes no events")
 
-// reachTimeout bounds the question whether anybody listens on the pull socket.
-const reachTimeout = time.Second
+const (
+	// reachTimeout bounds the question whether anybody listens on the pull socket.
+	reachTimeout = time.Second
+	// settleTimeout bounds the wait for a master's workers when its bus is back (BusOptions.Serving).
+	settleTimeout = 30 * time.Second
+)
 
 // flow counts events from the queue to the master.
 type flow struct {
 	queued, sent uint64
 	moved        chan struct{} // closed and replaced when sent has grown or the connection broke
 	connected    bool          // the last write went well
+	away         bool          // since then it could not be reached, and the master's workers have not been waited for
 }
 
 // Takes reports whether the master takes events: the last write went well, or its pull socket can be connected to. A
@@ -33,10 +38,81 @@ func (b *Bus) Takes() bool {
 	defer cancel()
 	c, err := b.pull.dial(ctx)
 	if err != nil {
+		b.lost()
 		return false
 	}
 	_ = c.Close()
-	return true
+	return !b.settling()
+}
+
+// lost notes that the bus could not be reached.
+func (b *Bus) lost() {
+	if b.o.Serving != nil {
+		b.mu.Lock()
+		b.flow.away = true
+		b.mu.Unlock()
+	}
+}
+
+// settling says whether the bus, which has just been reached, is not to be used yet, and sees to it that it will be.
+func (b *Bus) settling() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.flow.away {
+		select {
+		case b.back <- struct{}{}:
+		default:
+		}
+	}
+	return b.flow.away
+}
+
+// settle waits for the master's workers whenever the bus is back.
+func (b *Bus) settle() {
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.closing:
+		case <-b.back:
+			ctx, cancel := context.WithTimeout(b.ctx, settleTimeout)
+			stop := context.AfterFunc(b.receiving, cancel) // what is left when the bus closes is fired at once
+			b.o.Serving(ctx)
+			stop()
+			cancel()
+		}
+		b.mu.Lock()
+		b.flow.away = false
+		b.flow.move()
+		b.mu.Unlock()
+		if b.receiving.Err() != nil {
+			return
+		}
+	}
+}
+
+// move wakes who waits for a change. Wants the bus's mu.
+func (f *flow) move() {
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+// settled waits until the bus, which has just been reached, may be used.
+func (b *Bus) settled() error {
+	for b.settling() {
+		b.mu.Lock()
+		moved, away := b.flow.moved, b.flow.away
+		b.mu.Unlock()
+		if !away {
+			break
+		}
+		select {
+		case <-moved:
+		case <-b.ctx.Done():
+			return b.ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Flush waits until the master has taken every event that was queued before. Errors: ErrBusDown when it turns out not to
@@ -72,6 +148,5 @@ func (b *Bus) progress(n int, connected bool) {
 	defer b.mu.Unlock()
 	b.flow.sent += uint64(n)
 	b.flow.connected = connected
-	close(b.flow.moved)
-	b.flow.moved = make(chan struct{})
+	b.flow.move()
 }

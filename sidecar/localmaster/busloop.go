@@ -252,6 +252,10 @@ func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
 	}
 	if *c == nil {
 		if *c, err = b.pull.dial(b.ctx); err != nil {
+			b.lost()
+			return 0, err
+		}
+		if err = b.settled(); err != nil {
 			return 0, err
 		}
 	}
@@ -261,6 +265,7 @@ func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
 	if err != nil {
 		_ = (*c).Close()
 		*c = nil
+		b.lost()
 		return n, fmt.Errorf("write events: %w", err)
 	}
 	return n, nil

@@ -3,6 +3,7 @@ package localmaster
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,7 @@ func CheckDropIn(cfg *Config) []Finding {
 	c := &checker{cfg: cfg}
 	c.address()
 	c.identity()
+	c.presence()
 	c.keyStore()
 	c.transport()
 	c.unreadable()
@@ -73,7 +75,7 @@ func (c *checker) identity() {
 	}
 	if v, ok := c.cfg.Raw("cluster_id"); ok && v != nil {
 		c.add(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
-			"Remove cluster_id, cluster_peers and cluster_secret from the master's configuration and put them into saltclusterd's.")
+			"Run 'saltclusterctl setup', which ends that in its drop-in and keeps the key and the minion keys, then restart the salt-master.")
 	}
 	if c.cfg.Bool("key_pass") {
 		c.add(true, "key_pass", "The cluster's master.pem has no passphrase, and a salt-master that expects one does not start with it.",
@@ -85,6 +87,35 @@ func (c *checker) identity() {
 	if c.cfg.Int("auth_mode") > 1 {
 		c.add(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.", "Remove auth_mode from the master's configuration.")
 	}
+}
+
+// presence reports what believes in this master's view of who is connected.
+func (c *checker) presence() {
+	if c.cfg.Bool("presence_events") {
+		c.add(false, "presence_events", "The salt-master fires salt/presence events by the connections of this host, which are not those of "+
+			"the minions.", c.dropIn("presence_events"))
+	}
+	if engines, ok := c.cfg.Raw("engines"); ok && names(engines, "stalekey") {
+		c.add(true, "engines", "The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
+			"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions --lost'.")
+	}
+}
+
+// names says whether an option that lists modules, by name or with their settings, has that one.
+func names(v any, module string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == module
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return names(e, module) })
+	case map[string]any:
+		for name, settings := range v {
+			if s, _ := settings.(map[string]any); name == module || s["engine_module"] == module {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *checker) keyStore() {

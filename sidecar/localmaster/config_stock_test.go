@@ -43,6 +43,9 @@ var samples = map[string]map[string]string{
 	"odd ids":         {"master": "id: null\n"},
 	"cluster off":     {"master": "id: c\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_port: 99\n"},
 	"cluster on":      {"master": "id: c\ncluster_id: k\ncluster_secret: s\n"},
+	"cluster ended": {
+		"master": "id: c\ncluster_id: k\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_secret: s\n", "master.d/zz-saltclusterd.conf": "cluster_id: null\n",
+	},
 	"roots": {"master": "id: f\nfile_roots: {base: ['@/g*', /srv/x], nil: null, dev: text}\npillar_roots: nonsense\n" +
 		"file_ignore_regex: abc\nfile_ignore_glob: '*.x'\n", "g1/a": "", "g2/a": ""},
 	"anchors":   {"master": "base: &b {x: 1, y: 2}\nm: {<<: *b, y: 3}\nn: {<<: [{q: 1}, {r: 3}], r: 4}\no: *b\nid: a\n"},

@@ -23,10 +23,13 @@ type DropInOptions struct {
 	Interface string // loopback address the master binds (127.0.0.1)
 	MasterID  string // this node's id
 	Version   Version
+	WheelDirs []string // the option wheel_dirs; empty: it is left alone
 	// KeyDriver is the keys.cache_driver that the master is to keep; empty: localfs_key (3008).
 	KeyDriver string
 	// RunnerDirs is the option runner_dirs; empty: it is left alone.
 	RunnerDirs []string
+	// EndNative takes the master out of Salt's own cluster, whatever its other files say.
+	EndNative bool
 }
 
 // DropIn renders the drop-in.
@@ -46,16 +49,30 @@ func DropIn(o DropInOptions) ([]byte, error) {
 	fmt.Fprintf(&b, "interface: %s\n", quoteYAML(o.Interface))
 	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
 	fmt.Fprintf(&b, "master_id: %s\n", quoteYAML(o.MasterID))
-	b.WriteString("# Masters that publish in the same microsecond must not make the same job id.\n" + "unique_jid: True\n")
+	b.WriteString("# Masters that publish in the same microsecond must not make the same job id.\n" + "unique_jid: True\n" +
+		"# What this master sees of minions is not true; saltclusterd fires these events (cluster_presence_events).\n" +
+		"presence_events: False\n")
 	if o.Version.Major >= 3008 && o.KeyDriver != "mmap_key" { // the master of a host that has one keeps it
 		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +
 			"keys.cache_driver: localfs_key\n")
+	}
+	if o.EndNative {
+		b.WriteString("# The master leaves Salt's own cluster: its options in other files mean nothing without this one.\ncluster_id: null\n")
 	}
 	if len(o.RunnerDirs) > 0 {
 		b.WriteString("# salt-run cluster.members, cluster.ring_info, cluster.sync_roots\nrunner_dirs:\n")
 		for _, dir := range o.RunnerDirs {
 			if strings.ContainsFunc(dir, unicode.IsControl) {
 				return nil, fmt.Errorf("%w: runner_dirs %q", ErrDropIn, dir)
+			}
+			fmt.Fprintf(&b, "  - %s\n", quoteYAML(dir))
+		}
+	}
+	if len(o.WheelDirs) > 0 {
+		b.WriteString("# minions.connected, for the whole cluster\nwheel_dirs:\n")
+		for _, dir := range o.WheelDirs {
+			if strings.ContainsFunc(dir, unicode.IsControl) {
+				return nil, fmt.Errorf("%w: wheel_dirs %q", ErrDropIn, dir)
 			}
 			fmt.Fprintf(&b, "  - %s\n", quoteYAML(dir))
 		}

@@ -23,15 +23,15 @@ func loadText(t *testing.T, major int, text string) *Config {
 
 func TestDropInSatisfiesTheCheck(t *testing.T) {
 	for _, major := range []int{3006, 3007, 3008} {
-		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\nunique_jid: false\n")
-		if len(CheckDropIn(cfg)) < 3 {
+		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\nunique_jid: false\ncluster_id: k\ncluster_pki_dir: /x\n")
+		if len(CheckDropIn(cfg)) < 4 {
 			t.Errorf("%d: findings %+v", major, CheckDropIn(cfg))
 		}
 		path, err := cfg.DropInPath()
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := DropInOptions{MasterID: "it's: node #1", Version: cfg.Version}
+		o := DropInOptions{MasterID: "it's: node #1", Version: cfg.Version, EndNative: true}
 		if changed, err := WriteDropIn(path, o); err != nil || !changed {
 			t.Fatalf("written %v, %v", changed, err)
 		}
@@ -64,6 +64,7 @@ func TestFindings(t *testing.T) {
 		"auth_mode": "auth_mode: 2\n", "keys.cache_driver": "keys.cache_driver: redis\n", "ret_port": "ret_port: 4505\n",
 		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n", "unique_jid": "unique_jid: 1\n",
 		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
+		"presence_events": "presence_events: True\n", "engines": "engines: [{mine: {engine_module: stalekey}}, stalekey]\n",
 		"disable_aes_with_tls": "disable_aes_with_tls: on\n", "transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",
 	} {
 		text := line

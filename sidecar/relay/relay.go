@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +55,20 @@ type Client struct {
 
 	mu       sync.Mutex
 	inFlight map[node.ID]int
+	replies  map[node.ID]*budget
+}
+
+// maxReplies is the bytes of replies of one node that are being read at a time: one of the largest, and others.
+const maxReplies = 2 * MaxBody
+
+// room returns what is left for replies of a node.
+func (c *Client) room(to node.ID) *budget {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replies[to] == nil {
+		c.replies[to] = &budget{limit: maxReplies}
+	}
+	return c.replies[to]
 }
 
 // InFlight tells how many requests to a node have no answer yet.
@@ -71,7 +87,9 @@ func (c *Client) count(to node.ID, n int) {
 }
 
 // NewClient returns a client over the peer port's HTTP client, whose URL hosts are node ids.
-func NewClient(c *http.Client) *Client { return &Client{http: c, inFlight: map[node.ID]int{}} }
+func NewClient(c *http.Client) *Client {
+	return &Client{http: c, inFlight: map[node.ID]int{}, replies: map[node.ID]*budget{}}
+}
 
 // Do hands the sealed request of a minion to node to and returns its master's reply.
 func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
@@ -111,7 +129,7 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 	default:
 		return nil, fmt.Errorf("relay to %s: %s", to, resp.Status)
 	}
-	reply, err := readAll(resp.Body, resp.ContentLength)
+	reply, err := readReply(resp.Body, resp.ContentLength, c.room(to))
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
 	}
@@ -195,29 +213,55 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *budg
 				return
 			}
 			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
 			_, _ = w.Write(reply) // a failed write is the caller's broken connection; it sees that itself
 		}
 	})
 }
 
-// readAll reads a body of at most MaxBody bytes, in one allocation when its length was announced.
+// readAll reads a body whose length was announced, in one allocation.
 func readAll(r io.Reader, length int64) ([]byte, error) {
-	if length > MaxBody {
-		return nil, fmt.Errorf("body of %d bytes exceeds the limit of %d", length, MaxBody)
-	}
-	if length >= 0 {
-		buf := make([]byte, length)
-		if _, err := io.ReadFull(r, buf); err != nil {
-			return nil, fmt.Errorf("read body: %w", err)
-		}
-		return buf, nil
-	}
-	buf, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
-	if err != nil {
+	buf := make([]byte, length)
+	if _, err := io.ReadFull(r, buf); err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	if len(buf) > MaxBody {
-		return nil, fmt.Errorf("body exceeds the limit of %d bytes", MaxBody)
-	}
 	return buf, nil
+}
+
+// replyStep is how much room a reply takes at a time: what a node announces it may never send.
+const replyStep = 256 << 10
+
+// readReply reads a reply of at most MaxBody bytes into the room there is for replies of its node.
+func readReply(r io.Reader, length int64, room *budget) (reply []byte, err error) {
+	if length > MaxBody {
+		return nil, fmt.Errorf("a reply of %d bytes exceeds the limit of %d", length, MaxBody)
+	}
+	var held int64
+	defer func() { room.held.Add(-held) }()
+	for end := false; !end; {
+		step := int64(replyStep)
+		if length >= 0 {
+			step = min(step, length-int64(len(reply)))
+		}
+		if !room.take(step) {
+			return nil, errors.New("too many bytes of replies of that node at a time")
+		}
+		held += step
+		at := len(reply)
+		reply = slices.Grow(reply, int(step))[:at+int(step)]
+		n, err := io.ReadFull(r, reply[at:])
+		reply = reply[:at+n]
+		switch {
+		case length < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+			end = true
+		case err != nil:
+			return nil, fmt.Errorf("read reply: %w", err)
+		default:
+			end = length >= 0 && int64(len(reply)) == length
+		}
+		if len(reply) > MaxBody {
+			return nil, fmt.Errorf("a reply exceeds the limit of %d bytes", MaxBody)
+		}
+	}
+	return reply, nil
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +44,7 @@ func (r *receiver) ServeSignIn(_ context.Context, _ node.ID, _ netip.AddrPort, b
 	go reply(append([]byte("signed in:"), body...))
 }
 
-func start(t *testing.T, rcv Receiver, member bool) *Client {
+func start(t testing.TB, rcv Receiver, member bool) *Client {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(Handler(rcv, func(context.Context) (node.ID, bool) { return "a", member }, 4<<20))
 	srv.EnableHTTP2 = true
@@ -139,5 +141,46 @@ func TestStrangersAreRefused(t *testing.T) {
 	c := start(t, &receiver{}, false)
 	if _, err := c.Do(t.Context(), "b", []byte("x"), netip.AddrPort{}); err == nil {
 		t.Fatal("a stranger's request was served")
+	}
+}
+
+// endless is a reply that goes on.
+type endless struct{ given *int64 }
+
+func (e endless) Read(p []byte) (int, error) {
+	*e.given += int64(len(p))
+	return len(p), nil
+}
+
+// What a node says of the length of its replies, and how many it begins, takes no memory beyond its share.
+func TestRepliesHaveABound(t *testing.T) {
+	var given int64
+	room := &budget{limit: maxReplies}
+	for name, c := range map[string]struct {
+		length, limit int64
+	}{
+		"too long": {MaxBody + 1, 0}, "without end": {-1, MaxBody + replyStep}, "announced and not sent": {MaxBody, replyStep},
+	} {
+		given = 0
+		r := io.Reader(endless{&given})
+		if c.length == MaxBody {
+			r = io.LimitReader(r, 10)
+		}
+		if reply, err := readReply(r, c.length, room); err == nil || given > c.limit || cap(reply) > 0 {
+			t.Errorf("%s: %d bytes were read, %v", name, given, err)
+		}
+	}
+	if held := room.held.Load(); held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+	room.held.Add(maxReplies)
+	if _, err := readReply(strings.NewReader("hello"), 5, room); err == nil {
+		t.Error("one more reply was read")
+	}
+	for _, length := range []int64{-1, replyStep + 7, 0} {
+		text := strings.Repeat("x", int(max(length, 0)))
+		if reply, err := readReply(strings.NewReader(text), length, &budget{limit: maxReplies}); err != nil || string(reply) != text {
+			t.Errorf("%d bytes: %d, %v", length, len(reply), err)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,45 +134,5 @@ func TestHandlerTakesFewAtATime(t *testing.T) {
 	s.served.Add(10 - maxServed)
 	if got := post(int64(len(good))); got != http.StatusOK || s.served.Load() != 0 {
 		t.Errorf("%d; %d bytes are held", got, s.served.Load())
-	}
-}
-
-func TestWindowForgets(t *testing.T) {
-	w := newWindow(2)
-	taken := func(k uint64) bool {
-		known := false
-		if w.claim(k, func(error) { known = true }) {
-			w.settle(k, errors.New("only asked"))
-		}
-		return known
-	}
-	for k := range uint64(3) {
-		if taken(k) || !w.claim(k, nil) {
-			t.Errorf("%d is known", k)
-		}
-		w.settle(k, nil)
-	}
-	if taken(0) || !taken(1) || !taken(2) {
-		t.Errorf("keeps %v", w.keys)
-	}
-	if w.key("a", []byte("b")) == w.key("ab", nil) {
-		t.Error("two loads look like one")
-	}
-}
-
-// TestSameAtTheSameTime: the second of two equal loads ends as the first does.
-func TestSameAtTheSameTime(t *testing.T) {
-	w := newWindow(2)
-	bad := errors.New("disk")
-	var ends []error
-	note := func(err error) { ends = append(ends, err) }
-	for _, err := range []error{bad, nil} {
-		if !w.claim(1, note) || w.claim(1, note) || w.claim(1, note) {
-			t.Fatal("taken twice, or not at all")
-		}
-		w.settle(1, err)
-	}
-	if w.claim(1, note) || !slices.Equal(ends, []error{bad, bad, nil, nil, nil}) || len(w.pending) != 0 {
-		t.Errorf("ends %v, %d pending", ends, len(w.pending))
 	}
 }

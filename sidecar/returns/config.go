@@ -62,6 +62,8 @@ type Python interface {
 type Mode struct {
 	Cache   *jobcache.Cache   // nil: none
 	Reasons map[string]string // command: why it needs Python; absent: it does not
+	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets the next try.
+	Mend func(jid, minion string)
 }
 
 // Config configures a Service. Zero values take the defaults named.
@@ -80,6 +82,8 @@ type Config struct {
 	// HoldBack is how long after its publication a job's first events are fired; Published tells when that was.
 	HoldBack  time.Duration
 	Published func(jid string) (time.Time, bool)
+	// Behind is how many events a subscriber of the master's bus may be behind before the master cuts it; 0: any number.
+	Behind int
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer

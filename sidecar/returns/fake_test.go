@@ -127,20 +127,8 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	ver, err := localmaster.ParseVersion("3007.15")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	opts, err := localmaster.LoadConfig(filepath.Join(w.dir, "none"), ver)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	k, err := jobcache.New(jobcache.Config{Options: opts, Major: 3007, CacheDir: cache, UID: -1, GID: -1, Keys: w})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	c := Config{
-		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: k},
+		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: w.cache(cache, "3007.15")},
 		Bus: w, Python: python{w}, Peers: peers{w, id}, KeepForPython: true,
 	}
 	for _, f := range change {
@@ -151,6 +139,24 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 		w.t.Fatal(err)
 	}
 	return s
+}
+
+// cache is the job cache of a master of that version.
+func (w *world) cache(dir, version string) *jobcache.Cache {
+	w.t.Helper()
+	ver, err := localmaster.ParseVersion(version)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	opts, err := localmaster.LoadConfig(filepath.Join(w.dir, "none"), ver)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k, err := jobcache.New(jobcache.Config{Options: opts, Major: ver.Major, CacheDir: dir, UID: -1, GID: -1, Keys: w})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return k
 }
 
 // open is service and Open; it is closed with the test.

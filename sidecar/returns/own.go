@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/jobcache"
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -88,14 +87,22 @@ func (s *Service) toPython(ctx context.Context, rec spool.Record) error {
 	return nil
 }
 
+// Bounds of the plans whose events are fired together, so that they are within fireWithin when the bus takes them.
+const (
+	firingBytes  = 32 << 20
+	firingEvents = 4000
+)
+
 // events fires what the returns make on the master's bus.
 func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, err error) {
-	plans := make([]jobcache.Plan, len(batch))
+	plans := make([]jobcache.Plan, 0, len(batch))
 	var from time.Time
-	for i := range batch {
-		if p, err := s.again(&batch[i]); err == nil { // else Python fires, or nobody
-			plans[i] = p
+	for i, size, events := 0, 0, 0; i < len(batch) && size <= firingBytes && events <= firingEvents; i++ {
+		p, err := s.again(&batch[i])
+		if err != nil {
+			p = jobcache.Plan{} // Python fires, or nobody
 		}
+		plans, size, events = append(plans, p), size+p.Size, events+len(p.Events)
 		if at, ok := s.published(batch[i].JID); ok && at.After(from) {
 			from = at
 		}
@@ -111,17 +118,13 @@ func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, e
 	if stands {
 		err = fmt.Errorf("the master's bus has taken nothing for %s: %w", s.fireWithin, err)
 	}
-	if (stands || busDown(err)) && s.crowded() {
-		s.metrics.skipped(len(batch))
-		s.c.Logger.Warn("events given up: the master's bus is down and the journal fills up", "count", len(batch))
+	if (stands || errors.Is(err, jobcache.ErrBusDown)) && s.crowded() {
+		s.metrics.skipped(len(plans))
+		s.c.Logger.Warn("events given up: the master's bus is down and the journal fills up", "count", len(plans))
 		s.firer.Forget()
-		return len(batch), nil
+		return len(plans), nil
 	}
 	return done, err
-}
-
-func busDown(err error) bool {
-	return errors.Is(err, jobcache.ErrBusDown) || errors.Is(err, localmaster.ErrBusDown)
 }
 
 // crowded says that events which wait must not take the room of returns.

@@ -66,6 +66,7 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 
 // one gives the master one return. One that no master takes any more is left out.
 func (r *replay) one(ctx context.Context, rec *spool.Record) error {
+	r.s.Mend(rec.JID, rec.Minion)
 	err := r.s.c.Python.Return(ctx, rec.Minion, rec.Load)
 	if errors.Is(err, ErrRefused) && r.again(rec.Seq) {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/once"
 )
 
 // Names of the journals' directories.
@@ -28,7 +29,7 @@ type Service struct {
 	c       Config
 	metrics *metrics
 	firer   *jobcache.Firer
-	window  *window
+	window  *once.Window
 
 	own, python *journal
 	stuck       *stuck
@@ -50,8 +51,8 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		c: c, metrics: newMetrics(c.Registerer), window: newWindow(windowSize), kept: map[node.ID]*journal{},
-		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Logger: c.Logger}), stuckAfter: stuckAfter,
+		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), kept: map[node.ID]*journal{},
+		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}), stuckAfter: stuckAfter,
 		fireWithin: fireWithin,
 	}
 	s.mode.Store(&c.Mode)
@@ -161,6 +162,13 @@ func (s *Service) Use(m Mode) error {
 }
 
 func (s *Service) cache() *jobcache.Cache { return s.mode.Load().Cache }
+
+// Mend clears away what a killed master has left of a minion's return, before the master gets the next try.
+func (s *Service) Mend(jid, minion string) {
+	if mend := s.mode.Load().Mend; mend != nil {
+		mend(jid, minion)
+	}
+}
 
 // Native says whether returns with that command are taken here, and why not.
 func (s *Service) Native(cmd string) (ok bool, reason string) { return s.mode.Load().native(cmd) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,33 @@ func TestTakenReturnIsInTheJobCacheAndFired(t *testing.T) {
 	w.set(func() {
 		if len(w.fired) != 1 || w.fired[0] != "salt/job/"+jid+"/ret/web1" {
 			t.Errorf("fired %v", w.fired)
+		}
+	})
+}
+
+// The journal counts loads. What is much more than its load is not kept beside it, and comes to the same events and files.
+func TestLargePlansAreMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	states := map[string]any{}
+	for i := range 50 {
+		states[fmt.Sprint("s", i)] = map[string]any{"result": false}
+	}
+	large := request(t, "web1", "fun", "state.sls", "retcode", strings.Repeat("x", 2000), "return", states)
+	for _, c := range []struct {
+		r    Request
+		kept bool
+	}{{request(t, "web2"), true}, {large, false}} {
+		rec, plan, err := s.plan(c.r)
+		if err != nil || (rec.Attachment != nil) != c.kept {
+			t.Errorf("%s: a plan of %d bytes for a load of %d is kept: %v (%v)", c.r.Minion, plan.Size, len(c.r.Load), rec.Attachment != nil, err)
+		}
+	}
+	must(t, func(f func([]byte, error)) { s.Take(large, f) })
+	eventually(t, "the events", func() bool { return pending(s, ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 101 || !s.cache().Has(jid, "web1") {
+			t.Errorf("%d events", len(w.fired))
 		}
 	})
 }
@@ -110,6 +138,24 @@ func TestWhatNeedsPython(t *testing.T) {
 		slices.Sort(w.pyGot)
 		if !slices.Equal(w.pyGot, []string{"gone", "web1", "web2"}) {
 			t.Errorf("the master got %v", w.pyGot)
+		}
+	})
+}
+
+// What the master did not come to the end of is cleared away before it gets the return again.
+func TestMendedBeforeTheMasterGetsIt(t *testing.T) {
+	w := newWorld(t)
+	var mended []string
+	s := w.open("a", func(c *Config) {
+		c.Mode.Mend = func(jid, minion string) {
+			w.set(func() { mended = append(mended, fmt.Sprint(jid, minion, len(w.pyGot))) })
+		}
+	})
+	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
+	eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+	w.set(func() {
+		if want := []string{fmt.Sprint(jid, "web1", 0)}; !slices.Equal(mended, want) {
+			t.Errorf("mended %v, want %v", mended, want)
 		}
 	})
 }
@@ -204,6 +250,34 @@ func TestKeptForAnotherNode(t *testing.T) {
 	if !b.cache().Has(jid, "web9") {
 		t.Error("web9 is not in the publisher's job cache")
 	}
+}
+
+// A minion of 3008 returns for itself and, under its own name, for each resource that it manages. What was kept of one is no second
+// return of another.
+func TestKeptReturnsOfResources(t *testing.T) {
+	w := newWorld(t)
+	as3008 := func(c *Config) { c.Mode.Cache = w.cache(t.TempDir(), "3008.3") }
+	b := w.open("b", as3008)
+	must(t, func(f func([]byte, error)) { b.Take(request(t, "web1"), f) })
+	eventually(t, "its own return", func() bool { return b.cache().Has(jid, "web1") })
+	w.set(func() { w.standing["b"] = Unreachable })
+	a := w.open("a", as3008)
+	for _, id := range []string{"switch1", "switch2"} {
+		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1", "resource_id", id, "nonce", id), f) })
+	}
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1", "nonce", "again"), f) })
+	w.set(func() { w.standing["b"] = Reachable })
+	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(b, ownName) == 0 })
+	for _, id := range []string{"switch1", "switch2"} {
+		if !b.cache().Has(jid, id) {
+			t.Errorf("the return of %s was acknowledged and is lost", id)
+		}
+	}
+	w.set(func() {
+		if slices.Sort(w.fired); len(w.fired) != 3 {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
 }
 
 func TestSuccessorTakesOver(t *testing.T) {

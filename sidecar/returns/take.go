@@ -17,26 +17,27 @@ var answered = []byte{0xc0}
 // ErrPython, ErrMalformed, and the journal's. done is called once, from this goroutine or the journal's, where it must not
 // block.
 func (s *Service) Take(r Request, done func(reply []byte, err error)) {
-	key := s.window.key(r.Minion, r.Load)
-	if !s.window.claim(key, func(err error) { s.same(err, done) }) {
+	key := s.window.Key(r.Minion, r.Load)
+	if !s.window.Claim(key, func(err error) { s.same(err, done) }) {
 		return
 	}
 	rec, plan, err := s.plan(r)
 	if err != nil {
-		s.window.settle(key, err)
+		s.window.Settle(key, err)
 		s.metrics.failed(err)
 		done(nil, err)
 		return
 	}
+	reply := plan.Reply // what waits for the disk does not hold the plan
 	s.own.spool.Go(rec, func(err error) {
-		s.window.settle(key, err)
+		s.window.Settle(key, err)
 		if err != nil {
 			s.metrics.failed(err)
 			done(nil, err)
 			return
 		}
 		s.metrics.count("taken")
-		done(plan.Reply, nil)
+		done(reply, nil)
 	})
 }
 
@@ -71,9 +72,15 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 	if facts.JID != "" {
 		rec.JID = facts.JID
 	}
-	rec.Attachment = &plan
+	if plan.Size <= attached*len(r.Load)+1<<10 {
+		rec.Attachment = &plan
+	}
 	return rec, plan, nil
 }
+
+// attached is how many times its load a plan may be, to be kept with the record until the consumers have come to it. The journal counts
+// the loads only. A larger one is made again.
+const attached = 8
 
 // again is the plan of a record, made once more after a restart.
 func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
@@ -127,9 +134,9 @@ func (s *Service) append(j *journal, rec spool.Record, outcome string, done func
 
 // accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
-	key := s.window.key(rec.Minion, rec.Load)
+	key := s.window.Key(rec.Minion, rec.Load)
 	other := make(chan error, 1)
-	if !s.window.claim(key, func(err error) { other <- err }) {
+	if !s.window.Claim(key, func(err error) { other <- err }) {
 		select {
 		case err := <-other:
 			if err == nil {
@@ -141,19 +148,19 @@ func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) erro
 		}
 	}
 	err := s.acceptNew(ctx, rec, cmd)
-	s.window.settle(key, err)
+	s.window.Settle(key, err)
 	return err
 }
 
 func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) error {
-	if cache := s.cache(); cache != nil && cmd == "_return" && cache.Has(rec.JID, rec.Minion) {
-		s.metrics.count("duplicate")
-		return nil
-	}
 	r := Request{
 		Cmd: cmd, JID: rec.JID, Minion: rec.Minion, Load: rec.Load, Received: rec.Received, From: node.ID(rec.From),
 	}
-	own, _, err := s.plan(r) // without the node it was kept for
+	own, plan, err := s.plan(r) // without the node it was kept for
+	if err == nil && cmd == "_return" && s.filed(plan) {
+		s.metrics.count("duplicate")
+		return nil
+	}
 	j, outcome := s.own, "accepted"
 	switch {
 	case errors.Is(err, ErrPython):
@@ -169,4 +176,10 @@ func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) e
 	}
 	s.metrics.count(outcome)
 	return nil
+}
+
+// filed says whether the job cache has what a return makes: under the minion's id, or that of the resource which it is of.
+func (s *Service) filed(p jobcache.Plan) bool {
+	cache := s.cache()
+	return cache != nil && len(p.Jobs) == 1 && cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion)
 }

@@ -101,6 +101,9 @@ func Lookup(class Class, name string) (Command, bool) {
 // IsReturn says whether a command brings returns of a job, which a node can take without its master.
 func IsReturn(name string) bool { return name == "_return" || name == "_syndic_return" }
 
+// IsEvent says whether a command brings events, which a node can fire without its master's Python.
+func IsEvent(name string) bool { return name == "_minion_event" }
+
 // ReadsRoots says whether a command reads below file_roots or pillar_roots.
 func ReadsRoots(name string) bool {
 	switch name {

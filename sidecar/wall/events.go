@@ -118,7 +118,7 @@ func (w *Wall) listed(pre string, tag []byte, r *Request) int {
 		switch {
 		case unprintable(name), masterTag(pre + "/" + name):
 			return foundTag
-		case stockTag(name) && !w.policy.Load().Filters:
+		case StockTag(name) && !w.policy.Load().Filters:
 			return foundTag
 		}
 		return foundNothing

@@ -243,6 +243,30 @@ func (w *Wall) Proofs() []Proof {
 	return out
 }
 
+// Met is when and from where a minion sent its latest request to this node itself.
+type Met struct {
+	ID   string     `json:"id"`
+	Key  KeyHash    `json:"key"`
+	At   time.Time  `json:"at"`
+	From netip.Addr `json:"from"`
+}
+
+// MetSince lists whom this node has met at that time or later.
+func (w *Wall) MetSince(t time.Time) (out []Met) {
+	if w == nil {
+		return nil
+	}
+	w.minions.mu.RLock()
+	defer w.minions.mu.RUnlock()
+	for _, m := range w.minions.m {
+		at, from := m.met.Load(), m.from.Load()
+		if at != 0 && at >= t.Unix() && from != nil {
+			out = append(out, Met{ID: m.ID, Key: m.Key, At: time.Unix(at, 0).UTC(), From: *from})
+		}
+	}
+	return out
+}
+
 // Recall takes what this node knew before it was started: what Remember takes, and when and where it has met the minions.
 func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
 	w.Remember(proofs, key)

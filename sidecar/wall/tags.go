@@ -15,8 +15,8 @@ var (
 // jobEnds are the last parts of tags of jobs that masters fire.
 var jobEnds = []string{"/publish", "/new", "/return"}
 
-// stockTag says whether a tag is on the list of stock masters.
-func stockTag(tag string) bool {
+// StockTag says whether a tag is on the list of what stock masters keep out of lists of events.
+func StockTag(tag string) bool {
 	if !strings.HasPrefix(tag, "salt/") {
 		return false
 	}
@@ -34,7 +34,7 @@ func masterTag(tag string) bool {
 	switch {
 	case tag == "":
 		return true
-	case stockTag(tag), unprintable(tag):
+	case StockTag(tag), unprintable(tag):
 		return true
 	case tag == "key", tag == "rotate_aes_key", tag == "rotate_cluster_aes_key", tag == "salt/auth":
 		return true

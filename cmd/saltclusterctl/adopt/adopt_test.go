@@ -76,7 +76,7 @@ func (h *host) look(status *adminapi.Status) *Site {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s.RunnerDir = ""
+	s.RunnerDir, s.WheelDir = "", ""
 	return s
 }
 
@@ -155,7 +155,7 @@ func TestSetupKeepsWhatIsThere(t *testing.T) {
 	h.write("etc/salt/saltclusterd", string(config.DefaultFile()))
 	h.write("etc/salt/saltclusterd.d/site.conf", "cluster_id: production\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\nmaster_restart_command: [rc-service, salt-master, restart]\n")
 	s := h.look(nil)
-	s.RunnerDir = "/usr/share/saltclusterd/runners"
+	s.RunnerDir, s.WheelDir = "/usr/share/saltclusterd/runners", "/usr/share/saltclusterd/wheel"
 	p := s.Plan()
 	if p.Failed() > 0 || len(p.Files) != 2 || p.ClusterID != "production" {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
@@ -164,13 +164,14 @@ func TestSetupKeepsWhatIsThere(t *testing.T) {
 	if strings.Contains(p.Files[0].Text, "cluster_id") {
 		t.Errorf("says again what is said:\n%s", p.Files[0].Text)
 	}
-	wants(t, p.Files[1].Text, "- '/srv/runners'", "- '/usr/share/saltclusterd/runners'")
+	wants(t, p.Files[1].Text, "- '/srv/runners'", "- '/usr/share/saltclusterd/runners'", "presence_events: False",
+		"wheel_dirs:\n  - '/usr/share/saltclusterd/wheel'")
 	wants(t, strings.Join(p.Next, "\n"), "rc-service salt-master restart")
 	if err := Write(s.Asked.Own, p.Files); err != nil {
 		t.Fatal(err)
 	}
 	s = h.look(nil)
-	s.RunnerDir = "/usr/share/saltclusterd/runners"
+	s.RunnerDir, s.WheelDir = "/usr/share/saltclusterd/runners", "/usr/share/saltclusterd/wheel"
 	if p = s.Plan(); p.Failed() > 0 || len(p.Files) != 0 {
 		t.Errorf("again: %+v\n%s", p.Files, text(p.Checks))
 	}
@@ -183,7 +184,6 @@ func TestSetupRefuses(t *testing.T) {
 		change func(*host)
 		want   string
 	}{
-		"a native cluster":         {"cluster_id: x\ncluster_peers: [10.0.0.12]\n", func(h *host) { h.version("3007.15") }, "fail master cluster_id"},
 		"a transport":              {"transport: tcp\n", nil, "fail master transport"},
 		"an include that is later": {"include: late.conf\n", func(h *host) { h.write("etc/salt/late.conf", "interface: 10.0.0.11\n") }, "Remove the line 'interface"},
 		"keys elsewhere":           {"keys.cache_driver: redis\n", func(h *host) { h.version("3008.3") }, "has its keys in redis"},
@@ -257,5 +257,44 @@ func TestWriteOwnFirst(t *testing.T) {
 	}
 	if _, err := os.Stat(h.path(dropInFile)); !os.IsNotExist(err) {
 		t.Errorf("the drop-in is there: %v", err)
+	}
+}
+
+// A master that comes to a cluster makes no secret, and is told how its minions' keys come along.
+func TestSetupToJoin(t *testing.T) {
+	h := newHost(t, "")
+	look := func(join string, status *adminapi.Status) *Site {
+		s := h.look(status)
+		s.Asked.Join = join
+		return s
+	}
+	s := look("m0", nil)
+	p := s.Plan()
+	if p.Failed() > 0 || len(p.Files) != 2 {
+		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
+	}
+	wants(t, text(p.Checks), "join refuses unless it is the cluster's", "warn keys", "keys collect m1.keys here, saltclusterctl keys merge m1.keys on a member", "warn roots")
+	wants(t, p.Files[0].Text, "cluster_join_token_file: "+h.path("etc/salt/saltclusterd.join-token"))
+	wants(t, strings.Join(p.Next, "\n"), "saltclusterctl join m0 --token-file -", "systemctl restart salt-master")
+	if err := Write(s.Asked.Own, p.Files); err != nil {
+		t.Fatal(err)
+	}
+	p = look("", nil).Plan() // whoever runs it again need not say it again
+	if p.Failed() > 0 || len(p.Files) != 0 || !strings.HasPrefix(p.Next[1], "saltclusterctl join PEER --token-file -:") {
+		t.Errorf("again: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))
+	}
+	h.write("etc/salt/pki/master/.saltclusterd-keys.m1", "stamp")
+	if p = look("m0", nil).Plan(); strings.Contains(text(p.Checks), "keys collect") {
+		t.Errorf("it belonged to a cluster before:\n%s", text(p.Checks))
+	}
+	if p = look("m0", serving()).Plan(); len(p.Next) != 2 || strings.Contains(text(p.Checks), "join") {
+		t.Errorf("a member: %v\n%s", p.Next, text(p.Checks))
+	}
+
+	h = newHost(t, "")
+	h.write("etc/salt/saltclusterd", "cluster_id: salt\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\n")
+	p = look("m0", nil).Plan()
+	if p.Failed() > 0 || strings.Contains(p.Files[0].Text, "token") || !strings.HasPrefix(p.Next[1], "saltclusterctl join m0: the right to join is cluster_secret") {
+		t.Errorf("with a secret: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))
 	}
 }

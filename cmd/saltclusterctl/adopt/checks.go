@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterctl/keyset"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -22,6 +23,7 @@ type checks struct {
 	site          *Site
 	node, cluster string
 	found         []doctor.Finding
+	moved         []keyset.Key // from the directory of Salt's own cluster, where the salt-master's lacks some of them
 }
 
 func (c *checks) add(check string, level doctor.Level, where, what, why, next string) {
@@ -69,8 +71,19 @@ func (c *checks) identity(becomes string) {
 	s := c.site
 	path := filepath.Join(s.Master.PkiDir, "master.pem")
 	switch {
+	case s.native != nil:
+		path = s.native.file()
+	case Store(s.Master) != nil:
+		path = s.Master.PkiDir // in the master's own key store
+	}
+	switch {
 	case s.Key != nil:
 		c.ok("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
+	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
+		c.add("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here", "nobody knows what its minions trust",
+			"let it start once, or remove cluster_id and its kind from "+s.native.where)
+	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
+		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster", "a key with a passphrase (cluster_key_pass) has to be written without one, for the cluster's has none")
 	case errors.Is(s.KeyErr, fs.ErrPermission):
 		c.add("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
@@ -94,7 +107,14 @@ func (c *checks) keys() {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	c.ok("keys", s.Master.PkiDir, "minion keys: %s; they stay as they are", strings.Join(parts, ", "))
+	end := "; they stay as they are"
+	switch {
+	case s.native != nil && s.KeysDir != s.Master.PkiDir:
+		end = "; they are copied to " + s.Master.PkiDir
+	case s.joins():
+		end = ""
+	}
+	c.ok("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
 	if bare, err := s.without(); err == nil && bare.Version.Major >= 3008 {
 		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
 			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d, "saltclusterd cannot read them, and would found a cluster without minions",
@@ -137,13 +157,26 @@ func (c *checks) ports() {
 	}
 }
 
+// deaf tells what does not work between setup and the restart.
+func (c *checks) deaf() {
+	bare, err := c.site.without()
+	if err != nil {
+		return
+	}
+	addr, ok := bare.InterfaceAddr()
+	if held, _ := c.site.masterListens(); held && ok && !addr.IsUnspecified() && !addr.IsLoopback() {
+		c.add("master", doctor.Warn, bare.SetBy("interface"), "listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
+			"minions notice nothing of that", "go on to the restart without a pause")
+	}
+}
+
 // others looks for strangers on saltclusterd's own ports.
 func (c *checks) others() {
 	s := c.site
 	for _, p := range []struct {
 		port   int
 		option string
-	}{{s.Own.Cluster.PoolPort, "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
+	}{{s.poolPort(), "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
 		for _, l := range s.Listeners {
 			if int(l.Addr.Port()) == p.port && !s.ours(l) && s.Status == nil {
 				c.add("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "", "set "+p.option+" to another port, the same on all nodes")

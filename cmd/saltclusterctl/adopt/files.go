@@ -70,12 +70,16 @@ func (s *Site) without() (*localmaster.Config, error) {
 // dropInOptions are made from the configuration without the drop-in: what the master has by itself is kept.
 func (s *Site) dropInOptions(bare *localmaster.Config, node string) localmaster.DropInOptions {
 	o := localmaster.DropInOptions{MasterID: node, Version: bare.Version, KeyDriver: bare.Text("keys.cache_driver")}
+	if have := bare.Strings("wheel_dirs"); s.WheelDir != "" && !slices.Contains(have, s.WheelDir) {
+		o.WheelDirs = append(slices.Clip(have), s.WheelDir)
+	}
 	if addr, ok := bare.InterfaceAddr(); ok && addr.IsLoopback() {
 		o.Interface = bare.Interface
 	}
 	if have := bare.Strings("runner_dirs"); s.RunnerDir != "" && !slices.Contains(have, s.RunnerDir) {
 		o.RunnerDirs = append(slices.Clip(have), s.RunnerDir)
 	}
+	o.EndNative = setsNative(bare)
 	return o
 }
 
@@ -116,7 +120,7 @@ func (s *Site) ownFiles(node, cluster string) []File {
 			owner: localmaster.Unowned,
 		})
 	}
-	if s.lacksSecret() {
+	if s.lacksSecret() && !s.joins() {
 		files = append(files, s.secretFile(filepath.Join(dir, secretName)))
 	}
 	return files
@@ -161,6 +165,8 @@ func (s *Site) ownOptions(node, cluster string) []option {
 		addr, ok := bare.InterfaceAddr()
 		add(ok && !addr.IsUnspecified() && !addr.IsLoopback(), "interface", []string{bare.Interface})
 	}
+	add(s.poolPort() != s.Own.Cluster.PoolPort, "cluster_pool_port", s.poolPort())
+	add(s.joins() && s.lacksSecret(), "cluster_join_token_file", s.tokenFile())
 	if root, err := filepath.Abs(m.RootDir); err == nil && root != "/" {
 		add(true, "state_dir", filepath.Join(root, "var/lib/saltclusterd"))
 		add(true, "run_dir", filepath.Join(root, "run/saltclusterd"))

@@ -147,6 +147,11 @@ func (c *checks) restored(after *localmaster.Config) {
 		c.add("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface, "no minion would reach the salt-master", "remove that line")
 		return
 	}
+	if setsNative(after) {
+		c.add("master", doctor.Fail, after.SetBy("cluster_id"), "sets cluster_id: the salt-master would go back to Salt's own cluster, with keys as they were when it left that",
+			"what was decided since then is not there", "remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret there")
+		return
+	}
 	now, then := c.site.Master.Text("keys.cache_driver"), after.Text("keys.cache_driver")
 	if now != then && after.Version.Major >= 3008 {
 		c.add("master", doctor.Fail, after.SetBy("keys.cache_driver"), fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),

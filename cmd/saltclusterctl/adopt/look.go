@@ -12,9 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/fsync/keydir"
+	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -27,6 +30,7 @@ type Asked struct {
 	Command   string // the salt-master's program
 	Node      string // id of this node
 	ClusterID string
+	Join      string // a member of the cluster that this node is to join; empty: it founds one
 	Proc      string // /proc
 }
 
@@ -45,10 +49,12 @@ type Site struct {
 	DropInErr  error
 	DropInText []byte // what stands there; nil: nothing
 	RunnerDir  string // of our runners; empty: they are not installed
+	WheelDir   string // of our wheel modules, as the runners
 
 	Key     *saltcrypt.MasterKey // the master's own; nil: see KeyErr
 	KeyErr  error
 	Keys    map[string]int // key files by directory
+	KeysDir string         // with these directories
 	Markers []string       // left in pki_dir by a cluster that this master belonged to
 
 	Listeners []doctor.Listener // on the ports that matter
@@ -56,27 +62,41 @@ type Site struct {
 	Addresses []netip.Addr      // of this host
 	UID       int
 
+	native *native // Salt's own cluster, which the master still belongs to; nil: none
+
 	Known  bool             // state_dir knows a cluster
 	Status *adminapi.Status // of the daemon; nil: it does not answer
 }
 
-// runnerDir is where the packages put the runner.
+// wheelDir is where the packages put the wheel modules.
+const wheelDir = "/usr/share/saltclusterd/wheel"
+
+// wheels is wheelDir where it is installed.
+func wheels() string {
+	if _, err := os.Stat(wheelDir); err != nil {
+		return ""
+	}
+	return wheelDir
+}
+
+// runnerDir is where the packages put the runners.
 const runnerDir = "/usr/share/saltclusterd/runners"
 
 // Look finds out. The error says what keeps it from looking at all.
 func Look(ctx context.Context, a Asked, status *adminapi.Status) (*Site, error) {
-	s := &Site{Asked: a, Status: status, UID: os.Geteuid()}
+	s := &Site{Asked: a, Status: status, UID: os.Geteuid(), WheelDir: wheels()}
 	s.readOwn()
 	if err := s.readMaster(ctx); err != nil {
 		return s, err
 	}
-	s.readKeys()
-	ports := []int{s.Master.PublishPort, s.Master.RetPort, s.Own.Cluster.PoolPort, portOf(s.Own.Health.Listen)}
+	_, err := os.Stat(filepath.Join(s.Own.Paths.StateDir, "membership.json"))
+	s.Known = err == nil
+	s.readNative()
+	s.readKeys(ctx)
+	ports := []int{s.Master.PublishPort, s.Master.RetPort, s.poolPort(), portOf(s.Own.Health.Listen)}
 	s.Listeners, _ = doctor.Listeners(a.Proc, ports...)
 	s.Minions, _ = doctor.Connected(a.Proc, s.Master.PublishPort)
 	s.Addresses, _ = doctor.HostAddresses()
-	_, err := os.Stat(filepath.Join(s.Own.Paths.StateDir, "membership.json"))
-	s.Known = err == nil
 	if _, err := os.Stat(runnerDir); err == nil {
 		s.RunnerDir = runnerDir
 	}
@@ -149,22 +169,75 @@ func findProgram(command string) string {
 // keyDirs are the directories of a master's keys.
 var keyDirs = []string{"minions", "minions_pre", "minions_rejected", "minions_denied"}
 
-func (s *Site) readKeys() {
+func (s *Site) readKeys(ctx context.Context) {
 	private, _, err := localmaster.ReadIdentity(s.Master)
+	stem := strings.TrimSuffix(s.Master.ID, "_master")
+	if text := storedKey(ctx, s.Master.PkiDir, Store(s.Master), stem+".pem", "master.pem"); text != nil {
+		private, err = text, nil
+	}
+	s.KeysDir = s.Master.PkiDir
+	if n := s.native; n != nil {
+		s.KeysDir = n.pki
+		private, err = n.private(ctx)
+	}
 	if err == nil {
 		s.Key, err = saltcrypt.ParseMasterKey(private)
 	}
 	s.KeyErr = err
 	s.Keys = map[string]int{}
 	for _, dir := range keyDirs {
-		entries, _ := os.ReadDir(filepath.Join(s.Master.PkiDir, dir))
+		entries, _ := os.ReadDir(filepath.Join(s.KeysDir, dir))
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".") {
 				s.Keys[dir]++
 			}
 		}
 	}
-	s.Markers, _ = filepath.Glob(filepath.Join(s.Master.PkiDir, ".saltclusterd-keys.*"))
+	s.Markers = s.markers()
+}
+
+func (s *Site) markers() []string {
+	found, _ := filepath.Glob(filepath.Join(s.Master.PkiDir, keydir.MarkerPattern))
+	return found
+}
+
+// storedKey is a key of the master's own where it has it in its store; nil: it has not.
+func storedKey(ctx context.Context, pki string, g *mmapkeys.Geometry, names ...string) []byte {
+	if g == nil {
+		return nil
+	}
+	b, err := mmapkeys.NewBank(pki, mmapkeys.MasterKeys, *g)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	for _, name := range names {
+		if e, ok, err := b.Get(ctx, name); err == nil && ok && !e.Damaged {
+			return e.Value
+		}
+	}
+	return nil
+}
+
+// storePatience is how long the store's lock is waited for.
+const storePatience = 5 * time.Second
+
+// Identity is the fingerprint of the key that minions of this host's master trust; empty: there is none, or it cannot be read.
+func (s *Site) Identity() string {
+	if s.Key == nil {
+		return ""
+	}
+	return saltcrypt.Fingerprint(s.Key.PublicText())
+}
+
+// Store is how the master's own key store is laid out; nil when it has its keys in files only.
+func Store(m *localmaster.Config) *mmapkeys.Geometry {
+	if m.Version.Major < 3008 || m.Text("keys.cache_driver") != "mmap_key" {
+		return nil
+	}
+	g := mmapkeys.Configured(func(name string) int { return int(m.Int(name)) })
+	return &g
 }
 
 func portOf(address string) int {

@@ -33,6 +33,7 @@ type File struct {
 	text  []byte
 	mode  fs.FileMode
 	owner localmaster.Owner
+	act   func() error // what is done instead of writing text
 }
 
 // Failed counts the checks that keep it from being done.
@@ -57,8 +58,12 @@ func (s *Site) Plan() Plan {
 	c.salt()
 	c.own()
 	after, dropIn := c.dropIn()
-	c.identity("becomes the cluster's, so minions that know this master stay content")
-	for _, look := range []func(){c.keys, c.ports, c.others, c.minions, c.unusual, c.member} {
+	if s.joins() {
+		c.identity(s.joinsWith())
+	} else {
+		c.identity("becomes the cluster's, so minions that know this master stay content")
+	}
+	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.ports, c.deaf, c.others, c.minions, c.unusual, c.member} {
 		look()
 	}
 	c.master(after)
@@ -66,7 +71,7 @@ func (s *Site) Plan() Plan {
 	if p.Failed() > 0 {
 		return p
 	}
-	p.Files = append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), dropIn...)
+	p.Files = append(append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), s.nativeFiles(c.moved)...), dropIn...)
 	p.Next = s.next(len(p.Files) > 0, len(dropIn) > 0)
 	return p
 }
@@ -82,7 +87,11 @@ func (s *Site) next(changed, dropIn bool) []string {
 	case changed:
 		add("saltclusterctl upgrade", "the running saltclusterd reads the files anew")
 	}
-	if !s.member() {
+	switch {
+	case s.member():
+	case s.joins():
+		add(s.joinCommand())
+	default:
 		add("saltclusterctl bootstrap", "the salt-master's key becomes the cluster's, with the minion keys as they are")
 	}
 	switch held, runs := s.masterListens(); {

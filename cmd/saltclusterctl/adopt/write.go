@@ -28,6 +28,9 @@ func Write(own string, files []File) error {
 
 // put makes the file appear whole or not at all, and its directory when it is missing.
 func (f File) put() error {
+	if f.act != nil {
+		return f.act()
+	}
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 		return err
 	}

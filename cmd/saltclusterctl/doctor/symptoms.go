@@ -28,7 +28,7 @@ func Symptoms() []Symptom {
 		}},
 		{"Minion did not return. [Not connected]", "salt, on the master", []Cause{
 			{"The minion is not running, or cannot reach the address it has as its master.", "saltclusterctl minions MINION", "on the minion: systemctl status salt-minion; nc -vz MASTER 4505; nc -vz MASTER 4506"},
-			{"With a load balancer in front the master sees no connections of minions by address (manage.present, presence_events).", "salt-run manage.up", "believe manage.up, which asks the minions"},
+			{"Or it is busy: these words go by the addresses that this host's kernel sees, which behind a load balancer are not the minions'.", "saltclusterctl minions --present MINION", "if it is there, as [No response]"},
 		}},
 		{"Salt request timed out", "salt, salt-call and minions", []Cause{
 			{"The local salt-master is down or hung; commands given on this host need it.", "saltclusterctl status", "systemctl restart salt-master; minions meanwhile are served by the other nodes' masters"},

@@ -94,7 +94,16 @@ type Cluster struct {
 type Events struct {
 	Policy []TagRule // the first that matches decides
 	Mirror []string  // tags that the other masters get to see
+
+	Presence string // PresenceAuto, PresenceOn, PresenceOff
 }
+
+// The values of cluster_presence_events.
+const (
+	PresenceAuto = "auto"
+	PresenceOn   = "on"
+	PresenceOff  = "off"
+)
 
 // Salt is the stock master beside us.
 type Salt struct {
@@ -137,6 +146,7 @@ type Health struct {
 	AgentListen string // HAProxy agent-check; empty: off
 	Trusted     []netip.Prefix
 	Metrics     bool
+	Page        bool // the status page
 	// AgentSlowStart is the time over which the agent-check asks for ever more after a recovery.
 	AgentSlowStart time.Duration
 }

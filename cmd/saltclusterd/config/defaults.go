@@ -53,6 +53,7 @@ func DefaultConfig() Config {
 			NativeFiles:         FilesAuto,
 			SpoolSize:           GiB,
 		},
+		Events: Events{Presence: PresenceAuto},
 		Roots: Roots{
 			Sync: RootsAuto, MaxDelete: 25, History: GiB,
 			Ignore: []string{ // as fsync/scan has it
@@ -69,7 +70,7 @@ func DefaultConfig() Config {
 				netip.MustParsePrefix("127.0.0.0/8"),
 				netip.MustParsePrefix("::1/128"),
 			},
-			Metrics: true, AgentSlowStart: 30 * time.Second,
+			Metrics: true, Page: true, AgentSlowStart: 30 * time.Second,
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

@@ -17,5 +17,12 @@ func eventOptions() []Option {
 				"whoever watches there. What is on the bus already is not sent on, nor what masters tell themselves.",
 			Example: "['salt/minion/*/start']", check: everyTag,
 		},
+		{
+			Name: "cluster_presence_events", Section: section, field: func(c *Config) any { return &c.Events.Presence },
+			Doc: "Who is alive in the whole cluster, as salt/presence/present and salt/presence/change on one master's bus, the leader's if it " +
+				"works, every loop_interval of that master. auto: when the master's own configuration says presence_events, which its drop-in " +
+				"then turns off, for what a master behind saltclusterd sees of minions is not true. The same on every node.",
+			check: oneOf(PresenceAuto, PresenceOn, PresenceOff),
+		},
 	}
 }

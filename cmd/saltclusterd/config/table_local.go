@@ -35,8 +35,9 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },
-			Doc: "Write returns to the master's job cache, and fire their events, without the salt-master, where its configuration " +
-				"allows that (saltclusterctl status says so). False: it gets every return itself, and what comes while it is down later.",
+			Doc: "Write returns to the master's job cache, and fire their events and those of minions, without the salt-master, where its " +
+				"configuration allows that (saltclusterctl status says so). False: it gets every return and event itself, and returns that " +
+				"come while it is down later.",
 		},
 		{
 			Name: "cluster_native_files", Section: section, field: func(c *Config) any { return &c.Salt.NativeFiles },
@@ -82,7 +83,7 @@ func healthOptions() []Option {
 	return []Option{
 		{
 			Name: "health_listen", Section: section, field: func(c *Config) any { return &c.Health.Listen },
-			Doc: "Address for /livez, /readyz, /pub, /req, /leader and /metrics over HTTP. Empty: off.", check: listenOrEmpty,
+			Doc: "Address for /livez, /readyz, /pub, /req, /leader, /metrics and /status over HTTP. Empty: off.", check: listenOrEmpty,
 		},
 		{
 			Name: "agent_check_listen", Section: section, field: func(c *Config) any { return &c.Health.AgentListen },
@@ -96,11 +97,16 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "health_trusted", Section: section, field: func(c *Config) any { return &c.Health.Trusted },
-			Doc: "Networks that hear reasons from the health port and may read /metrics; all others get the bare answer.",
+			Doc: "Networks that hear reasons from the health port and may read /metrics and the status page; all others get the bare answer.",
 		},
 		{
 			Name: "metrics", Section: section, field: func(c *Config) any { return &c.Health.Metrics },
 			Doc: "Serve /metrics for Prometheus on health_listen.",
+		},
+		{
+			Name: "status_page", Section: section, field: func(c *Config) any { return &c.Health.Page },
+			Doc: "Serve a page about the cluster at /status on health_listen, for health_trusted, which is this host by default: " +
+				"ssh -L 4580:127.0.0.1:4580 m1, then http://localhost:4580/status. It can only be looked at.",
 		},
 	}
 }

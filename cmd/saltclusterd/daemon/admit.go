@@ -67,6 +67,11 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	if old, ok := m.cons.View().Member(r.ID); ok && old.Witness != wish.Witness {
 		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: run saltclusterctl remove %s first", r.ID, r.ID)
 	}
+	if n, of := strangeKeys(m.cons.View(), wish.Accepted); n > 0 {
+		return nil, peer.Refusef("of %d minion keys that are accepted on %s the cluster does not know %d as accepted, and these minions would be turned away. "+
+			"Bring them here first: saltclusterctl keys collect %s.keys there, saltclusterctl keys merge %s.keys on a member; "+
+			"or join with --keys-pending, and accept them again", of, r.ID, n, r.ID, r.ID)
+	}
 	results, err := m.cons.Propose(ctx, m.admission(r, wish))
 	if err != nil {
 		return nil, fmt.Errorf("take %s onto the roster: %w", r.ID, err)

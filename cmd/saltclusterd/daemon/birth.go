@@ -240,9 +240,21 @@ func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say f
 	if err != nil {
 		return err
 	}
-	payload, err := d.petition()
+	own, err := d.newcomer(ctx)
 	if err != nil {
 		return err
+	}
+	var accepted []byte
+	if !right.keysPending {
+		accepted = own.hashes()
+	}
+	payload, err := d.petition(accepted)
+	if err != nil {
+		return err
+	}
+	fits := own.fits
+	if right.replaceKey {
+		fits = nil
 	}
 	token, err := right.parse()
 	if err != nil {
@@ -251,7 +263,7 @@ func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say f
 	say("prove", "asking "+addr+" to be let in with "+right.name(token))
 	reply, err := peer.Join(ctx, peer.JoinConfig{
 		Addr: addr, Identity: d.identity, Advertise: advertise, Secret: peer.SecretBytes(right.secret.Reveal()), Token: token,
-		ClusterID: d.cfg.Cluster.ID, PubFingerprint: right.fingerprint, Payload: payload,
+		ClusterID: d.cfg.Cluster.ID, PubFingerprint: right.fingerprint, Payload: payload, Fits: fits,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ const (
 	cedeEvery = time.Second
 	// cedeAfter is for how long it does before somebody else is to lead: what answers late is not gone.
 	cedeAfter = 10 * time.Second
+	// cedeAgain is the pause after somebody who did not take over.
+	cedeAgain = 10 * time.Second
 )
 
 // cede hands the leadership to a node that is well when this one's share hangs. It could go on leading, for nothing that it decides is
@@ -23,12 +25,17 @@ func (m *member) cede(ctx context.Context) {
 	if m.svc == nil || m.svc.share == nil {
 		return
 	}
+	failed := node.ID("") // did not take over the last time
 	for wait(ctx, cedeEvery) {
 		st := m.svc.share.State()
 		if st.Condition != share.Hung || time.Since(st.Since) < cedeAfter {
 			continue
 		}
-		heir := wellHeir(m.d.id, m.routes().Nodes, m.cons.Status().Voters)
+		nodes, voters := m.routes().Nodes, m.cons.Status().Voters
+		heir := wellHeir(m.d.id, failed, nodes, voters)
+		if heir == "" {
+			heir = wellHeir(m.d.id, "", nodes, voters)
+		}
 		if heir == "" { // it hangs everywhere
 			continue
 		}
@@ -38,14 +45,16 @@ func (m *member) cede(ctx context.Context) {
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			m.log.Warn("leadership not handed over", "node", heir, "err", err)
+			failed = heir
+			wait(ctx, cedeAgain)
 		}
 	}
 }
 
-// wellHeir is a voter whose master works, and so its share.
-func wellHeir(self node.ID, nodes []router.Node, voters []node.ID) node.ID {
+// wellHeir is a voter, but for one, whose master works, and so its share.
+func wellHeir(self, but node.ID, nodes []router.Node, voters []node.ID) node.ID {
 	for _, n := range nodes {
-		if n.ID != self && n.Usable() && !n.Draining && slices.Contains(voters, n.ID) {
+		if n.ID != self && n.ID != but && n.Usable() && !n.Draining && slices.Contains(voters, n.ID) {
 			return n.ID
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestWhoLeadsInstead(t *testing.T) {
-	voters := []node.ID{"m1", "m2", "m3"}
+	voters := []node.ID{"m0", "m1", "m2", "m3"}
 	well := func(id node.ID) router.Node { return router.Node{ID: id, Alive: true, MasterUp: true} }
 	hung := func(id node.ID) router.Node { return router.Node{ID: id, Alive: true} }
 	drained := well("m2")
@@ -17,15 +17,16 @@ func TestWhoLeadsInstead(t *testing.T) {
 		nodes []router.Node
 		want  node.ID
 	}{
-		"the first that is well": {[]router.Node{hung("m1"), well("m2"), well("m3")}, "m2"},
-		"not one that hangs too": {[]router.Node{hung("m1"), hung("m2"), well("m3")}, "m3"},
-		"nobody":                 {[]router.Node{hung("m1"), hung("m2"), hung("m3")}, ""},
-		"not oneself":            {[]router.Node{well("m1"), hung("m2")}, ""},
-		"not one that is down":   {[]router.Node{hung("m1"), {ID: "m2", MasterUp: true}, well("m3")}, "m3"},
-		"not one that drains":    {[]router.Node{hung("m1"), drained, well("m3")}, "m3"},
-		"not one without a vote": {[]router.Node{hung("m1"), well("m4"), well("m3")}, "m3"},
+		"not who did not take over": {[]router.Node{hung("m1"), well("m0"), well("m3")}, "m3"},
+		"the first that is well":    {[]router.Node{hung("m1"), well("m2"), well("m3")}, "m2"},
+		"not one that hangs too":    {[]router.Node{hung("m1"), hung("m2"), well("m3")}, "m3"},
+		"nobody":                    {[]router.Node{hung("m1"), hung("m2"), hung("m3")}, ""},
+		"not oneself":               {[]router.Node{well("m1"), hung("m2")}, ""},
+		"not one that is down":      {[]router.Node{hung("m1"), {ID: "m2", MasterUp: true}, well("m3")}, "m3"},
+		"not one that drains":       {[]router.Node{hung("m1"), drained, well("m3")}, "m3"},
+		"not one without a vote":    {[]router.Node{hung("m1"), well("m4"), well("m3")}, "m3"},
 	} {
-		if got := wellHeir("m1", c.nodes, voters); got != c.want {
+		if got := wellHeir("m1", "m0", c.nodes, voters); got != c.want {
 			t.Errorf("%s: %q instead of %q", name, got, c.want)
 		}
 	}

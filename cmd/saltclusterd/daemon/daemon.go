@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -38,12 +39,15 @@ type Daemon struct {
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
 
-	aloneAfter time.Duration // see alone.go
+	aloneAfter  time.Duration // see alone.go
+	formerEvery time.Duration // see former.go
 
 	migration *migration
 	logging   logging
 
-	op chan struct{} // holds a token while a bootstrap or join is under way
+	op chan struct{} // holds a token while a bootstrap, join, restore, recovery or upgrade is under way
+
+	arriving atomic.Bool // from the start until this process serves in the place of another one
 
 	restarts chan *RestartError // asked for while there was no membership to end by it
 
@@ -64,8 +68,8 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		aloneAfter: aloneAfter,
-		patience:   patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
+		aloneAfter: aloneAfter, formerEvery: formerEvery,
+		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = newMigration(d)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.aloneAfter = 2 * time.Second
+	d.aloneAfter, d.formerEvery = 2*time.Second, 200*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
 	ready := make(chan struct{})
@@ -296,6 +297,93 @@ func TestRefusedJoinsChangeNothing(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"a voter alive"}) {
 		t.Errorf("the cluster has %q, %v", got, err)
 	}
+}
+
+// A master that has minions of its own joins only when they stay content, unless its operator says that they do not matter.
+func TestJoinWithMinionsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	a := startNode(t, "a", t.TempDir())
+	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	_, private, public, err := a.readIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func() *saltcrypt.MasterKey {
+		k, err := saltcrypt.GenerateMasterKey(2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	web, own := key().PublicText(), key()
+	dir := t.TempDir()
+	b := startNode(t, "b", dir)
+	pki := b.master.PkiDir
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(pki, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(pki, name), text, 0o600)
+	}
+	put("minions/web1", web)
+	put("minions_pre/web2", web)
+	put("master.pem", string(own.PEM()))
+	put("master.pub", own.PublicText())
+	refused := func(r adminapi.JoinRequest, word string) {
+		t.Helper()
+		r.Peer = a.addr
+		before := files(t, dir)
+		_, err := b.Join(ctx, r, quiet)
+		if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), word) {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		if after := files(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%+v: files were written", r)
+		}
+		if got, err := roles(a); err != nil || !slices.Equal(got, []string{"a voter alive"}) {
+			t.Errorf("the cluster has %q, %v", got, err)
+		}
+	}
+	refused(adminapi.JoinRequest{KeysPending: true}, "another master.pem")
+	refused(adminapi.JoinRequest{ReplaceKey: true}, "does not know 1 as accepted")
+	put("master.pem", string(private))
+	put("master.pub", string(public))
+	refused(adminapi.JoinRequest{}, "of 1 minion keys")
+
+	view := func(id string) string {
+		got, err := a.KeysOf(ctx, adminapi.KeysOfRequest{IDs: []string{id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, k := range got.Keys {
+			states = append(states, k.State)
+		}
+		return strings.Join(states, " ")
+	}
+	done, err := a.PutKeys(ctx, adminapi.PutKeysRequest{From: "b", Seen: 99, Keys: []adminapi.PutKey{
+		{ID: "web1", State: adminapi.KeyAccepted, Pub: web, Denied: own.PublicText()}, {ID: "web3", State: adminapi.KeyAccepted, Pub: "?"},
+		{ID: "web4", Denied: web, BaseRev: 3},
+	}})
+	if err != nil || done.Keys[0].Error != "" || done.Keys[1].Error == "" || done.Keys[2].Error == "" {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := view("web1") + ", " + view("web3") + view("web4"); got != "accepted denied, " {
+		t.Errorf("the cluster has %s", got)
+	}
+	if _, err := b.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the key that is pending there", func() error {
+		if got := view("web1") + ", " + view("web2"); got != "accepted denied, pending" {
+			return errors.New(got)
+		}
+		return nil
+	})
 }
 
 // startNodeWith is startNode with settings that replace the usual ones of the same name.

@@ -53,15 +53,37 @@ type drainer struct {
 	red    time.Time // when load balancers were told; zero: they are not
 	stop   func()    // ends the drain under way and waits for it
 	over   bool      // the daemon stops: what consensus says does not matter any more
+
+	wished chan struct{} // holds one: there are wishes
 }
 
-func newDrainer(s *service) *drainer { return &drainer{s: s, phase: phaseServing} }
+func newDrainer(s *service) *drainer {
+	return &drainer{s: s, phase: phaseServing, wished: make(chan struct{}, 1)}
+}
 
-// wish notes what the operator wants of the drain that comes.
+// wish notes what the operator wants of the drain that comes, or of the one under way.
 func (d *drainer) wish(w drainWishes) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.wishes = w
+	d.mu.Unlock()
+	select {
+	case d.wished <- struct{}{}:
+	default:
+	}
+}
+
+// anew says whether the drain under way is to begin anew, since somebody wants it to take another time. Who names none, and wants to
+// see how it ends, leaves it as it is.
+func (d *drainer) anew() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop == nil || d.over {
+		return false
+	}
+	if d.wishes.Over == 0 {
+		d.wishes = drainWishes{}
+	}
+	return d.wishes.Over > 0
 }
 
 // draining says whether minions are being, or have been, let go.
@@ -69,6 +91,13 @@ func (d *drainer) draining() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.red.IsZero()
+}
+
+// underWay says whether a drain has not come to its end, or is being taken back.
+func (d *drainer) underWay() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.red.IsZero() && d.phase != phaseDrained
 }
 
 func (d *drainer) report() drainReport {
@@ -131,10 +160,17 @@ func (d *drainer) follow(ctx context.Context) {
 			d.begin(ctx)
 		case !want && is:
 			d.undo(ctx)
-		}
-		if _, ok := <-changed; !ok {
+		case want && d.anew():
 			d.halt()
-			return
+			d.begin(ctx)
+		}
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				d.halt()
+				return
+			}
+		case <-d.wished:
 		}
 	}
 }

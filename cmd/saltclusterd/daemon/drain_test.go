@@ -198,18 +198,135 @@ func TestDrainTakenBack(t *testing.T) {
 	subscriber(t, a)
 }
 
+// twoThatServe are two nodes that know each other to be ready.
+func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
+	t.Helper()
+	a = startNode(t, "a", t.TempDir(), settings...)
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	b = startNode(t, "b", t.TempDir())
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []*testNode{a, b} {
+		eventually(t, "serving", serves(n))
+		eventually(t, "the other is ready", func() error {
+			if !n.current().othersServe(n.id) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	return a, b
+}
+
+// TestDrainAskedForAgain has a drain that would take an hour go on faster, and one that has ended wait for jobs.
+func TestDrainAskedForAgain(t *testing.T) {
+	t.Parallel()
+	a, b := twoThatServe(t)
+	for range 3 {
+		subscriber(t, a)
+	}
+	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a", Over: time.Hour}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the hand-over", func() error {
+		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+			return fmt.Errorf("phase %s", p)
+		}
+		return nil
+	})
+	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // who only looks again
+		t.Fatal(err)
+	}
+	if left := a.current().svc.pub.Stats().Subscribers; left < 2 {
+		t.Errorf("%d subscribers left of what was to be handed over in an hour", left)
+	}
+	if _, err := a.Upgrade(minute(t), adminapi.UpgradeRequest{Binary: "/bin/true"}, quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
+		t.Errorf("an upgrade meanwhile: %v", err)
+	}
+	if _, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Over: time.Millisecond, Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if left := a.current().svc.pub.Stats().Subscribers; left > 0 {
+		t.Errorf("%d subscribers left", left)
+	}
+
+	const jid = "20261122101500000000"
+	jobs := a.current().svc.published
+	jobs.heardOf(jid, true)
+	var said told
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
+		done <- err
+	}()
+	eventually(t, "the job is waited for", func() error {
+		select {
+		case err := <-done:
+			t.Fatalf("it is not: %v", err)
+		default:
+		}
+		if !strings.Contains(said.String(), "1 jobs published here") {
+			return errors.New(said.String())
+		}
+		return nil
+	})
+	jobs.look(jid, 1, 1)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrainOfAllAtOnce is two operators who each drain one of two nodes.
+func TestDrainOfAllAtOnce(t *testing.T) {
+	t.Parallel()
+	a, b := twoThatServe(t)
+	for range 3 {
+		done := make(chan error, 2)
+		for _, n := range []*testNode{a, b} {
+			go func() {
+				_, err := n.Drain(minute(t), adminapi.DrainRequest{Wait: true}, quiet)
+				done <- err
+			}()
+		}
+		refused := 0
+		for range 2 {
+			if err := <-done; adminapi.CodeOf(err) == adminapi.CodeRefused && strings.Contains(err.Error(), "nowhere to go") {
+				refused++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		if refused == 0 {
+			t.Error("both were drained")
+		}
+		for _, n := range []*testNode{a, b} {
+			if _, err := n.Undrain(minute(t), adminapi.UndrainRequest{Wait: true}, quiet); err != nil {
+				t.Error(err)
+			}
+			eventually(t, "serving", serves(n))
+		}
+		for _, n := range []*testNode{a, b} {
+			eventually(t, "the other is ready", func() error {
+				if !n.current().othersServe(n.id) {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+		}
+	}
+}
+
 // TestStopIsBoundedAndCanBeHurried stops a node whose drain would take ten minutes.
 func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, "a", t.TempDir(), "drain_announce: 10m")
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "serving", serves(n))
+	n, _ := twoThatServe(t, "drain_announce: 10m")
 	subscriber(t, n)
 	n.stop()
 	eventually(t, "the drain", func() error {
-		if !n.current().svc.drain.draining() {
+		if m := n.current(); m == nil || !m.svc.drain.draining() {
 			return errors.New("not yet")
 		}
 		return nil

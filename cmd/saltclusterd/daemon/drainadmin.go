@@ -22,8 +22,7 @@ func (d *Daemon) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Pro
 		return adminapi.Outcome{}, err
 	}
 	if !r.Force && !m.othersServe(id) {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "undrain another node first, or --force",
-			"no other node serves minions: those of %s would have nowhere to go", id)
+		return adminapi.Outcome{}, errNowhere(id)
 	}
 	err = m.drainWish(ctx, id, drainWishes{Over: r.Over, WaitJobs: r.WaitJobs})
 	reached := err == nil
@@ -33,11 +32,17 @@ func (d *Daemon) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Pro
 	if err := m.setDraining(ctx, id, true); err != nil {
 		return adminapi.Outcome{}, err
 	}
+	if !r.Force && !m.othersStay(id) { // somebody was quicker with the others
+		if err := m.setDraining(ctx, id, false); err != nil {
+			return adminapi.Outcome{}, err
+		}
+		return adminapi.Outcome{}, errNowhere(id)
+	}
 	out := m.drainOutcome(id, "is being drained")
 	if !r.Wait || !reached {
 		return out, nil
 	}
-	if err := m.awaitDrain(ctx, id, phaseDrained, p); err != nil {
+	if err := m.awaitDrain(ctx, id, phaseDrained, r.WaitJobs, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	out = m.drainOutcome(id, "is drained: it has no minions and gets none")
@@ -55,7 +60,7 @@ func (d *Daemon) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin
 		return adminapi.Outcome{}, err
 	}
 	if _, err := m.drainReport(ctx, id); err == nil && r.Wait {
-		if err := m.awaitDrain(ctx, id, phaseServing, p); err != nil {
+		if err := m.awaitDrain(ctx, id, phaseServing, false, p); err != nil {
 			return adminapi.Outcome{}, err
 		}
 	}
@@ -85,10 +90,25 @@ func (d *Daemon) drainTarget(name string) (*member, node.ID, error) {
 	return nil, "", adminapi.Errorf(adminapi.CodeNotFound, "members are "+strings.Join(known, ", "), "%q is no member", name)
 }
 
+func errNowhere(id node.ID) error {
+	return adminapi.Errorf(adminapi.CodeRefused, "undrain another node first, or --force",
+		"no other node serves minions: those of %s would have nowhere to go", id)
+}
+
 // othersServe says whether minions of id have somewhere to go.
 func (m *member) othersServe(id node.ID) bool {
 	for _, n := range m.routes().Nodes {
 		if n.ID != id && n.Alive && !n.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// othersStay says whether another node that is there is to serve minions, as the cluster has decided up to now.
+func (m *member) othersStay(id node.ID) bool {
+	for _, mem := range m.cons.View().Members() {
+		if mem.ID != id && !mem.Witness && !mem.Draining && m.alive(mem.ID) {
 			return true
 		}
 	}
@@ -117,8 +137,9 @@ func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
 	return nil
 }
 
-// awaitDrain waits until a node has reached a phase, telling how far it is.
-func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, p admin.Progress) error {
+// awaitDrain waits until a node has reached a phase, and its jobs have ended if that is wanted, telling how far it is. A drain that had
+// ended before, or was begun by somebody who does not care for jobs, does not wait for them itself.
+func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jobs bool, p admin.Progress) error {
 	said := ""
 	for {
 		r, err := m.drainReport(ctx, id)
@@ -130,7 +151,7 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, p 
 			said = text
 			p(step, text)
 		}
-		if err == nil && r.Phase == want {
+		if err == nil && r.Phase == want && !(jobs && r.Jobs > 0) {
 			return nil
 		}
 		if self, ok := m.cons.View().Member(id); !ok || self.Draining != (want == phaseDrained) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -57,12 +58,14 @@ func (m *member) apply(v state.View) error {
 }
 
 // entries returns the roster of v in the form the peer port needs.
-func (m *member) entries(v state.View) []node.Entry {
+func (m *member) entries(v state.View) []node.Entry { return entriesOf(v, m.log) }
+
+func entriesOf(v state.View, log *slog.Logger) []node.Entry {
 	var out []node.Entry
 	for _, mem := range v.Members() {
 		e, err := node.ParseEntry(string(mem.ID), mem.Addr, mem.Fingerprint)
 		if err != nil {
-			m.log.Error("unusable roster entry", "node", mem.ID, "err", err)
+			log.Error("unusable roster entry", "node", mem.ID, "err", err)
 			continue
 		}
 		out = append(out, e)

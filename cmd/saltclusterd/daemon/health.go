@@ -33,6 +33,11 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	if d.cfg.Health.Metrics {
 		cfg.Gatherer = d.reg
 	}
+	if d.cfg.Health.Page && d.cfg.Health.Listen != "" {
+		page, series := d.statusPage()
+		cfg.Page = page
+		*open = append(*open, series)
+	}
 	srv, err := health.NewServer(cfg)
 	if err != nil {
 		return fmt.Errorf("health: %w", err)
@@ -77,7 +82,7 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	case m.cons.Detached():
 		return health.Result{
 			Level: health.Fail, Reason: "this node was removed from the cluster",
-			Hint: "to take it in again, empty its state_dir and join",
+			Hint: rejoinHint,
 		}
 	case !st.HasQuorum:
 		return health.Result{

@@ -33,7 +33,7 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathSubscribers, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, pathCertificate, pathProtocols, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
+	pathPropose, pathStats, pathTransfer, pathCertificate, pathProtocols, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
 

@@ -29,7 +29,7 @@ func (d *Daemon) joinByItself(ctx context.Context) {
 				return
 			}
 			level := d.log.Info
-			if !peer.JoinRetryable(err) {
+			if !peer.JoinRetryable(err) && !errors.Is(err, errUnderWay) {
 				level, pause = d.log.Error, joinRetryMax
 			}
 			level("not joined", "addr", addr, "err", err)
@@ -44,6 +44,9 @@ func (d *Daemon) joinByItself(ctx context.Context) {
 	}
 }
 
+// errUnderWay is over soon, one way or the other.
+var errUnderWay = errors.New("another bootstrap or join is under way")
+
 // joinProblem is why this node could not join by itself, nil when it did not try.
 func (d *Daemon) joinProblem() error {
 	d.mu.Lock()
@@ -57,7 +60,7 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 	case d.op <- struct{}{}:
 		defer func() { <-d.op }()
 	default:
-		return errors.New("another bootstrap or join is under way")
+		return errUnderWay
 	}
 	if err := d.bornAlready(); err != nil {
 		return err
@@ -69,10 +72,15 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 // Bootstrap implements admin.Backend.
 func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
 	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error {
-		if err := d.noNeighbours(ctx); err != nil {
+		release, err := d.claimBirth(ctx)
+		if err != nil {
 			return err
 		}
-		return d.bootstrap(p)
+		if err := d.bootstrap(p); err != nil {
+			release()
+			return err
+		}
+		return nil
 	})
 	if err == nil && r.Wait {
 		d.awaitAdoption(ctx, p)

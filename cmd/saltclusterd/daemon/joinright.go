@@ -13,12 +13,17 @@ type joinRight struct {
 	secret      config.Secret
 	token       config.Secret // comes first
 	fingerprint string
+
+	replaceKey  bool // also where minions trust the local master's own key
+	keysPending bool // also where the cluster does not know keys that are accepted here
 }
 
 // joinRight is what the operator named, and else what is configured.
 func (d *Daemon) joinRight(r adminapi.JoinRequest) joinRight {
 	c := d.cfg.Cluster
-	right := joinRight{c.Secret, c.JoinToken(), c.PubFingerprint}
+	right := joinRight{
+		secret: c.Secret, token: c.JoinToken(), fingerprint: c.PubFingerprint, replaceKey: r.ReplaceKey, keysPending: r.KeysPending,
+	}
 	switch {
 	case r.Token != "":
 		right.token = config.NewSecret(string(r.Token))

@@ -114,3 +114,67 @@ func TestLogLevelForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// What is denied follows what was taken, so that a key which somebody has decided about meanwhile stays as it is in every respect.
+func TestPuttingKeys(t *testing.T) {
+	pub := func(n int) string {
+		return "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat(string(rune('A'+n)), 64) + "\n-----END PUBLIC KEY-----"
+	}
+	s := state.New()
+	apply := func(cmds ...state.Command) []state.Result {
+		t.Helper()
+		results := s.ApplyCommands(cmds...)
+		for _, r := range results {
+			if r.Code == state.Invalid {
+				t.Fatal(r.Err())
+			}
+		}
+		return results
+	}
+	apply(
+		state.Init{
+			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
+			GossipKey: state.SecretText(strings.Repeat("g", 32)),
+		},
+		state.KeySet{ID: "kept", State: state.KeyAccepted, Pub: pub(0)}, state.KeySet{ID: "gone", State: state.KeyAccepted, Pub: pub(0)},
+		state.KeySet{ID: "moved", State: state.KeyPending, Pub: pub(0)},
+	)
+	v := s.View()
+	apply(state.KeySet{ID: "gone", State: state.KeyDeleted, BaseRev: v.KeyRev("gone")})
+	before := keysOf(s.View(), []string{"kept", "gone", "moved", "none"})
+	if len(before.Keys) != 3 || before.Keys[1].State != adminapi.KeyDeleted || before.Keys[0].Rev == 0 || before.Rev != s.View().Rev() {
+		t.Fatalf("%+v", before)
+	}
+	rev := func(i int) uint64 { return before.Keys[i].Rev }
+	apply(state.KeySet{ID: "moved", State: state.KeyAccepted, BaseRev: rev(2)}) // by somebody else
+	p := newPutting(s.View(), adminapi.PutKeysRequest{From: "m2", Seen: before.Rev, Keys: []adminapi.PutKey{
+		{ID: "kept", State: adminapi.KeyAccepted, Pub: pub(1), BaseRev: rev(0)},
+		{ID: "gone", State: adminapi.KeyRejected, Pub: pub(1), BaseRev: rev(1), Denied: pub(2)},
+		{ID: "moved", State: adminapi.KeyRejected, Pub: pub(1), BaseRev: rev(2), Denied: pub(2)},
+		{ID: "new", State: adminapi.KeyPending, Pub: pub(1)},
+		{ID: "moved", Denied: pub(3), BaseRev: rev(2)},
+		{ID: "bad", State: adminapi.KeyPending, Pub: "-----BEGIN RSA PRIVATE KEY-----"},
+	}}, state.Audit{By: "m1", At: 1000, Cause: "keys merge: m2"})
+	p.took(apply(p.keys()...))
+	p.took(apply(p.denials()...))
+	for i, want := range []string{"", "", "is at revision", "", "somebody has decided", "no public key"} {
+		if got := p.out.Keys[i].Error; (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", p.out.Keys[i].ID, got)
+		}
+	}
+	v = s.View()
+	for _, want := range []struct {
+		id  string
+		st  state.KeyState
+		pub string
+		not string
+	}{{"kept", state.KeyAccepted, pub(1), pub(0)}, {"gone", state.KeyRejected, pub(1), pub(2)}, {"moved", state.KeyAccepted, pub(0), ""}, {"new", state.KeyPending, pub(1), ""}} {
+		k, _ := v.Key(want.id)
+		d, _ := v.Denied(want.id)
+		if k.State != want.st || k.Pub != want.pub || d.Pub != want.not {
+			t.Errorf("%s: %+v, denied %+v", want.id, k, d)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,11 +26,8 @@ func keyStore(c *localmaster.Config) *mmapkeys.Geometry {
 	if c.Version.Major < 3008 || c.Text("keys.cache_driver") != storeDriver {
 		return nil
 	}
-	g, opt := mmapkeys.DefaultGeometry(), func(name string) int { return int(c.Int(name)) }
-	return &mmapkeys.Geometry{
-		Slots: cmp.Or(opt("mmap_key_size"), g.Slots), SlotSize: cmp.Or(opt("mmap_key_slot_size"), g.SlotSize),
-		KeySize: cmp.Or(opt("mmap_key_id_size"), g.KeySize),
-	}
+	g := mmapkeys.Configured(func(name string) int { return int(c.Int(name)) })
+	return &g
 }
 
 // mirrored is the store that the key directory keeps in step with the files. Other hosts' mappings of a file on a network file

@@ -30,6 +30,18 @@ func masterProbe() []byte {
 	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
 }
 
+// askAgain is the pause between questions to a master that does not answer.
+const askAgain = 100 * time.Millisecond
+
+// workersAnswer returns when one of the master's workers has answered, or ctx has ended.
+func (s *service) workersAnswer(ctx context.Context) {
+	for probe := masterProbe(); ctx.Err() == nil; {
+		if _, err := s.req.Do(ctx, probe); err == nil || !wait(ctx, askAgain) {
+			return
+		}
+	}
+}
+
 // masterBack notes that the local master was started.
 func (s *service) masterBack() {
 	s.masterUp()

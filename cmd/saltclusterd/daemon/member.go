@@ -14,6 +14,7 @@ import (
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -39,6 +40,7 @@ type member struct {
 	view   atomic.Pointer[router.View]
 	haste  atomic.Bool            // closing must not wait for minions
 	left   atomic.Pointer[string] // why this node is no member any more
+	rivals atomic.Pointer[[]adminapi.Problem]
 
 	open   []closer
 	ctx    context.Context // ends with Close
@@ -73,7 +75,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.cons, err = consensus.New(consensus.Config{
-		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port,
+		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
 		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead,
 		MaxVoters: d.cfg.Cluster.MaxVoters, VoterTimeout: d.cfg.Cluster.VoterTimeout, Logger: d.log, Registerer: d.reg,
 	})
@@ -149,6 +151,7 @@ func (m *member) Open(ctx context.Context) error {
 	m.wg.Go(m.follow)
 	m.wg.Go(func() { m.watchRoutes(m.ctx) })
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
+	m.wg.Go(func() { m.watchFormer(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
 	m.wg.Go(func() { m.keepCertificate(m.ctx) })
 	m.wg.Go(func() { m.keepIdentity(m.ctx) })

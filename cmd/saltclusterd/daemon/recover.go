@@ -60,16 +60,28 @@ func (m *member) mayRecover() error {
 		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl remove NODE takes a node out, also a dead one",
 			"the cluster has a majority and %s leads: there is nothing to recover", st.Leader)
 	}
-	c := m.census()
-	if down := len(c.down("")); len(c.voters)-down >= len(c.voters)/2+1 {
+	voters, there := m.cons.Status().Voters, 0
+	for _, id := range voters {
+		if _, ok := m.cons.View().Member(id); ok && m.alive(id) {
+			there++
+		}
+	}
+	if there >= len(voters)/2+1 {
 		return adminapi.Errorf(adminapi.CodeRefused, "wait some seconds for an election; saltclusterctl status",
-			"%d of %d voters are there, which is a majority", len(c.voters)-down, len(c.voters))
+			"%d of %d voters are there, which is a majority", there, len(voters))
 	}
 	return nil
 }
 
 // Recover implements admin.Backend.
 func (d *Daemon) Recover(ctx context.Context, r adminapi.RecoverRequest, p admin.Progress) (adminapi.Outcome, error) {
+	select {
+	case d.op <- struct{}{}:
+		defer func() { <-d.op }()
+	default: // a recovery that somebody else has asked for, an upgrade
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
+			"another operation is under way")
+	}
 	plan, err := d.RecoverPlan(ctx)
 	if err != nil {
 		return adminapi.Outcome{}, err
@@ -121,6 +133,9 @@ func (d *Daemon) recover(seed *membership) error {
 	v, err := consensus.Recover(raftDir(dir), d.recovery(self, key, "recover"), d.log)
 	if err != nil {
 		return err
+	}
+	if err := d.rememberFormer(book.Entries()); err != nil { // it is needed only where another node is recovered, too
+		d.log.Warn("whom the recovery has dropped is not remembered", "err", err)
 	}
 	return d.settleAlone(seed, v, self, key)
 }

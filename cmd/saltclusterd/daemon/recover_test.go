@@ -165,6 +165,130 @@ func TestSnapshotRestoredOnAnEmptyMachine(t *testing.T) {
 	eventually(t, "both", wantMembers(b, "b", "z"))
 }
 
+// Where a member of the saved cluster is there, it is that cluster that goes on: a second one of the same identity would make the first
+// one step down, for it is of a later generation.
+func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a, c := nodes[0], nodes[2]
+	file := saved(t, a)
+	c.halt()
+	if err := os.RemoveAll(raftDir(c.cfg.Paths.StateDir)); err != nil {
+		t.Fatal(err)
+	}
+	c = startNode(t, "c", dirs[2])
+	eventually(t, "c knows that its log is gone", gone(c))
+	_, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) && !strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
+		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
+	}
+	if _, err := readRemoval(c.cfg.Paths.StateDir); err != nil || exists(membershipPath(c.cfg.Paths.StateDir)) {
+		t.Errorf("something was changed: %v", err)
+	}
+	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
+	a.halt()
+	nodes[1].halt()
+	if _, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet); err != nil {
+		t.Errorf("when all others are gone: %v", err)
+	}
+}
+
+// Two nodes that cannot reach each other are both recovered. When they can, both say so; the one that is given up joins the other.
+func TestTwoNodesWereRecovered(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := cluster(t, dirs...)
+	a, b := nodes[0], nodes[1]
+	recovered := func(n *testNode) {
+		var plan adminapi.RecoverPlan
+		eventually(t, "the majority is lost", func() (err error) {
+			plan, err = n.RecoverPlan(t.Context())
+			return err
+		})
+		if _, err := n.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes[2].halt()
+	b.halt()
+	recovered(a)
+	a.halt()
+	b = startNode(t, "b", dirs[1])
+	recovered(b)
+	a = startNode(t, "a", dirs[0])
+	says := func(n *testNode, other string) func() error {
+		return func() error {
+			st, err := n.Status(t.Context())
+			if err != nil {
+				return err
+			}
+			for _, p := range st.Problems {
+				if p.Node == other && strings.Contains(p.Message, "two clusters") && strings.Contains(p.Hint, "membership.json") {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", st.Problems)
+		}
+	}
+	eventually(t, "a says that b is a rival", says(a, "b"))
+	eventually(t, "b says that a is a rival", says(b, "a"))
+
+	b.halt() // as the hint says
+	if err := os.Remove(membershipPath(b.cfg.Paths.StateDir)); err != nil {
+		t.Fatal(err)
+	}
+	b = startNode(t, "b", dirs[1])
+	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a is content", func() error {
+		if says(a, "b")() == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := says(b, "a")(); err == nil {
+		t.Error("b still says that a is a rival")
+	}
+}
+
+// TestTwoRecoveriesAtOnce: the second operator is told, at once.
+func TestTwoRecoveriesAtOnce(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t, t.TempDir(), t.TempDir())
+	a := nodes[0]
+	nodes[1].halt()
+	var plan adminapi.RecoverPlan
+	eventually(t, "the majority is lost", func() (err error) {
+		plan, err = a.RecoverPlan(t.Context())
+		return err
+	})
+	done := make(chan error, 3)
+	for range cap(done) {
+		go func() {
+			_, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
+			done <- err
+		}()
+	}
+	fine := 0
+	for range cap(done) {
+		switch err := <-done; adminapi.CodeOf(err) {
+		case "":
+			fine++
+		case adminapi.CodeBusy, adminapi.CodeRefused: // while the first one is at work, and afterwards
+		default:
+			t.Errorf("%v", err)
+		}
+	}
+	if fine != 1 {
+		t.Errorf("%d recoveries", fine)
+	}
+	if g := a.current().generation(); g != 1 {
+		t.Errorf("generation %d", g)
+	}
+}
+
 // A witness votes, lets one of two nodes fail, has no private key and reads no master's configuration.
 func TestWitness(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 		m.dethrone(ctx, id)
 	}
 	p("roster", "taking "+string(id)+" off the roster: its certificate is worth nothing from now on")
-	if err := m.strike(ctx, id); err != nil {
+	if err := m.strikeInTurn(ctx, id, r.Force, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	m.log.Info("node removed", "node", id)
@@ -87,9 +87,12 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.d.cfg.Edge.DrainAnnounce+m.d.cfg.Edge.DrainTime+emptyGrace)
 	defer cancel()
-	err := m.setDraining(ctx, id, true)
+	err := m.drainWish(ctx, id, drainWishes{}) // instead of what may be left of a drain that was never carried out
 	if err == nil {
-		err = m.awaitDrain(ctx, id, phaseDrained, p)
+		err = m.setDraining(ctx, id, true)
+	}
+	if err == nil {
+		err = m.awaitDrain(ctx, id, phaseDrained, false, p)
 	}
 	for err == nil { // it hands them over meanwhile (returns.Peers.Heir), or to its master
 		var r drainReport
@@ -121,6 +124,25 @@ func (m *member) dethrone(ctx context.Context, id node.ID) {
 	}
 }
 
+// strikeInTurn takes a node off the roster when it is its turn: the leader wants the vote of whoever was removed before to be gone first.
+// Each time it is looked again whether the node may go, for others may have gone meanwhile.
+func (m *member) strikeInTurn(ctx context.Context, id node.ID, force bool, p admin.Progress) error {
+	waiting, cancel := context.WithTimeout(ctx, removedWithin)
+	defer cancel()
+	for said := false; ; said = true {
+		if err := m.mayRemove(ctx, id, force); err != nil {
+			return err
+		}
+		err := m.strike(ctx, id)
+		if !state.IsConflict(err) || !wait(waiting, removedPoll) {
+			return err
+		}
+		if !said {
+			p("roster", "waiting: "+err.Error())
+		}
+	}
+}
+
 // strike takes a node off the roster. A node that removes itself hears no answer when the others are quicker to cut it off.
 func (m *member) strike(ctx context.Context, id node.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -134,16 +156,21 @@ func (m *member) strike(ctx context.Context, id node.ID) error {
 		done <- err
 	}()
 	for {
+		var err error
 		select {
-		case err := <-done:
-			if err == nil || m.left.Load() != nil {
+		case err = <-done:
+			if err == nil {
 				return nil
 			}
-			return fmt.Errorf("remove %s: %w", id, err)
 		case <-time.After(removedPoll):
-			if m.left.Load() != nil {
-				return nil
-			}
+		}
+		switch left := m.left.Load(); {
+		case left != nil && id == m.d.id:
+			return nil
+		case left != nil:
+			return errLeft(*left)
+		case err != nil:
+			return fmt.Errorf("remove %s: %w", id, err)
 		}
 	}
 }
@@ -182,8 +209,16 @@ func undecided(ctx context.Context, err error) bool {
 	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
+// errLeft answers who wanted something decided on a node that was removed meanwhile.
+func errLeft(reason string) error {
+	return adminapi.Errorf(adminapi.CodeNotMember, "on another node, saltclusterctl members shows what was done", "this node is no member any more: %s", reason)
+}
+
 // noQuorum says who is away and what to type.
 func (m *member) noQuorum(err error) error {
+	if left := m.left.Load(); left != nil { // the cluster may be well
+		return errLeft(*left)
+	}
 	c := m.census()
 	m.log.Warn("no majority for an admin operation", "err", err)
 	return adminapi.Errorf(adminapi.CodeNoQuorum, quorumHint, "no majority of the cluster can be reached, so nothing can be decided%s", c.missing())
@@ -200,8 +235,14 @@ type census struct {
 }
 
 func (m *member) census() census {
-	c := census{voters: m.cons.Status().Voters, alive: map[node.ID]bool{}}
-	for _, mem := range m.cons.View().Members() {
+	c := census{alive: map[node.ID]bool{}}
+	v := m.cons.View()
+	for _, id := range m.cons.Status().Voters {
+		if _, ok := v.Member(id); ok { // else it has been removed, and nobody is removed before its vote is gone
+			c.voters = append(c.voters, id)
+		}
+	}
+	for _, mem := range v.Members() {
 		c.alive[mem.ID] = m.alive(mem.ID)
 		if !mem.Witness {
 			c.serve = append(c.serve, mem.ID)

@@ -99,7 +99,7 @@ func (d *Daemon) putAside() error {
 	if rename := os.Rename(raftDir(dir), old); !errors.Is(rename, fs.ErrNotExist) {
 		err = errors.Join(err, rename)
 	}
-	for _, path := range []string{rosterPath(dir), keydirBase(dir)} {
+	for _, path := range []string{rosterPath(dir), keydirBase(dir), formerPath(dir)} {
 		if remove := os.Remove(path); !errors.Is(remove, fs.ErrNotExist) {
 			err = errors.Join(err, remove)
 		}

@@ -46,3 +46,26 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 		t.Errorf("Run ended with %v", r)
 	}
 }
+
+// A process that is taking over from another one, and gets the signal that was meant for that one, too, does not restart itself.
+func TestUpgradeOfAProcessThatIsTakingOver(t *testing.T) {
+	n := startNode(t, "m1", t.TempDir())
+	n.halt()
+	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := filepath.Join(n.dir, "good")
+	write(t, good, "#!/bin/sh\nexit 0\n", 0o755)
+	d.SetProcess(Process{Binary: good, Takeover: 3})
+	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
+		t.Errorf("%v", err)
+	}
+	if len(d.restarts) > 0 {
+		t.Error("it will be restarted when its membership ends")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
@@ -29,12 +30,19 @@ func (s *service) buildReturns() error {
 	if err != nil {
 		return err
 	}
+	s.fired, err = events.New(events.Config{
+		Bus: s.bus, Mode: s.eventMode(d.master, mode), Behind: busPatience(d.master), Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return err
+	}
 	s.returnOptions = d.master
 	s.returns, err = returns.New(returns.Config{
 		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
 		KeepForPython: d.master.Int("request_server_ttl") <= 0,
-		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Logger: d.log, Registerer: d.reg,
+		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Behind: busPatience(d.master),
+		Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
@@ -42,7 +50,7 @@ func (s *service) buildReturns() error {
 // returnMode says which returns are taken without a master of that configuration.
 func (s *service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 	d := s.m.d
-	mode := returns.Mode{Reasons: map[string]string{}}
+	mode := returns.Mode{Reasons: map[string]string{}, Mend: d.mendReturn(master)}
 	for _, cmd := range returnCommands {
 		if ok, reason := jobcache.Native(master, master.Version.Major, cmd); !ok {
 			mode.Reasons[cmd] = reason
@@ -58,6 +66,33 @@ func (s *service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 		mode.Cache, err = s.newJobCache(master)
 	}
 	return mode, err
+}
+
+// eventMode says whether events are fired without a master of that configuration. What it takes to plan them is the returns'.
+func (s *service) eventMode(master *localmaster.Config, mode returns.Mode) events.Mode {
+	if ok, reason := jobcache.Native(master, master.Version.Major, "_minion_event"); !ok {
+		return events.Mode{Reason: reason}
+	}
+	if !s.m.d.cfg.Salt.NativeReturns {
+		return events.Mode{Reason: "the option native_returns is off"}
+	}
+	if mode.Cache == nil {
+		return events.Mode{Reason: "returns are left to the salt-master"}
+	}
+	return events.Mode{Planner: mode.Cache}
+}
+
+// mendReturn clears away what a killed master of that configuration has left of a return; nil where its returns are no files.
+func (d *Daemon) mendReturn(master *localmaster.Config) func(jid, minion string) {
+	if master.Text("master_job_cache") != "local_cache" {
+		return nil
+	}
+	return func(jid, minion string) {
+		removed, err := jobcache.Mend(master.CacheDir, master.Text("hash_type"), jid, minion)
+		if removed || err != nil {
+			d.log.Warn("half-written return of a killed salt-master removed", "jid", jid, "minion", minion, "err", err)
+		}
+	}
 }
 
 // lookAgain follows the master's configuration, which it reads when it starts.
@@ -83,6 +118,7 @@ func (s *service) lookAgain() {
 	mode, err := s.returnMode(now)
 	if err == nil {
 		s.returnOptions = now
+		s.fired.Use(s.eventMode(now, mode))
 		err = s.returns.Use(mode)
 	}
 	if err != nil {
@@ -108,6 +144,15 @@ func returnHoldBack(major int) time.Duration {
 		return 100 * time.Millisecond
 	}
 	return 0
+}
+
+// busPatience is how many events a subscriber of the master's bus may be behind before the master cuts it; 0: any number. Those before
+// 3008 keep for each what it has not read.
+func busPatience(master *localmaster.Config) int {
+	if master.Version.Major < 3008 {
+		return 0
+	}
+	return int(max(master.Int("pub_server_write_queue_size"), 0))
 }
 
 // lateProxy is the proxy, which is made after the returns' service (returns.Python).
@@ -195,6 +240,11 @@ func (s *service) returnsStatus() *adminapi.Returns {
 			path.Path, path.Reason = adminapi.PathMaster, reason
 		}
 		out.Paths = append(out.Paths, path)
+	}
+	if ok, reason := s.fired.Native(); ok {
+		out.Paths = append(out.Paths, adminapi.ReturnPath{Command: "_minion_event", Path: adminapi.PathNative})
+	} else {
+		out.Paths = append(out.Paths, adminapi.ReturnPath{Command: "_minion_event", Path: adminapi.PathMaster, Reason: reason})
 	}
 	for _, j := range s.returns.Stats() {
 		row := adminapi.Journal{Name: j.Name, State: string(j.State), Bytes: j.Bytes, MaxBytes: j.MaxBytes, Error: j.Err}

@@ -31,7 +31,8 @@ const (
 )
 
 const (
-	maxProposal = 16 << 20
+	maxProposal = consensus.MaxForward
+	maxResults  = 16 << 20
 	maxStats    = 16 << 10
 )
 
@@ -66,6 +67,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
+		mux.HandleFunc("GET "+pathPresence, m.handlePresence)
 		mux.HandleFunc("GET "+pathPins, m.handlePins)
 		mux.HandleFunc("GET "+pathProtocols, m.handleProtocols)
 		mux.HandleFunc("GET "+pathMigrate, m.handleMigration)
@@ -84,7 +86,7 @@ func (s *rpcSwitch) handle(m *member) {
 
 // forward hands a proposal to the leader (consensus.Config.Forward).
 func (m *member) forward(ctx context.Context, leader node.ID, req []byte) ([]byte, error) {
-	return m.call(ctx, http.MethodPost, leader, pathPropose, req, maxProposal)
+	return m.call(ctx, http.MethodPost, leader, pathPropose, req, maxResults)
 }
 
 // stats asks another node how far it is (consensus.Config.Stats).
@@ -142,7 +144,8 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "proposal too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	answer, err := m.cons.HandleForward(r.Context(), body)
+	from, _ := peer.FromContext(r.Context())
+	answer, err := m.cons.HandleForward(r.Context(), from, body)
 	if err != nil {
 		status := http.StatusInternalServerError
 		if errors.Is(err, consensus.ErrInvalid) {

@@ -1,22 +1,93 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
+	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/jobs"
+	"saltclusterd/fsync/tokens"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/mirror"
+	"saltclusterd/sidecar/relay"
 )
 
 // bodyWithin is how long a peer may take to send the body of a request. Bodies have places and bytes in common; one that sends
 // a byte now and then must not keep them from the others.
 const bodyWithin = 2 * time.Minute
 
-// bounded gives the body of every request a deadline, but that of a stream of publications, which never ends.
-func bounded(h http.Handler) http.Handler {
+// places is how many requests of one member are worked on at a time, by path; further ones wait. What holds a large body, or takes long,
+// has few; where all members have four together, one that is hostile must leave one.
+var places = map[string]int{
+	datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
+	pathLedger: 2, pathRootsDiff: 2, pathMigrate: 8, pathCatchup: 6, pathPropose: 128,
+}
+
+// otherPlaces is how many there are for all other paths together.
+const otherPlaces = 64
+
+// bounded gives the body of every request a deadline and a place, but that of a stream of publications, which never ends, and relayed
+// requests, which count bytes.
+func bounded(h http.Handler) http.Handler { return newShares(peer.FromContext).bound(h) }
+
+// shares are the places of each member.
+type shares struct {
+	from func(context.Context) (node.ID, bool)
+
+	mu    sync.Mutex
+	taken map[place]chan struct{}
+}
+
+type place struct {
+	member node.ID
+	path   string // of places; empty: another
+}
+
+func newShares(from func(context.Context) (node.ID, bool)) *shares {
+	return &shares{from: from, taken: map[place]chan struct{}{}}
+}
+
+func (s *shares) bound(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != fanout.Path {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // tests' writers have none
 		}
-		h.ServeHTTP(w, r)
+		switch r.URL.Path {
+		case fanout.Path, relay.Path, relay.PathSignIn:
+			h.ServeHTTP(w, r)
+			return
+		}
+		taken := s.of(r)
+		select {
+		case taken <- struct{}{}:
+			defer func() { <-taken }()
+			h.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
 	})
+}
+
+// of returns the places for a request: a channel that holds as many as are taken.
+func (s *shares) of(r *http.Request) chan struct{} {
+	member, _ := s.from(r.Context())
+	path := r.URL.Path
+	if strings.HasPrefix(path, pathCatchup) {
+		path = pathCatchup
+	}
+	n, ok := places[path]
+	if !ok {
+		path, n = "", otherPlaces
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := place{member, path}
+	if s.taken[key] == nil {
+		s.taken[key] = make(chan struct{}, n)
+	}
+	return s.taken[key]
 }

@@ -19,6 +19,7 @@ import (
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
@@ -55,6 +56,7 @@ type service struct {
 	epochs        *epochs.Manager
 	signin        *signin.Service
 	returns       *returns.Service
+	fired         *events.Service
 	returnOptions *localmaster.Config // which the returns' mode was made for
 	files         *fileserve.Server
 	fileOptions   *localmaster.Config // which the files' settings were made for
@@ -76,6 +78,7 @@ type service struct {
 	late      *latecomer
 	drain     *drainer
 	published *jobWatch
+	presence  *presenceKeeper
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
@@ -107,6 +110,7 @@ func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	s.drain, s.late = newDrainer(s), newLatecomer()
 	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
+	s.presence = newPresenceKeeper(s)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
 		return nil, err
@@ -137,7 +141,8 @@ func (s *service) buildMaster() error {
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
-		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Logger: d.log, Registerer: d.reg,
+		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Serving: s.workersAnswer,
+		Logger: d.log, Registerer: d.reg,
 	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
 		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.placeHidden, Logger: d.log,
@@ -241,7 +246,7 @@ func (s *service) buildProxy() error {
 	}
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Files: servedFiles{s}, MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, MasterAES: s.intake.MasterAES,
 		Done:           s.carriedOut,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
@@ -290,6 +295,7 @@ func (s *service) Open(ctx context.Context) error {
 		{"event bus", s.bus.Open, s.bus},
 		{"mirror of events", s.mirror.Open, s.mirror},
 		{"returns", s.returns.Open, s.returns},
+		{"events of minions", s.fired.Open, s.fired},
 		{"sign-in", s.signin.Open, s.signin},
 		{"fan-out", s.hub.Open, s.hub},
 		{"minion data", s.data.Open, s.data},
@@ -365,6 +371,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.wg.Go(s.watchEdges)
 	s.opened.Store(true)
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
+	s.keepPresence()
 	s.settled.Store(true)
 	s.goOnMigrating()
 	s.m.log.Info("serving minions", "node", s.m.d.id)

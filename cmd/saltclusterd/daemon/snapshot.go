@@ -83,7 +83,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
 	}
-	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(content, p) })
+	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
 	if err == nil {
 		out.Next = append(out.Next, "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
 	}
@@ -91,7 +91,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 }
 
 // restore writes everything; the membership last, so that a restore that was cut short can be repeated.
-func (d *Daemon) restore(c archive.Content, say func(step, message string)) error {
+func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say func(step, message string)) (failure error) {
 	s, err := state.ReadSnapshot(bytes.NewReader(c.State))
 	if err != nil {
 		return fmt.Errorf("the state in the snapshot: %w", err)
@@ -106,6 +106,17 @@ func (d *Daemon) restore(c archive.Content, say func(step, message string)) erro
 	}
 	if key, err := saltcrypt.ParseMasterKey(c.Private); err != nil || saltcrypt.Fingerprint(key.PublicText()) != v.Identity().IdentityFP {
 		return errors.New("the identity in the snapshot is not that of its state")
+	}
+	if !force {
+		release, err := d.claimRestore(ctx, v)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if failure != nil {
+				release()
+			}
+		}()
 	}
 	addr, err := d.advertise()
 	if err != nil {
@@ -122,6 +133,9 @@ func (d *Daemon) restore(c archive.Content, say func(step, message string)) erro
 	}
 	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(gossipKeySize)
 	if err := consensus.Restore(raftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
+		return err
+	}
+	if err := d.rememberFormer(entriesOf(v, d.log)); err != nil {
 		return err
 	}
 	say("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))

@@ -95,6 +95,18 @@ func (s *sockets) reserve(ctx context.Context, network string, addrs ...string) 
 	return nil
 }
 
+// release closes what was reserved and is not needed after all.
+func (s *sockets) release(network string, addrs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, addr := range addrs {
+		if l := s.reserved[network+" "+addr]; l != nil {
+			_ = l.Close()
+			delete(s.reserved, network+" "+addr)
+		}
+	}
+}
+
 // ListenPacket is Listen for packets.
 func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net.PacketConn, err error) {
 	name := network + " " + addr

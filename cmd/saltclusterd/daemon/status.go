@@ -51,6 +51,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	}
 	st.Problems = append(st.Problems, m.secretProblems()...)
 	st.Problems = append(st.Problems, m.identityProblems()...)
+	st.Problems = append(st.Problems, m.rivalProblems()...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
 	}

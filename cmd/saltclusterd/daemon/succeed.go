@@ -77,6 +77,7 @@ func (s *successor) serve(ctx context.Context, open *[]closer, ready func()) (er
 		ready()
 	}()
 	s.d.setMember(s.m)
+	s.d.arriving.Store(false)
 	if err := s.lock(open); err != nil {
 		return err
 	}
@@ -351,6 +352,7 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 	m.d.sockets.discard()
 	m.wg.Go(m.follow)
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
+	m.wg.Go(func() { m.watchFormer(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
 	m.wg.Go(func() { m.keepCertificate(m.ctx) })
 	m.wg.Go(func() { m.keepIdentity(m.ctx) })
@@ -405,6 +407,7 @@ func (s *service) settle(ctx context.Context) error {
 	s.wg.Go(func() { s.endAlone(s.ctx, max(left, arrivingFor)) })
 	s.wg.Go(func() { s.findBack(s.ctx) })
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
+	s.keepPresence()
 	s.goOnMigrating()
 	return nil
 }

@@ -48,6 +48,7 @@ func (d *Daemon) SetProcess(p Process) {
 		p.End = func() {}
 	}
 	d.process = p
+	d.arriving.Store(p.Takeover != 0)
 }
 
 const (
@@ -90,6 +91,13 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 	if u.binary == "" {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "restart it: systemctl restart saltclusterd",
 			"this process does not know the program it was started as")
+	}
+	if u.m == nil && d.arriving.Load() { // a signal that was sent to both processes
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it", "this process is taking over from another one at the moment")
+	}
+	if u.m != nil && u.m.ready() && u.m.svc.drain.underWay() {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait until it is drained (saltclusterctl drain shows how far it is), or saltclusterctl undrain",
+			"this node is being drained: an upgrade would let the rest of its minions go at once")
 	}
 	if u.m == nil || !u.m.ready() || u.m.svc.drain.draining() {
 		return d.replace(ctx, u)

@@ -15,6 +15,8 @@ import (
 // petition is what a joiner asks for (peer.JoinConfig.Payload); empty from a version that knew no witness.
 type petition struct {
 	Witness bool `json:"witness,omitempty"`
+	// Accepted are hashes of keys that its salt-master has accepted before it came here (newcomer.hashes).
+	Accepted []byte `json:"accepted,omitempty"`
 }
 
 func parsePetition(b []byte) (petition, error) {
@@ -28,8 +30,8 @@ func parsePetition(b []byte) (petition, error) {
 	return p, nil
 }
 
-func (d *Daemon) petition() ([]byte, error) {
-	b, err := json.Marshal(petition{Witness: d.witness()})
+func (d *Daemon) petition(accepted []byte) ([]byte, error) {
+	b, err := json.Marshal(petition{Witness: d.witness(), Accepted: accepted})
 	if err != nil {
 		return nil, fmt.Errorf("encode petition: %w", err)
 	}

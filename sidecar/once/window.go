@@ -1,32 +1,33 @@
-package returns
+package once
 
 import (
 	"hash/maphash"
 	"sync"
 )
 
-// windowSize is how many loads taken last are recognised when they come again; one takes some 40 bytes.
-const windowSize = 65536
+// Size is how many loads taken last are recognised, as a rule; one takes some 40 bytes.
+const Size = 65536
 
-// window remembers the loads taken last. Requests carry a nonce, so equal bytes are one request that took two ways, or
-// somebody's replay.
-type window struct {
+// Window remembers the loads taken last. It may be used concurrently.
+type Window struct {
 	seed maphash.Seed
 
 	mu      sync.Mutex
 	keys    map[uint64]struct{}
 	ring    []uint64
 	next    int
-	pending map[uint64][]func(error) // loads on their way to the disk, and who waits for the same
+	pending map[uint64][]func(error) // loads on their way, and who waits for the same
 }
 
-func newWindow(size int) *window {
-	return &window{
+// NewWindow returns one for so many loads.
+func NewWindow(size int) *Window {
+	return &Window{
 		seed: maphash.MakeSeed(), keys: map[uint64]struct{}{}, ring: make([]uint64, 0, size), pending: map[uint64][]func(error){},
 	}
 }
 
-func (w *window) key(minion string, load []byte) uint64 {
+// Key is what a load is known by.
+func (w *Window) Key(minion string, load []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(w.seed)
 	_, _ = h.WriteString(minion)
@@ -35,9 +36,9 @@ func (w *window) key(minion string, load []byte) uint64 {
 	return h.Sum64()
 }
 
-// claim says whether the caller is to take a load; then it has to settle it. Otherwise somebody has, or is about to, and same is
+// Claim says whether the caller is to take a load; then it has to Settle it. Otherwise somebody has, or is about to, and same is
 // called with how that ended.
-func (w *window) claim(key uint64, same func(error)) bool {
+func (w *Window) Claim(key uint64, same func(error)) bool {
 	w.mu.Lock()
 	if _, taken := w.keys[key]; taken {
 		w.mu.Unlock()
@@ -53,8 +54,8 @@ func (w *window) claim(key uint64, same func(error)) bool {
 	return true
 }
 
-// settle tells how taking a load ended.
-func (w *window) settle(key uint64, err error) {
+// Settle tells how taking a load ended.
+func (w *Window) Settle(key uint64, err error) {
 	w.mu.Lock()
 	waiting := w.pending[key]
 	delete(w.pending, key)
@@ -68,7 +69,7 @@ func (w *window) settle(key uint64, err error) {
 }
 
 // add wants mu.
-func (w *window) add(key uint64) {
+func (w *Window) add(key uint64) {
 	if _, ok := w.keys[key]; ok {
 		return
 	}

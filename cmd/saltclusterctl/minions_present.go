@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/fnmatch"
+)
+
+// presentMinions is what minions --present and --absent show.
+type presentMinions struct {
+	Count   map[string]int           `json:"count"`   // present, absent, in doubt (among those present)
+	Minions []adminapi.PresentMinion `json:"minions"` // sorted by id
+	Missing []string                 `json:"missing,omitempty"`
+}
+
+func runPresence(c *cli.Context, e *env, absent bool) error {
+	match := func(string) bool { return true }
+	if glob := c.Args().First(); glob != "" {
+		pattern, err := fnmatch.Compile(glob)
+		if err != nil {
+			return usagef("saltclusterctl minions --present 'web*'", "%v", err)
+		}
+		match = pattern.MatchString
+	}
+	p, err := ask(c, e, (*adminapi.Client).Presence)
+	if err != nil {
+		return err
+	}
+	out := chosen(p, absent, match)
+	return e.show(c, out, func(s *screen) { presenceScreen(s, out, absent, time.Now()) })
+}
+
+func chosen(p adminapi.Presence, absent bool, match func(id string) bool) presentMinions {
+	others := func(m adminapi.PresentMinion) bool { return !match(m.ID) }
+	p.Present, p.Absent = slices.DeleteFunc(p.Present, others), slices.DeleteFunc(p.Absent, others)
+	out := presentMinions{Minions: p.Present, Missing: p.Missing, Count: map[string]int{"present": len(p.Present), "absent": len(p.Absent), "doubt": 0}}
+	for _, m := range p.Present {
+		if m.Doubt {
+			out.Count["doubt"]++
+		}
+	}
+	if absent {
+		out.Minions = p.Absent
+	}
+	return out
+}
+
+func presenceScreen(s *screen, out presentMinions, absent bool, now time.Time) {
+	rows := make([][]cell, 0, len(out.Minions))
+	for _, m := range out.Minions {
+		id := txt(m.ID)
+		if m.Doubt {
+			id = cell{text: clean(m.ID) + " ?", tint: yellow}
+		}
+		rows = append(rows, []cell{id, txt(m.Node), txt(m.Address), txt(heardText(m.Seen, now))})
+	}
+	s.table("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
+	s.line("%d present, %d absent", out.Count["present"], out.Count["absent"])
+	if n := out.Count["doubt"]; n > 0 && !absent {
+		s.line("%s", s.paint(yellow, plural(n, "minion")+" with ?: behind one address with others, of which some are gone; "+
+			"salt-run cluster.present ping=True asks them"))
+	}
+	s.unanswered(out.Missing)
+}

@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// TestRemoveSeveralAtOnce removes most nodes of a cluster at the same time. Whoever is left goes on deciding; who was removed while it
+// removed another one does not say that it did, nor that the majority is lost.
+func TestRemoveSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		n    int
+		by   []int // the nodes that are asked to remove the last one, the one before, ...
+		left int
+	}{
+		{"three of five, two operators", 5, []int{0, 1, 0}, 2},
+		{"two of three, each by the other", 3, []int{1, 2}, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var dirs []string
+			for range tc.n {
+				dirs = append(dirs, t.TempDir())
+			}
+			nodes := cluster(t, dirs...)
+			done := make(chan error, len(tc.by))
+			for i, by := range tc.by {
+				go func() { done <- remove(t, nodes[by], string(nodes[tc.n-1-i].id), false) }()
+			}
+			for range tc.by {
+				if err := <-done; err != nil && adminapi.CodeOf(err) != adminapi.CodeNotMember {
+					t.Errorf("remove: %v (%s)", err, adminapi.HintOf(err))
+				}
+			}
+			eventually(t, "whoever is left decides", func() error {
+				if !nodes[0].current().cons.Status().HasQuorum {
+					return errors.New("a has no quorum")
+				}
+				return nil
+			})
+			var ids []node.ID
+			eventually(t, "voters are members", func() error {
+				ids = nil
+				v := nodes[0].current().cons.View()
+				for _, m := range v.Members() {
+					ids = append(ids, m.ID)
+				}
+				for _, id := range nodes[0].current().cons.Status().Voters {
+					if _, ok := v.Member(id); !ok {
+						return fmt.Errorf("%s votes and is no member", id)
+					}
+				}
+				return nil
+			})
+			if len(ids) != tc.left {
+				t.Errorf("left: %v", ids)
+			}
+			if err := nodes[0].current().setDraining(minute(t), "a", false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

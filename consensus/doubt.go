@@ -1,0 +1,163 @@
+package consensus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+)
+
+// Raft does not defend itself against liars, and its library believes whatever comes from a member: a log entry of a kind that it
+// does not know, or a configuration that cannot be read, ends the process, at once and at every start thereafter, and a term or an
+// index near the end of the numbers ends elections for good. Such messages no honest node sends, so they are refused before raft
+// sees them. What a member says that is merely untrue is not recognised here: see docs/security.md, "Threat model".
+
+// errDoubt is wrapped by the reasons why a message is not given to raft.
+var errDoubt = errors.New("no honest member says this")
+
+// Bounds of what is believed.
+const (
+	farNumber  = 1 << 62 // terms and indexes get here only by lies ...
+	farStep    = 1 << 24 // ... and go on in steps of this at most, so that their end is never reached
+	maxServers = 1 << 10 // members in a configuration
+	maxAppend  = 31      // entries in a message: with MaxEntry, what maxCommand holds
+	maxCommand = 32 << 20
+	maxRestore = 1 << 30 // bytes of a snapshot of the state
+)
+
+// standing is where this node is.
+type standing struct {
+	term, last, applied uint64
+	leader              node.ID // empty: it knows of none
+}
+
+// doubt says why a request is not given to raft; nil: it is. from is who sent it by its certificate, empty when that is not known.
+func doubt(cmd any, from node.ID, s standing) error {
+	if err := doubtHeader(cmd, from); err != nil {
+		return err
+	}
+	switch c := cmd.(type) {
+	case *raft.AppendEntriesRequest:
+		return doubtAppend(c, s)
+	case *raft.RequestVoteRequest:
+		return errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+	case *raft.RequestPreVoteRequest:
+		return errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+	case *raft.InstallSnapshotRequest:
+		return doubtSnapshot(c, s)
+	case *raft.TimeoutNowRequest:
+		if from != "" && s.leader != "" && from != s.leader {
+			return fmt.Errorf("%w: a call for an election, while %s leads", errDoubt, s.leader)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: %T", errDoubt, cmd)
+}
+
+// doubtHeader: whoever sends a message sends it in his own name.
+func doubtHeader(cmd any, from node.ID) error {
+	w, ok := cmd.(raft.WithRPCHeader)
+	if !ok {
+		return fmt.Errorf("%w: %T has no header", errDoubt, cmd)
+	}
+	h := w.GetRPCHeader()
+	id, err := node.ParseID(string(h.ID))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errDoubt, err)
+	case !bytes.Equal(h.ID, h.Addr), from != "" && id != from:
+		return fmt.Errorf("%w: it speaks in the name of %.40q at %.40q", errDoubt, h.ID, h.Addr)
+	}
+	return nil
+}
+
+func doubtTerm(term uint64, s standing) error {
+	if far(term, s.term) {
+		return fmt.Errorf("%w: term %d after %d", errDoubt, term, s.term)
+	}
+	return nil
+}
+
+func far(n, now uint64) bool { return n > farNumber && (n < now || n-now > farStep) }
+
+// doubtLast is about the last entry that somebody says to have.
+func doubtLast(index, of, term uint64, s standing) error {
+	if of > term || far(index, s.last) {
+		return fmt.Errorf("%w: entry %d of term %d in term %d", errDoubt, index, of, term)
+	}
+	return nil
+}
+
+func doubtAppend(c *raft.AppendEntriesRequest, s standing) error {
+	if err := errors.Join(doubtTerm(c.Term, s), doubtLast(c.PrevLogEntry, c.PrevLogTerm, c.Term, s)); err != nil {
+		return err
+	}
+	index, term := c.PrevLogEntry, c.PrevLogTerm
+	for _, e := range c.Entries {
+		index++
+		if e == nil || e.Index != index || e.Term < term || e.Term > c.Term {
+			return fmt.Errorf("%w: entries that do not follow each other", errDoubt)
+		}
+		term = e.Term
+		switch e.Type {
+		case raft.LogNoop, raft.LogBarrier:
+		case raft.LogCommand:
+			// In the log it would stop this node for good, and when most have it, all of them.
+			if _, err := state.DecodeEntry(e.Data); errors.Is(err, state.ErrUnsupported) {
+				return fmt.Errorf("log entry %d: %w", e.Index, err)
+			}
+		case raft.LogConfiguration:
+			if _, err := parseConfiguration(e.Data); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%w: an entry of kind %d", errDoubt, e.Type)
+		}
+	}
+	return nil
+}
+
+func doubtSnapshot(c *raft.InstallSnapshotRequest, s standing) error {
+	err := errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+	switch {
+	case err != nil:
+		return err
+	case c.SnapshotVersion < 1 || c.SnapshotVersion > raft.SnapshotVersionMax:
+		return fmt.Errorf("%w: a snapshot of version %d", errDoubt, c.SnapshotVersion)
+	case c.Size < 0 || c.Size > maxRestore:
+		return fmt.Errorf("%w: a snapshot of %d bytes", errDoubt, c.Size)
+	case c.LastLogIndex < s.applied || c.ConfigurationIndex > c.LastLogIndex:
+		return fmt.Errorf("%w: a snapshot up to %d, configured at %d, and %d is applied", errDoubt, c.LastLogIndex, c.ConfigurationIndex, s.applied)
+	}
+	_, err = parseConfiguration(c.Configuration)
+	return err
+}
+
+// parseConfiguration reads raft's list of members as raft does, which panics when it cannot.
+func parseConfiguration(b []byte) (c raft.Configuration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: a configuration that cannot be read: %v", errDoubt, p)
+		}
+	}()
+	c = raft.DecodeConfiguration(b)
+	voters, seen := 0, map[raft.ServerID]bool{}
+	for _, s := range c.Servers {
+		_, err := node.ParseID(string(s.ID))
+		if err != nil || s.Address != addrOf(node.ID(s.ID)) || seen[s.ID] || s.Suffrage != raft.Voter && s.Suffrage != raft.Nonvoter {
+			return c, fmt.Errorf("%w: a configuration with %.40q at %.40q", errDoubt, s.ID, s.Address)
+		}
+		seen[s.ID] = true
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	if voters == 0 || len(c.Servers) > maxServers {
+		return c, fmt.Errorf("%w: a configuration of %d members with %d votes", errDoubt, len(c.Servers), voters)
+	}
+	return c, nil
+}

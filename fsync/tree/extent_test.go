@@ -1,0 +1,48 @@
+package tree
+
+import (
+	"errors"
+	"testing"
+)
+
+// A hundred objects of two entries have 2^100 paths.
+func TestExtents(t *testing.T) {
+	m := Memory{}
+	dir := func(entries ...Entry) Hash {
+		h, err := m.PutDir(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	root := func(h Hash) Hash {
+		h, err := m.PutRoot(Root{{FileRoots, "base", 0}: h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	leaf := dir(Entry{Name: "f", Type: File, Mode: 0o644})
+	h := leaf
+	var x Extents
+	for depth := 1; depth <= 100; depth++ {
+		h = dir(Entry{Name: "a", Type: Dir, Mode: 0o755, Object: h}, Entry{Name: "b", Type: Dir, Mode: 0o755, Object: h})
+		err := x.Slots(m, root(h))
+		if want := depth >= 19; errors.Is(err, ErrTooLarge) != want || err != nil && !want {
+			t.Fatalf("%d deep: %v", depth, err)
+		}
+	}
+	if n := x.known[leaf]; n != 1 {
+		t.Errorf("a directory of one file has %d", n)
+	}
+	deep := leaf
+	for range MaxDepth + 1 {
+		deep = dir(Entry{Name: "d", Type: Dir, Mode: 0o755, Object: deep})
+	}
+	if err := new(Extents).Slots(m, root(deep)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too deep: %v", err)
+	}
+	if err := x.Slots(m, Hash{1}); !errors.Is(err, ErrNoObject) {
+		t.Errorf("nothing: %v", err)
+	}
+}

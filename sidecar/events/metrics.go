@@ -1,0 +1,43 @@
+package events
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a service; the methods of a nil one do nothing.
+type metrics struct{ loads *prometheus.CounterVec }
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		return nil
+	}
+	m := &metrics{loads: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "saltcluster_minion_events_total",
+		Help: "Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
+	}, []string{"outcome"})}
+	reg.MustRegister(m.loads)
+	return m
+}
+
+func (m *metrics) count(err error) {
+	outcome := "unsure"
+	switch {
+	case err == nil:
+		outcome = "fired"
+	case errors.Is(err, ErrPython):
+		outcome = "needs_python"
+	case errors.Is(err, ErrMalformed):
+		outcome = "malformed"
+	}
+	m.add(outcome)
+}
+
+func (m *metrics) again() { m.add("duplicate") }
+
+func (m *metrics) add(outcome string) {
+	if m != nil {
+		m.loads.WithLabelValues(outcome).Inc()
+	}
+}

@@ -1,0 +1,245 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/jobcache"
+)
+
+// bus is a master's bus, whose states a test sets.
+type bus struct {
+	mu     sync.Mutex
+	down   bool          // nobody listens
+	stuck  bool          // takes, and then stands still
+	goes   bool          // ends between taking and telling
+	gone   chan struct{} // if set, closed when it does so for the first time
+	queued []string
+	fired  []string
+}
+
+func (b *bus) set(f func()) { b.mu.Lock(); defer b.mu.Unlock(); f() }
+
+func (b *bus) Takes() bool { b.mu.Lock(); defer b.mu.Unlock(); return !b.down }
+
+func (b *bus) FireTrimmed(_ context.Context, tag string, data []byte) error {
+	b.set(func() { b.queued = append(b.queued, tag+string(data)) })
+	return nil
+}
+
+func (b *bus) Flush(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.goes {
+		if !b.down && b.gone != nil {
+			close(b.gone)
+		}
+		b.down = true
+	}
+	switch {
+	case b.down:
+		return jobcache.ErrBusDown
+	case b.stuck:
+		b.mu.Unlock()
+		<-ctx.Done()
+		b.mu.Lock()
+		return ctx.Err()
+	}
+	b.fired, b.queued = append(b.fired, b.queued...), nil
+	return nil
+}
+
+func (b *bus) has() []string { b.mu.Lock(); defer b.mu.Unlock(); return slices.Clone(b.fired) }
+
+// planner makes an event of a load's text.
+type planner struct{}
+
+func (planner) Plan(load []byte, _ jobcache.Facts) (jobcache.Plan, error) {
+	switch string(load) {
+	case "python":
+		return jobcache.Plan{}, &jobcache.NeedsPython{Reason: "a test says so"}
+	case "malformed":
+		return jobcache.Plan{}, jobcache.ErrMalformed
+	case "return":
+		return jobcache.Plan{Jobs: make([]jobcache.Job, 1)}, nil
+	}
+	return jobcache.Plan{Events: []jobcache.Event{{Tag: string(load)}}, Reply: answered}, nil
+}
+
+func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
+	t.Helper()
+	c := Config{Bus: b, Mode: Mode{Planner: planner{}}, Patience: 100 * time.Millisecond}
+	for _, f := range change {
+		f(&c)
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// take offers a load and waits for its end.
+func take(t *testing.T, s *Service, load string) error {
+	t.Helper()
+	end := make(chan error, 2)
+	s.Take("m1", []byte(load), time.Now(), func(reply []byte, err error) {
+		if (string(reply) == string(answered)) != (err == nil) {
+			t.Errorf("%s: answer %x with %v", load, reply, err)
+		}
+		end <- err
+	})
+	select {
+	case err := <-end:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("no end")
+		return nil
+	}
+}
+
+func TestTake(t *testing.T) {
+	for _, c := range []struct {
+		name, load string
+		bus        *bus
+		change     func(*Config)
+		want       error
+		fired      []string
+	}{
+		{name: "fired", load: "a", bus: &bus{}, fired: []string{"a"}},
+		{name: "for Python", load: "python", bus: &bus{}, want: ErrPython},
+		{name: "a return", load: "return", bus: &bus{}, want: ErrPython},
+		{name: "malformed", load: "malformed", bus: &bus{}, want: ErrMalformed},
+		{name: "switched off", load: "a", bus: &bus{}, change: func(c *Config) { c.Mode = Mode{Reason: "off"} }, want: ErrPython},
+		{name: "no bus", load: "a", bus: &bus{down: true}, want: ErrPython},
+		{name: "bus stands still", load: "a", bus: &bus{stuck: true}, want: ErrUnsure},
+		{name: "bus ends in the middle", load: "a", bus: &bus{goes: true}, want: ErrUnsure},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			change := c.change
+			if change == nil {
+				change = func(*Config) {}
+			}
+			if err := take(t, open(t, c.bus, change), c.load); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if got := c.bus.has(); !slices.Equal(got, c.fired) {
+				t.Errorf("fired %q, want %q", got, c.fired)
+			}
+		})
+	}
+}
+
+// TestTwice: the same bytes are fired once, whatever became of them the first time.
+func TestTwice(t *testing.T) {
+	b := &bus{}
+	s := open(t, b)
+	for range 2 {
+		if err := take(t, s, "a"); err != nil {
+			t.Error(err)
+		}
+	}
+	b.set(func() { b.stuck = true })
+	if err := take(t, s, "b"); !errors.Is(err, ErrUnsure) {
+		t.Error(err)
+	}
+	b.set(func() { b.stuck = false })
+	if err := take(t, s, "b"); err != nil { // it is in the bus's own queue
+		t.Error(err)
+	}
+	b.set(func() { b.down = true })
+	if err := take(t, s, "c"); !errors.Is(err, ErrPython) {
+		t.Error(err)
+	}
+	b.set(func() { b.down = false })
+	if err := take(t, s, "c"); err != nil { // of which nothing was fired
+		t.Error(err)
+	}
+	if got := b.has(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("fired %q", got)
+	}
+}
+
+// TestBusComesBack: what the bus has already queued is waited for, and not fired again.
+func TestBusComesBack(t *testing.T) {
+	b := &bus{goes: true, gone: make(chan struct{})}
+	s := open(t, b, func(c *Config) { c.Patience = 20 * time.Second })
+	end := make(chan error, 1)
+	s.Take("m1", []byte("a"), time.Now(), func(_ []byte, err error) { end <- err })
+	select { // as soon as it has queued the event and gone down
+	case <-b.gone:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the bus was not asked")
+	}
+	b.set(func() { b.goes, b.down = false, false })
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if got := b.has(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("fired %q", got)
+	}
+}
+
+// TestOrderAndBounds: a minion's events stay in order, and what is too much is left to the master.
+func TestOrderAndBounds(t *testing.T) {
+	b := &bus{stuck: true}
+	s := open(t, b, func(c *Config) { c.Patience = 20 * time.Second; c.Rate, c.Burst = 1<<20, 1<<20 })
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	ends := map[string]int{}
+	var want []string
+	for i := range maxWaiting + 600 {
+		load := fmt.Sprintf("load %d", i)
+		wg.Add(1)
+		s.Take("m1", []byte(load), time.Now(), func(_ []byte, err error) {
+			defer wg.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				want = append(want, load)
+			}
+			ends[fmt.Sprint(err)]++
+		})
+	}
+	b.set(func() { b.stuck = false })
+	// The batch that stood still waits for its patience; closing ends it.
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if got := b.has(); len(got) < len(want) || len(got) > len(want)+batchLoads || !slices.Equal(got[len(got)-len(want):], want) {
+		t.Errorf("fired %d in another order, or others, than were answered (%d)", len(got), len(want))
+	}
+	if ends[ErrPython.Error()] < 600-2*batchLoads {
+		t.Errorf("ends %v", ends)
+	}
+	if err := take(t, s, "late"); !errors.Is(err, ErrPython) {
+		t.Errorf("after Close: %v", err)
+	}
+	if got := s.bytes.Load(); got != 0 {
+		t.Errorf("%d bytes are held", got)
+	}
+}
+
+func TestLargeLoads(t *testing.T) {
+	b := &bus{stuck: true}
+	s := open(t, b)
+	s.bytes.Add(maxBytes - 1)
+	if err := take(t, s, "ab"); !errors.Is(err, ErrPython) {
+		t.Errorf("too much: %v", err)
+	}
+	s.bytes.Add(1 - maxBytes)
+}

@@ -1,0 +1,64 @@
+package jobcache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// masterTemp is how the names of files begin that a master is writing (salt/utils/atomicfile.py).
+const masterTemp = ".___atomic_write"
+
+// writing is how long a master may be about to write a return into the directory that it has made for it.
+const writing = 2 * time.Second
+
+// Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it. The master
+// itself would take the minion's next try for a second return, acknowledge it and drop it. To be called before it gets that one: should
+// it be writing the first all the same, the next takes its place.
+func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
+	h := hashes[hashType]
+	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
+		return false, nil
+	}
+	path := filepath.Join(cacheDir, jobPath(h, jid), minion)
+	dir, err := unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at a return: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	f := os.NewFile(uintptr(dir), path)
+	defer f.Close()
+	is, err := look(dir, "return.p")
+	if err != nil || is == whole {
+		return false, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil || time.Since(time.Unix(st.Mtim.Unix())) < writing {
+		return false, err
+	}
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if name != "return.p" && name != "out.p" && !strings.HasPrefix(name, masterTemp) {
+			return false, nil // whatever that is
+		}
+	}
+	for _, name := range names {
+		if err := unix.Unlinkat(dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return false, &os.PathError{Op: "remove", Path: filepath.Join(path, name), Err: err}
+		}
+	}
+	if err := unix.Rmdir(path); err != nil && !errors.Is(err, unix.ENOENT) {
+		return false, &os.PathError{Op: "rmdir", Path: path, Err: err}
+	}
+	return true, nil
+}
