@@ -169,7 +169,7 @@ func (h *host) watchdog() {
 func (h *host) remove() {
 	const mine = "cat /etc/salt/pki/master/master.pem /etc/salt/pki/master/minions/web1 /etc/salt/master | sha256sum"
 	keys, master := h.sh(mine), h.sh("systemctl show --property=MainPID --value salt-master")
-	h.sh("mkdir -p /usr/share/saltclusterd/runners/__pycache__; touch /usr/share/saltclusterd/runners/__pycache__/cluster.pyc") // as Salt does as root
+	h.sh("cd /usr/share/saltclusterd; mkdir -p runners/__pycache__ wheel/__pycache__; touch runners/__pycache__/cluster.pyc wheel/__pycache__/minions.pyc") // as Salt does as root
 	out := h.sh("apt-get remove -y saltclusterd 2>&1")
 	h.has(out, "listens on loopback only")
 	if left := h.sh("ls -d /usr/share/saltclusterd /usr/bin/saltcluster* /etc/systemd/system/*/saltclusterd.service /usr/lib/systemd/system*/saltclusterd* 2>/dev/null || :; pgrep -x saltclusterd || :"); left != "" {

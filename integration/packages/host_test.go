@@ -49,6 +49,12 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
+	return newHostOf(t, "m1", "10.99.0.11", salt)
+}
+
+// newHostOf makes one with a Salt of another version.
+func newHostOf(t *testing.T, name, addr, salt string) *host {
+	t.Helper()
 	needLong(t)
 	venvs := os.Getenv("SALTCLUSTER_VENVS")
 	if _, err := os.Stat(filepath.Join(venvs, salt)); err != nil || os.Getuid() != 0 {
@@ -64,7 +70,7 @@ func newHost(t *testing.T) *host {
 			build(t.Context(), t, moduleRoot(t), out, v, "-arch", "amd64")
 		}
 	}
-	m, err := boot(t.Context(), dir, t.TempDir(), map[string]string{"/packages": made, venvs: venvs})
+	m, err := boot(t.Context(), dir, t.TempDir(), name, addr, map[string]string{"/packages": made, venvs: venvs})
 	if err != nil {
 		t.Fatal(err)
 	}

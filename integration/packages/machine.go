@@ -20,7 +20,7 @@ type machine struct {
 	root   string // its root directory, as seen from its mount namespace
 	base   string
 	binds  map[string]string // directories of this host, read-only: path there, path here
-	addr   string
+	addr   string            // empty: it has a wire of its own, see link
 	cgroup string
 
 	outer   *exec.Cmd
@@ -51,9 +51,9 @@ mknod -m 666 random c 1 8; mknod -m 666 urandom c 1 9; mknod -m 666 tty c 5 0
 ln -s /proc/self/fd fd; ln -s fd/0 stdin; ln -s fd/1 stdout; ln -s fd/2 stderr
 mkdir pts shm; mount -t tmpfs tmpfs shm; mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts pts; ln -s pts/ptmx ptmx
 mount --make-rshared "$ROOT" # as systemd expects it in a container: how it passes mounts (of credentials, say) to services
-hostname m1; echo m1 > "$ROOT/etc/hostname"
+hostname "$NAME"; echo "$NAME" > "$ROOT/etc/hostname"
 ip link set lo up
-ip address add "$ADDR/24" dev lo
+test -z "$ADDR" || ip address add "$ADDR/24" dev lo
 cd /
 exec chroot "$ROOT" /usr/bin/env -i container=lab PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 	/lib/systemd/systemd --system --unit=basic.target --show-status=no
@@ -64,15 +64,15 @@ const outerScript = `echo 0 > "$CGROUP/cgroup.procs" &&
 exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup /bin/sh -c "$BOOT"`
 
 // boot starts a machine.
-func boot(ctx context.Context, base, dir string, binds map[string]string) (*machine, error) {
-	m := &machine{dir: dir, root: filepath.Join(dir, "root"), base: base, binds: binds, addr: "10.99.0.11"}
+func boot(ctx context.Context, base, dir, name, addr string, binds map[string]string) (*machine, error) {
+	m := &machine{dir: dir, root: filepath.Join(dir, "root"), base: base, binds: binds, addr: addr}
 	for _, d := range []string{"root", "upper", "work"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if m.cgroup, err = makeCgroup(); err != nil {
+	if m.cgroup, err = makeCgroup(name); err != nil {
 		return nil, err
 	}
 	var list []string
@@ -80,7 +80,7 @@ func boot(ctx context.Context, base, dir string, binds map[string]string) (*mach
 		list = append(list, here+"="+there)
 	}
 	m.outer = exec.Command("/bin/sh", "-c", outerScript)
-	m.outer.Env = append(os.Environ(), "BASE="+base, "DIR="+dir, "ROOT="+m.root, "BINDS="+strings.Join(list, " "), "ADDR="+m.addr,
+	m.outer.Env = append(os.Environ(), "BASE="+base, "DIR="+dir, "ROOT="+m.root, "BINDS="+strings.Join(list, " "), "ADDR="+m.addr, "NAME="+name,
 		"CGROUP="+m.cgroup, "BOOT="+bootScript)
 	m.outer.Stdout, m.outer.Stderr = &m.console, &m.console
 	if err := m.outer.Start(); err != nil {
@@ -104,7 +104,7 @@ func boot(ctx context.Context, base, dir string, binds map[string]string) (*mach
 }
 
 // makeCgroup makes one in the unified hierarchy, below our own.
-func makeCgroup() (string, error) {
+func makeCgroup(name string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return "", err
@@ -121,11 +121,34 @@ func makeCgroup() (string, error) {
 	}
 	for line := range strings.Lines(string(mounts)) {
 		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
-			dir := filepath.Join(f[1], below, "saltclusterd-packages-"+strconv.Itoa(os.Getpid()))
+			dir := filepath.Join(f[1], below, "saltclusterd-packages-"+strconv.Itoa(os.Getpid())+"-"+name)
 			return dir, os.MkdirAll(dir, 0o755)
 		}
 	}
 	return "", errors.New("no cgroup2 is mounted here")
+}
+
+// link gives machines an Ethernet: a switch in the first one's network namespace, and an address for each.
+func link(ctx context.Context, machines []*machine, addrs []string) error {
+	first := machines[0]
+	if _, err := first.sh(ctx, "ip link add lan type bridge; ip link set lan up; ip address add "+addrs[0]+"/24 dev lan"); err != nil {
+		return err
+	}
+	for i, m := range machines[1:] {
+		port := fmt.Sprintf("port%d", i)
+		out, err := exec.CommandContext(ctx, "ip", "link", "add", port, "netns", strconv.Itoa(first.pid), "type", "veth",
+			"peer", "name", "eth0", "netns", strconv.Itoa(m.pid)).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("link two machines: %w\n%s", err, out)
+		}
+		if _, err := first.sh(ctx, "ip link set "+port+" master lan up"); err != nil {
+			return err
+		}
+		if _, err := m.sh(ctx, "ip address add "+addrs[i+1]+"/24 dev eth0; ip link set eth0 up"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func onlyChild(pid int) (int, error) {

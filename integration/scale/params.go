@@ -1,0 +1,144 @@
+package scale
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Costs are what single steps cost: CPU time where nothing else is said, on one core of the machine of their source. Costs() has the
+// measured ones, with where each comes from.
+type Costs struct {
+	// A publication.
+	Intake, Fan, Seal, Deliver time.Duration
+	// A request of a minion, and what a return is beyond that.
+	Request, Reply, Append, RelayOut, RelayIn, RelayBack, Duplicate time.Duration
+	// The job cache, the bus, the replicas.
+	KiB                                                            time.Duration
+	Apply, Fire, BusEvent, BusEvent3008, CopyOut, CopyIn, CopyLook time.Duration
+	// Sign-ins and connections.
+	SignIn, Connect, AuthEvent, AuthEvent3008, StartEvent time.Duration
+	// Keys.
+	RaftApply, KeyFile time.Duration
+	// Roots: by file, and by MiB.
+	ScanFile, ServeFile, StageFile, SwitchFile, ScanMiB, ServeMiB, StageMiB time.Duration
+	// What is not ours.
+	Proxy, ProxyConnect, Minion, MinionAck, MinionSignIn time.Duration
+
+	// Not CPU.
+	Fsync     time.Duration // of a file that was written to, alone
+	SyncFile  time.Duration // what a file adds to a sync of the whole file system
+	DiskMiB   time.Duration // written in one go
+	RaftStore time.Duration // an entry in raft's log
+
+	// Bytes on the wire, without Ethernet, IP and TCP.
+	PubBytes, ReturnBytes, AckBytes, RelayBytes, CopyBytes, SignInBytes, SignInReply int
+
+	// Bytes of resident memory, of saltclusterd without minions and of a connection; of HAProxy.
+	MemBase, MemConn, MemProxy int
+}
+
+// row is a cost with its source.
+type row struct {
+	value any // *time.Duration or *int
+	name  string
+	is    any
+	what  string
+	from  string
+}
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
+
+// table is the one place in which the costs stand.
+func (c *Costs) table() []row {
+	return []row{
+		{&c.Intake, "Intake", 60 * us, "a publication of the local master: read, opened, noted", "go test -bench Crypticle ./sidecar/saltcrypt, and waking up"},
+		{&c.Fan, "Fan", 20 * us, "the same sent to one peer, or read from one", "go test -bench Relay ./sidecar/relay: half of a request"},
+		{&c.Seal, "Seal", 1100 * us, "sealed and signed for the own subscribers: an RSA private operation", "go test -bench RSA2048/Sign ./sidecar/saltcrypt"},
+		{&c.Deliver, "Deliver", 5 * us, "written to one subscriber, alone", "go test -bench Deliver ./sidecar/edge: 0.5 µs in bursts; one write(2) otherwise"},
+		{&c.Request, "Request", 25 * us, "a request of a minion: read, opened, judged, routed", "go test -bench . ./sidecar/edge ./sidecar/saltwire ./sidecar/guard ./sidecar/router"},
+		{&c.Reply, "Reply", 8 * us, "an answer: sealed, written", "go test -bench . ./sidecar/saltcrypt ./sidecar/edge"},
+		{&c.Append, "Append", 8 * us, "a return: planned, put into the journal", "go test -bench . ./sidecar/spool ./sidecar/jobcache"},
+		{&c.RelayOut, "RelayOut", 22 * us, "a request to another node", "go test -bench Relay ./sidecar/relay"},
+		{&c.RelayIn, "RelayIn", 40 * us, "a request of another node: read, opened, judged", "go test -bench Relay ./sidecar/relay"},
+		{&c.RelayBack, "RelayBack", 20 * us, "the other node's answer, written to the minion", "go test -bench Relay ./sidecar/relay"},
+		{&c.Duplicate, "Duplicate", 8 * us, "a return that was kept elsewhere, and is here already", "as Append"},
+		{&c.KiB, "KiB", 4 * us, "each KiB of a return beyond test.ping's, wherever it is read, sent or written", "go test -bench Crypticle ./sidecar/saltcrypt (1.3 to 2.7 µs to open one), and an estimate of copies of it"},
+		{&c.Apply, "Apply", 35 * us, "a return into the job cache", "go test -bench Apply ./sidecar/jobcache (21 µs on tmpfs, 78 on ext4)"},
+		{&c.Fire, "Fire", 5 * us, "an event handed to the master", "docs/performance.md, jid req"},
+		{&c.BusEvent, "BusEvent", 60 * us, "an event: the master's own part, 3006", "docs/performance.md, jid req; make test-scale: 74 µs when it was calibrated with 300 minions"},
+		{&c.BusEvent3008, "BusEvent3008", 480 * us, "the same, 3008", "docs/performance.md, jid req"},
+		{&c.CopyOut, "CopyOut", 3 * us, "a return on its way to a replica", "go test -bench Return ./fsync/jobs"},
+		{&c.CopyIn, "CopyIn", 12 * us, "a return written by a replica", "go test -bench Return ./fsync/jobs (10 µs on tmpfs, 60 on ext4)"},
+		{&c.CopyLook, "CopyLook", 8 * us, "a return looked at in a comparison", "an estimate: four system calls"},
+		{&c.SignIn, "SignIn", 2040 * us, "a sign-in of an accepted key: two RSA private operations and three encryptions", "go test -bench SignIn ./sidecar/signin"},
+		{&c.Connect, "Connect", 120 * us, "a new connection of a minion, shaken hands", "docs/performance.md, sign-ins: what is neither RSA nor the master"},
+		{&c.AuthEvent, "AuthEvent", 90 * us, "salt/auth on a 3006 master's bus", "docs/performance.md, sign-ins"},
+		{&c.AuthEvent3008, "AuthEvent3008", 440 * us, "the same, 3008", "docs/performance.md, sign-ins"},
+		{&c.StartEvent, "StartEvent", 2000 * us, "a minion's start event in a master's Python", "an estimate: 1.5 to 2.6 ms of a bare master, while this was planned"},
+		{&c.ProxyConnect, "ProxyConnect", 60 * us, "a new connection through HAProxy", "an estimate: four messages"},
+		{&c.MinionSignIn, "MinionSignIn", 300 * us, "played minions only: a reply checked", "go test -bench FastKey ./integration/herd"},
+		{&c.SignInBytes, "SignInBytes", 870, "a sign-in", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
+		{&c.SignInReply, "SignInReply", 1970, "and its reply", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
+		{&c.RaftApply, "RaftApply", 50 * us, "an entry applied to the state", "go test -bench Propose ./consensus"},
+		{&c.RaftStore, "RaftStore", 2 * ms, "an entry in raft's log: two syncs of bbolt; not CPU", "twice Fsync"},
+		{&c.KeyFile, "KeyFile", 150 * us, "a key file written by a round", "an estimate: a file made, checked, renamed, looked at"},
+		{&c.ScanFile, "ScanFile", 25 * us, "a file looked at", "docs/performance.md, trees pushed to two nodes"},
+		{&c.ScanMiB, "ScanMiB", 2 * ms, "a MiB read and hashed", "docs/performance.md, trees pushed to two nodes"},
+		{&c.ServeFile, "ServeFile", 60 * us, "a file read for a peer", "docs/performance.md, trees pushed to two nodes"},
+		{&c.ServeMiB, "ServeMiB", 2 * ms, "a MiB read, hashed, packed and sent", "docs/performance.md, trees pushed to two nodes"},
+		{&c.StageFile, "StageFile", 140 * us, "a file staged", "docs/performance.md, trees pushed to two nodes"},
+		{&c.StageMiB, "StageMiB", 2500 * us, "a MiB received, hashed and written", "docs/performance.md, trees pushed to two nodes"},
+		{&c.SwitchFile, "SwitchFile", 80 * us, "a file put in its place", "docs/performance.md, trees pushed to two nodes"},
+		{&c.Proxy, "Proxy", 15 * us, "a message through HAProxy", "make test-scale: 14.5 µs when it was calibrated with 300 minions"},
+		{&c.Minion, "Minion", 60 * us, "played minions only: a publication, and its return", "docs/performance.md, the herd's own"},
+		{&c.MinionAck, "MinionAck", 20 * us, "played minions only: an acknowledgement", "docs/performance.md, the herd's own"},
+		{&c.Fsync, "Fsync", 1 * ms, "a file that was written to, alone; not CPU", "go test -bench Disk ./integration/scale (ext4 on a virtual disk: 0.2 ms at rest, 2.4 while others use it)"},
+		{&c.SyncFile, "SyncFile", 20 * us, "what a return adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs)"},
+		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},
+		{&c.MemBase, "MemBase", 19 << 20, "of memory: saltclusterd with nobody connected", "make bench ARGS='-what memory'"},
+		{&c.MemConn, "MemConn", 6400, "of memory: a connection of a minion; the kernel needs 3.6 KiB besides", "make bench ARGS='-what memory' (4505)"},
+		{&c.MemProxy, "MemProxy", 34 << 10, "of memory: a connection through HAProxy while something passes in both directions", "two buffers of 16 KiB, tune.bufsize"},
+		{&c.PubBytes, "PubBytes", 540, "a publication of test.ping", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
+		{&c.ReturnBytes, "ReturnBytes", 880, "a return of test.ping", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
+		{&c.AckBytes, "AckBytes", 105, "its acknowledgement", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
+		{&c.RelayBytes, "RelayBytes", 120, "what HTTP/2 and TLS add to a relayed message", "an estimate: frames and headers of HTTP/2, records of TLS"},
+		{&c.CopyBytes, "CopyBytes", 60, "a return of test.ping in a batch for a replica", "fsync/jobs/wire.go: job, minion, times, lengths and the return itself"},
+	}
+}
+
+// JobFactors are how much more a job needs of saltclusterd than the table says, whose figures are of single steps that have warm caches and
+// wake nobody: docs/performance.md has 0.24 ms for each of 5,000 minions, less the master's 0.06, where the table has 0.086.
+var JobFactors = Factors{Publisher: 2.1, Others: 2.1}
+
+// MeasuredCosts returns the costs of the table.
+func MeasuredCosts() *Costs {
+	c := &Costs{}
+	for _, r := range c.table() {
+		switch v := r.value.(type) {
+		case *time.Duration:
+			*v = r.is.(time.Duration)
+		case *int:
+			*v = r.is.(int)
+		}
+	}
+	return c
+}
+
+// Table is the costs as markdown.
+func (c *Costs) Table() string {
+	var b strings.Builder
+	b.WriteString("| cost | value | what | measured by |\n|---|---|---|---|\n")
+	for _, r := range c.table() {
+		switch v := r.value.(type) {
+		case *time.Duration:
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, *v, r.what, r.from)
+		case *int:
+			fmt.Fprintf(&b, "| %s | %d B | %s | %s |\n", r.name, *v, r.what, r.from)
+		}
+	}
+	return b.String()
+}

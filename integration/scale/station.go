@@ -1,0 +1,26 @@
+package scale
+
+import "time"
+
+// Station serves one customer after the other: a disk, a direction of a network card.
+type Station struct {
+	sim  *Sim
+	free time.Duration // when it has served all that have come
+	busy time.Duration
+}
+
+// NewStation returns one that nobody waits for.
+func (s *Sim) NewStation() *Station { return &Station{sim: s} }
+
+// Serve serves when all who came before are served, and returns when that will be; done may be nil.
+func (q *Station) Serve(d time.Duration, done func()) time.Duration {
+	q.free = max(q.free, q.sim.Now()) + d
+	q.busy += d
+	if done != nil {
+		q.sim.At(q.free, done)
+	}
+	return q.free
+}
+
+// Wait is how long somebody who comes now waits before being served.
+func (q *Station) Wait() time.Duration { return max(0, q.free-q.sim.Now()) }

@@ -1,0 +1,3 @@
+saltclusterd-undrain:
+  cmd.run:
+    - name: saltclusterctl undrain --timeout 5m
