@@ -31,7 +31,7 @@ const (
 	maxWaiting  = 4096
 	maxBytes    = 32 << 20
 	batchLoads  = 256
-	defaultRate = 1000 // events per second after a burst
+	defaultRate = 2000 // events per second after a burst, about as many as the workers of a bare master let through
 )
 
 // Planner decides which events a load makes (jobcache.Cache).
@@ -50,7 +50,7 @@ type Config struct {
 	Bus      jobcache.Bus
 	Mode     Mode          // to begin with
 	Patience time.Duration // with a bus that stands still (5 s)
-	// Rate is how many events are fired per second after Burst of them, so that subscribers keep up (1,000 and 2,000). Returns have
+	// Rate is how many events are fired per second after Burst of them, so that subscribers keep up (2,000 and 4,000). Returns have
 	// their own. Behind is how many events a subscriber may be behind before the master cuts it; 0: any number.
 	Rate, Burst, Behind int
 
