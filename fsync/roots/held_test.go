@@ -12,13 +12,13 @@ func heldWorld(t *testing.T) (w *world, a, b *testNode) {
 	w = newWorld(t)
 	a = w.start("a")
 	for i := range 40 {
-		a.write(fmt.Sprintf("d/f%d", i), "content")
+		a.write(fmt.Sprintf("%c/f%d", "de"[i/30], i), "content")
 	}
 	b = w.start("b")
-	w.await("b has it", func() bool { return b.has("d/f39", "content") && b.store.CaughtUp() })
+	w.await("b has it", func() bool { return b.has("e/f39", "content") && b.store.CaughtUp() })
 	w.awaitEqual()
-	for i := range 30 {
-		a.remove(fmt.Sprintf("d/f%d", i))
+	if err := os.Rename(a.path("d"), filepath.Join(t.TempDir(), "d")); err != nil { // all of it at once
+		t.Fatal(err)
 	}
 	res, err := a.store.Sync(t.Context(), SyncOptions{})
 	if err != nil || !res.Held {
@@ -95,4 +95,43 @@ func TestAMissingSlotIsNoDeletion(t *testing.T) {
 	}
 	w.await("b has the rest", func() bool { return len(b.disk()) == 3 })
 	w.awaitEqual()
+}
+
+// What goes bit by bit is held as it would be at once; an operator's word begins anew.
+func TestAGradualDeletionIsHeld(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	for i := range 100 {
+		a.write(fmt.Sprintf("d/f%d", i), "content")
+	}
+	b := w.start("b")
+	w.await("b has it", func() bool { return b.has("d/f99", "content") && b.store.CaughtUp() })
+	w.awaitEqual()
+	gone := 0
+	bit := func(opts SyncOptions) SyncResult {
+		for range 5 {
+			a.remove(fmt.Sprintf("d/f%d", gone))
+			gone++
+		}
+		res, err := a.store.Sync(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	for !bit(SyncOptions{}).Held {
+		if gone > 30 {
+			t.Fatalf("%d of 100 files are gone, and nothing is held", gone)
+		}
+	}
+	if gone != 30 {
+		t.Errorf("held at %d of 100", gone)
+	}
+	if res := bit(SyncOptions{Force: true}); res.Held {
+		t.Fatal("held in spite of an operator's word")
+	}
+	w.await("b has the deletions", func() bool { return b.lacks("d/f34") })
+	if bit(SyncOptions{}).Held {
+		t.Error("held again at once")
+	}
 }

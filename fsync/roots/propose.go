@@ -71,6 +71,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 			"removed", p.Stats.Removed)
 		return res, nil
 	}
+	s.goesOn(e, p.Confirmed)
 	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
 	s.becomes(rev)
 	return res, nil
@@ -84,7 +85,9 @@ type edits struct {
 	stats   Stats
 	changes []Change
 	more    int
-	tooMuch bool // is removed from some slot
+	tooMuch bool              // is removed from some slot
+	before  map[SlotName]Hash // the slots that changed, as they were
+	lost    map[SlotName]bool // those that have lost files
 }
 
 // edits compares live, of one environment or all, with the base; found says that there is a revision.
@@ -93,7 +96,7 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &edits{objects: tree.Memory{}}
+	e := &edits{objects: tree.Memory{}, before: map[SlotName]Hash{}, lost: map[SlotName]bool{}}
 	for _, st := range s.slots {
 		if st.unavailable != "" || env != "" && st.Name.Env != env {
 			continue
@@ -104,15 +107,20 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 		if before == st.dir {
 			continue
 		}
+		e.before[st.Name] = before
 		if err := e.compare(s, st.Name, before, st.dir); err != nil {
 			return nil, err
 		}
 		if removed = e.stats.Removed - removed; removed > 0 {
+			e.lost[st.Name] = true
 			files, _, err := tree.Count(s, before)
 			if err != nil {
 				return nil, err
 			}
 			e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
+			if files, removed, ok := s.removedSince(st, before); ok {
+				e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
+			}
 		}
 	}
 	if e.root, err = e.objects.PutRoot(root); err != nil || found && e.root == s.base.Root { // nothing to tell

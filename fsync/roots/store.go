@@ -86,6 +86,7 @@ type slotState struct {
 	unsettled   bool
 	area        string
 	unsaved     bool // the index
+	spell       spell
 }
 
 // maxServed is how many requests of peers are answered at a time.

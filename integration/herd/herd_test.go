@@ -55,6 +55,8 @@ func newFakeMaster(t *testing.T) *fakeMaster {
 }
 
 func (f *fakeMaster) openPub() {
+	f.mu.Lock() // who signs in meanwhile asks for its port
+	defer f.mu.Unlock()
 	addr := "127.0.0.1:0"
 	if f.pub != nil {
 		addr = f.pub.Addr()[0].String()

@@ -17,8 +17,8 @@ func rootsOptions() []Option {
 		},
 		{
 			Name: "cluster_roots_max_delete", Section: section, field: func(c *Config) any { return &c.Roots.MaxDelete },
-			Doc: "A change that deletes more than so many percent of the files of a directory (and more than ten) waits until an operator " +
-				"says so: saltclusterctl roots confirm. 100: nothing waits.",
+			Doc: "A change that deletes more than so many percent of the files of a directory (and more than ten), at once or bit by " +
+				"bit within ten minutes, waits until an operator says so: saltclusterctl roots confirm. 100: nothing waits.",
 			check: intBetween(1, 100),
 		},
 		{
