@@ -78,6 +78,11 @@ test-five: build ## five masters, of which three keep each job
 test-presence: build ## who is alive, by stock commands and events: a minion stops, the node of one is killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestPresence$$' ./integration/scenario/
 
+.PHONY: test-docs
+test-docs: build ## what the guides mark as runnable, typed as it stands: from a master at work to the node that leaves
+	$(GO) test -count=1 -v -run 'Guides' ./cmd/saltclusterctl/
+	$(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestDocs$$' ./integration/scenario/
+
 test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart, many hands
 	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestRootsFaults|TestHands)$$' ./integration/scenario/

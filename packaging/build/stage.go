@@ -32,6 +32,7 @@ var copies = map[string]string{
 	"doc/docs/configure.md":     "docs/configure.md",
 	"doc/docs/performance.md":   "docs/performance.md",
 	"doc/docs/sizing.md":        "docs/sizing.md",
+	"doc/docs/quickstart.md":    "docs/quickstart.md",
 	"doc/docs/install.md":       "docs/install.md",
 	"doc/docs/operate.md":       "docs/operate.md",
 	"doc/docs/security.md":      "docs/security.md",

@@ -16,9 +16,11 @@ meant. Directories, ports, roots and the user of the salt-master are read from i
 effect with ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + `, which let no minion go; a configuration with
 a mistake leaves the running process alone and says so.
 
-    saltclusterctl config check
-    saltclusterctl config show --effective
-    saltclusterctl config diff
+` + "```" + `sh runnable=site
+saltclusterctl config check                # mistakes, each with file, line and what may have been meant
+saltclusterctl config show --effective     # what runs
+saltclusterctl config diff                 # between the files and what runs; exit code 10 when there is any
+` + "```" + `
 `
 
 // Reference renders the option table as docs/configure.md.
