@@ -160,7 +160,11 @@ func (p *patient) balancer() error {
 	if !carries && !p.c.IsSet("haproxy") {
 		return nil // it is about something else
 	}
-	found := haproxy.Judge(cfg, p.facts)
+	facts := p.facts
+	if path == usual { // that of this host
+		facts.LocalPorts = doctor.LocalPorts(p.proc)
+	}
+	found := haproxy.Judge(cfg, facts)
 	for _, f := range found {
 		where := path
 		if f.Line > 0 {

@@ -127,6 +127,20 @@ func TestInotify(t *testing.T) {
 	}
 }
 
+func TestLocalPorts(t *testing.T) {
+	proc := t.TempDir()
+	path := filepath.Join(proc, "sys/net/ipv4/ip_local_port_range")
+	if got := LocalPorts(proc); got != 0 {
+		t.Errorf("nothing there: %d", got)
+	}
+	for text, want := range map[string]int{"32768\t60999\n": 28232, "10240 65535": 55296, "9 1": 0, "what": 0, "": 0} {
+		write(t, path, text)
+		if got := LocalPorts(proc); got != want {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
 func TestPermissions(t *testing.T) {
 	dir := t.TempDir()
 	pki, secret := filepath.Join(dir, "pki"), filepath.Join(dir, "master.pem")

@@ -142,6 +142,11 @@ func TestClassicMistakes(t *testing.T) {
 		{"agent without weight", "weight 100", "agent-check agent-port 4581", nil, "agent-check, and weight 1"},
 		{"TLS", "bind :4505", "bind :4505 ssl crt /x.pem", nil, "ends TLS"},
 		{"one port only", "bind :4506", "bind :4507", nil, "nothing carries port 4506"},
+		{"ports, a node away", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_465 }, "with one of 3 servers away that is 28233 connections to each"},
+		{"ports, all there", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 90_000 }, "with 3 servers that is 30000 connections to each"},
+		{"ports enough", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_464 }, ""},
+		{"more ports", "maxconn", "# maxconn", func(f *Facts) { f.Minions, f.LocalPorts = 100_000, 55_296 }, ""},
+		{"ports of a source", "maxconn", "source 10.0.0.5:1024-65000 #", func(f *Facts) { f.Minions = 90_000 }, ""},
 		{"for ever", "timeout client 1m", "", nil, "has no timeout client"},
 	}
 	for _, tt := range tests {

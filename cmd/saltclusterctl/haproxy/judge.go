@@ -99,6 +99,7 @@ func (j *judge) route(r route) {
 	j.timeouts(r)
 	j.probe(r)
 	j.servers(r)
+	j.ports(r)
 	if r.back.Balance == "source" || r.back.StickTable {
 		j.add(Warn, r.back.Line, r.back.Kind+" "+r.back.Name+" keeps each address on one node",
 			"minions behind one NAT all go to the same node, and Salt needs no such thing here", "balance leastconn, without stick-table")
@@ -249,6 +250,33 @@ func (j *judge) server(r route, s ServerLine) {
 		j.add(Fail, s.Line, "server "+s.Name+" has no send-proxy, and the nodes insist on it (proxy_protocol: True)",
 			"the node cuts every connection: no minion connects", "add: send-proxy-v2")
 	}
+}
+
+// linuxPorts are the local ports that Linux has for connections to one address and port, unless it is told otherwise.
+const linuxPorts = 60999 - 32768 + 1
+
+// ports compares the connections to a server, of which each needs a local port, with those there are; with one server away, too.
+func (j *judge) ports(r route) {
+	n := len(r.back.Servers)
+	if n == 0 || r.back.Source || slices.ContainsFunc(r.back.Servers, func(s ServerLine) bool { return s.Source }) {
+		return
+	}
+	ports := cmp.Or(j.facts.LocalPorts, linuxPorts)
+	all, less := (j.facts.Minions+n-1)/n, j.facts.Minions
+	if n > 1 {
+		less = (j.facts.Minions + n - 2) / (n - 1)
+	}
+	level, when, each := Warn, fmt.Sprintf("with one of %d servers away", n), less
+	if all > ports {
+		level, when, each = Fail, fmt.Sprintf("with %d servers", n), all
+	}
+	if each <= ports {
+		return
+	}
+	j.add(level, r.back.Line, fmt.Sprintf("%s %s has %d minions: %s that is %d connections to each, and there are %d local ports for one address", r.back.Kind,
+		r.back.Name, j.facts.Minions, when, each, ports),
+		"the kernel of HAProxy's host refuses those beyond it: Minion did not return, Salt request timed out",
+		"there: sysctl -w net.ipv4.ip_local_port_range='10240 65535', and the same line in /etc/sysctl.d; or more nodes")
 }
 
 // room compares maxconn with the number of minions.

@@ -32,6 +32,7 @@ type Proxy struct {
 	On404      bool     // http-check disable-on-404
 	MaxConn    int
 	StickTable bool
+	Source     bool // of connections to servers is said
 
 	preset ServerLine // what default-server says so far
 }
@@ -58,6 +59,7 @@ type ServerLine struct {
 	Proxy           bool
 	Shutdown        bool // on-marked-down shutdown-sessions
 	TLS             bool
+	Source          bool // of connections to it is said
 }
 
 // Parse reads a configuration.
@@ -165,6 +167,8 @@ func (p *Proxy) keyword(number int, words []string) {
 		p.Backends = append(p.Backends, word(words, 1))
 	case "stick-table":
 		p.StickTable = true
+	case "source":
+		p.Source = true
 	case "default-server":
 		p.preset = p.preset.with(words[1:])
 	case "server":
@@ -214,6 +218,8 @@ func (s ServerLine) with(words []string) ServerLine {
 			s.Shutdown = next == "shutdown-sessions"
 		case "ssl":
 			s.TLS = true
+		case "source":
+			s.Source = true
 		}
 	}
 	return s
