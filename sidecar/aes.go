@@ -77,11 +77,25 @@ type call struct {
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
 // Salt has is answered here, too, for the master must not see it whoever hands it over.
 func (p *Proxy) route(c *call) {
+	c.traced()
 	if p.takesFiles(c) {
 		p.file(c)
 		return
 	}
 	p.routeOn(c)
+}
+
+// traced notes what is asked, when it is traced.
+func (c *call) traced() {
+	if c.trace == nil {
+		return
+	}
+	cmd := c.peek.Cmd
+	if _, known := router.Lookup(router.AES, cmd); !known {
+		cmd = "unknown" // whatever a minion has made up
+	}
+	c.trace.Command(cmd, c.env.ID)
+	c.trace.Step("route")
 }
 
 // routeOn is route without what this node answers itself.
@@ -129,6 +143,7 @@ var errPublisher = errors.New("the node that published the job cannot be reached
 
 // forward sends a call to the local master. When that does not take it, one of others gets it.
 func (p *Proxy) forward(c *call, others []node.ID) {
+	c.trace.Carry("master", "")
 	if c.shared {
 		p.forwardShared(c, others)
 		return
@@ -180,6 +195,7 @@ func (p *Proxy) refusedByMaster(c *call) {
 // answer hands a reply to the minion.
 func (p *Proxy) answer(c *call, route string, reply []byte) {
 	c.leave()
+	c.trace.Step("reply")
 	var settle func(context.Context)
 	if route == "local" && p.cfg.Done != nil {
 		settle = p.cfg.Done(c.peek.ID, c.peek.Cmd)
@@ -202,9 +218,10 @@ func (p *Proxy) answer(c *call, route string, reply []byte) {
 // for it: should it have arrived all the same, it is recognised there.
 func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 	ctx, cancel := p.atPeer(c, to)
+	c.trace.Carry("relay", string(to))
 	p.wg.Go(func() {
 		defer cancel()
-		reply, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote)
+		reply, err := p.cfg.Relay.Do(c.trace.With(ctx), to, c.body, c.remote)
 		if err != nil && c.job == to && p.takesReturn(c) {
 			c.job = ""
 			p.keep(c, to, others, err)
@@ -222,6 +239,7 @@ func (p *Proxy) relay(c *call, to node.ID, others []node.ID) {
 // it must be certain that nothing was sent.
 func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, err error) {
 	c.leave()
+	c.trace.Failed()
 	if from == "local" && p.later(c, others, unsent, err) || p.unheard(c, others, err) {
 		return
 	}

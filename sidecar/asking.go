@@ -30,6 +30,7 @@ func (c *call) asks() bool { return c.peek.Cmd == askCmd && c.peek.JID != "" }
 
 // published answers a question here. When this node does not know of the job, one of others is asked.
 func (p *Proxy) published(c *call, others []node.ID) {
+	c.trace.Step("cache")
 	p.wg.Go(func() {
 		ctx, cancel := p.deadline(c.exchange)
 		reply, err := p.cfg.Returns.Published(ctx, c.peek.JID, c.peek.ID)

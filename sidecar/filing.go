@@ -11,6 +11,7 @@ func (p *Proxy) takesFiles(c *call) bool { return p.cfg.Files != nil && p.cfg.Fi
 // file answers a request for files from this node's own roots, whatever the local master does. What only a master can answer
 // goes on as if there were no Files.
 func (p *Proxy) file(c *call) {
+	c.trace.Step("files")
 	p.whenOpen(c, func() {
 		p.wg.Go(func() {
 			if c.gone() || p.ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/trace"
 )
 
 // Config is what a Proxy needs. Registerer may be nil.
@@ -38,7 +39,8 @@ type Config struct {
 	Done func(id, cmd string) (settle func(context.Context))
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration
-	MaxSessions    int // minions whose session is kept ready; 0: 50,000
+	MaxSessions    int           // minions whose session is kept ready; 0: 50,000
+	Trace          *trace.Tracer // nil: nothing is traced
 	Logger         *slog.Logger
 	Registerer     prometheus.Registerer
 }
@@ -90,27 +92,48 @@ type exchange struct {
 	body   []byte
 	remote netip.AddrPort
 	from   node.ID // the peer that relayed it; empty: it came from the network
-	signIn bool    // relayed as a sign-in: it may be nothing else
 	at     time.Time
 	reply  func([]byte)
 	drop   func()
 	gone   func() bool
 	blame  func() // notes that it was refused; nil: nobody minds
 
+	trace *trace.Request // nil: it is not traced
+
+	signIn   bool // relayed as a sign-in: it may be nothing else
 	caughtUp bool // it has waited for news of the cluster
+}
+
+// follow traces an exchange from here on, if it is one of those that are traced.
+func (x *exchange) follow(t *trace.Tracer, parent trace.Parent) {
+	r := t.Begin(x.at, parent)
+	if r == nil {
+		return
+	}
+	reply, drop := x.reply, x.drop
+	x.trace = r
+	x.reply = func(body []byte) { reply(body); r.End(len(body)) }
+	x.drop = func() { drop(); r.End(-1) }
+	r.Step("open")
 }
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
-	p.serve(&exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone, blame: r.Refused})
+	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone, blame: r.Refused}
+	x.follow(p.cfg.Trace, trace.Parent{})
+	p.serve(x)
 }
 
 // ServeRelayed takes a request that a peer handed over (relay.Receiver).
 func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
-	p.serve(&exchange{
+	x := &exchange{
 		body: body, remote: remote, from: from, at: time.Now(), reply: reply, drop: drop,
 		gone: func() bool { return ctx.Err() != nil },
-	})
+	}
+	if parent := trace.ParentOf(ctx); parent.Sampled() { // the node that the minion has called decides
+		x.follow(p.cfg.Trace, parent)
+	}
+	p.serve(x)
 }
 
 // ServeSignIn takes a sign-in that a peer handed over (relay.Receiver).
@@ -190,6 +213,8 @@ func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
 		route = "relayed"
 	}
 	p.metrics.request("_auth", route)
+	x.trace.Command("_auth", auth.ID)
+	x.trace.Step("sign-in")
 	p.signIn(&signin.Request{
 		Auth: auth, Raw: x.body, Remote: x.remote, Relayed: x.from != "", Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at,
 	})
@@ -228,6 +253,7 @@ func (x *exchange) refused() {
 // lose gives up a request that was fine: the minion tries again by itself.
 func (p *Proxy) lose(x *exchange, where string, err error) {
 	p.metrics.lost.WithLabelValues(where).Inc()
+	x.trace.Failed()
 	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
 	x.drop()
 }

@@ -41,6 +41,7 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		p.whenOpen(c, func() { p.forward(c, others) })
 		return
 	}
+	c.trace.Step("journal")
 	p.wg.Add(1)
 	p.cfg.Returns.Take(c.asReturn(), func(reply []byte, err error) {
 		defer p.wg.Done()
@@ -63,6 +64,7 @@ func (p *Proxy) here(c *call, others []node.ID) {
 // fire lets the bus of the local master have an event without its Python. When that does not work nothing was fired, and the call
 // goes the way of others.
 func (p *Proxy) fire(c *call, others []node.ID) {
+	c.trace.Step("bus")
 	p.wg.Add(1)
 	p.cfg.Events.Take(c.peek.ID, c.plain, c.at, func(reply []byte, err error) {
 		defer p.wg.Done()
@@ -96,6 +98,7 @@ func (p *Proxy) keep(c *call, to node.ID, others []node.ID, err error) {
 		p.elsewhere(c, others, "publisher", true, err)
 		return
 	}
+	c.trace.Step("journal")
 	p.wg.Add(1)
 	p.cfg.Returns.Keep(to, c.asReturn(), func(reply []byte, kept error) {
 		defer p.wg.Done()
@@ -114,6 +117,7 @@ func (p *Proxy) later(c *call, others []node.ID, unsent bool, err error) bool {
 		return false
 	}
 	c.late = true
+	c.trace.Step("journal")
 	p.wg.Add(1)
 	p.cfg.Returns.Defer(c.asReturn(), func(reply []byte, kept error) {
 		defer p.wg.Done()

@@ -10,6 +10,7 @@ import (
 
 // follow carries a call on that keeps the rules, and without what must not be in it.
 func (p *Proxy) follow(c *call) {
+	c.trace.Step("wall")
 	v := p.cfg.Guard.CheckRules(c.env, &wall.Request{
 		Peek: &c.peek, Plain: c.plain, Minion: c.session.minion, Size: len(c.body), Relayed: c.from != "", Remote: c.remote,
 	})

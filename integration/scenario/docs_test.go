@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +46,7 @@ func TestDocs(t *testing.T) {
 			t.FailNow()
 		}
 	}
+	t.Run("traces", func(t *testing.T) { s.traces.told(t) })
 }
 
 // docsSite is what the guides are about: a salt-master on m1 with the minions web1 and web2, fresh ones on m2 and m3, HAProxy on lb.
@@ -51,6 +54,7 @@ type docsSite struct {
 	lab    *lab.Lab
 	nodes  map[string]*lab.Node
 	lb     *lab.HAProxy
+	traces *spans
 	tools  string // the directory with what hosts of a lab have not: systemctl, scp
 	socket string // where systemctl asks
 }
@@ -60,7 +64,7 @@ func newDocsSite(t *testing.T) *docsSite {
 	if !l.Namespaces() {
 		t.Skip("needs root: masters on all addresses of hosts of their own")
 	}
-	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, tools: filepath.Join(l.Dir(), "tools"), socket: filepath.Join(l.Dir(), "systemctl.sock")}
+	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, traces: &spans{nodes: map[string]map[string]bool{}}, tools: filepath.Join(l.Dir(), "tools"), socket: filepath.Join(l.Dir(), "systemctl.sock")}
 	var hosts []*lab.Host
 	for i, version := range []string{lab.Versions[1], lab.Versions[0], lab.Versions[2]} {
 		h, err := l.Host(ctx, fmt.Sprint("m", i+1))
@@ -77,7 +81,9 @@ func newDocsSite(t *testing.T) *docsSite {
 		s.nodes[h.Name], hosts = n, append(hosts, h)
 		dir := filepath.Join(m.ConfigDir, "saltclusterd.d")
 		labtest.Must(t, os.MkdirAll(dir, 0o750))
-		labtest.Must(t, os.WriteFile(filepath.Join(dir, "lab.conf"), []byte("drain_announce: 1s\ndrain_time: 2s\n"), 0o644))
+		conf := "drain_announce: 1s\ndrain_time: 2s\ntrace_endpoint: http://127.0.0.1:4318/v1/traces\ntrace_one_in: 1\n"
+		labtest.Must(t, os.WriteFile(filepath.Join(dir, "lab.conf"), []byte(conf), 0o644))
+		s.traces.collect(t, h)
 		labtest.Must(t, m.Start(ctx))
 	}
 	lb, err := l.Host(ctx, "lb")
@@ -248,4 +254,71 @@ func (s *docsSite) here(host, text, jid string) string {
 		pairs = append(pairs, "/root/", root+"/", "/srv/", root+"/srv/", "/etc/salt/", n.Master.ConfigDir+"/")
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// spans stands in for a collector of OpenTelemetry on each host.
+type spans struct {
+	mu    sync.Mutex
+	nodes map[string]map[string]bool // by trace
+	raw   strings.Builder
+}
+
+func (s *spans) collect(t *testing.T, h *lab.Host) {
+	ln, err := h.Listen(t.Context(), "tcp", "127.0.0.1:4318")
+	labtest.Must(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		var e struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct {
+					Spans []struct{ TraceID string }
+				}
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, &e)
+		}
+		if err != nil || len(e.ResourceSpans) != 1 || len(e.ResourceSpans[0].ScopeSpans) != 1 {
+			t.Errorf("%s sends %s: %v", h.Name, raw, err)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.raw.Write(raw)
+		for _, one := range e.ResourceSpans[0].ScopeSpans[0].Spans {
+			if s.nodes[one.TraceID] == nil {
+				s.nodes[one.TraceID] = map[string]bool{}
+			}
+			s.nodes[one.TraceID][h.Name] = true
+		}
+	})}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(ln) }()
+	t.Cleanup(func() { server.Close(); <-served })
+}
+
+// told: requests that one node has relayed to another are one trace of both, and no minion is named.
+func (s *spans) told(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	both := 0
+	for _, nodes := range s.nodes {
+		if len(nodes) > 1 {
+			both++
+		}
+	}
+	t.Logf("%d traces, %d of them on two nodes", len(s.nodes), both)
+	if both == 0 {
+		t.Error("no request is traced on two nodes")
+	}
+	for _, step := range []string{"_pillar", "_return", "_auth", "open", "wall", "master", "relay", "journal"} {
+		if !strings.Contains(s.raw.String(), `"name":"`+step+`"`) {
+			t.Errorf("no span is named %s", step)
+		}
+	}
+	for _, id := range []string{"web1", "web2"} {
+		if strings.Contains(s.raw.String(), id) {
+			t.Errorf("%s is named", id)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/trace"
 )
 
 const (
@@ -109,9 +110,12 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
 	}
 	req.Header.Set(headerRemote, remote.String())
+	if h := trace.Outgoing(ctx); h != "" {
+		req.Header.Set(trace.Header, h)
+	}
 	connected := false
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
-	resp, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	watch := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	resp, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, watch)))
 	if err != nil {
 		err = fmt.Errorf("relay to %s: %w", to, err)
 		if !connected {
@@ -200,7 +204,7 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *budg
 		}
 		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // for logs, and how many strangers an address may send; zero when absent
 		replies := make(chan []byte, 1)
-		serve(r.Context(), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
+		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
 		select {
 		case <-r.Context().Done(): // who asked has given up; the request takes its room until it has come to an end here
 			select {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -155,4 +156,21 @@ func didYouMean(s string, candidates []string) string {
 		return "did you mean " + c + "?"
 	}
 	return ""
+}
+
+// urlOrEmpty is one of HTTP, without a name or a secret of somebody's in it, for it is shown and logged.
+func urlOrEmpty(v any) (string, string) {
+	s := v.(string)
+	if s == "" {
+		return "", ""
+	}
+	const hint = "for example http://127.0.0.1:4318/v1/traces"
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Sprintf("%q is no URL of http or https", s), hint
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "it holds more than a host and a path", hint
+	}
+	return "", ""
 }

@@ -149,6 +149,10 @@ type Health struct {
 	Page        bool // the status page
 	// AgentSlowStart is the time over which the agent-check asks for ever more after a recovery.
 	AgentSlowStart time.Duration
+
+	TraceEndpoint string // of an OpenTelemetry collector; empty: nothing is traced
+	TraceOneIn    int    // requests
+	TraceIDs      bool   // spans name minions
 }
 
 // Log is how we talk.

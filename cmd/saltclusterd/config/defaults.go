@@ -70,7 +70,7 @@ func DefaultConfig() Config {
 				netip.MustParsePrefix("127.0.0.0/8"),
 				netip.MustParsePrefix("::1/128"),
 			},
-			Metrics: true, Page: true, AgentSlowStart: 30 * time.Second,
+			Metrics: true, Page: true, AgentSlowStart: 30 * time.Second, TraceOneIn: 100,
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

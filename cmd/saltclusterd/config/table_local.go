@@ -108,5 +108,21 @@ func healthOptions() []Option {
 			Doc: "Serve a page about the cluster at /status on health_listen, for health_trusted, which is this host by default: " +
 				"ssh -L 4580:127.0.0.1:4580 m1, then http://localhost:4580/status. It can only be looked at.",
 		},
+		{
+			Name: "trace_endpoint", Section: section, field: func(c *Config) any { return &c.Health.TraceEndpoint },
+			Doc: "OpenTelemetry collector that is told the way of some requests of minions (OTLP over HTTP, in JSON): received, opened, wall, " +
+				"route, where it was carried out, answered; on both nodes, if it is relayed. Spans hold names of commands and nodes, times and " +
+				"sizes, and nothing of what is asked or answered. Empty: nothing is traced.",
+			Example: "http://127.0.0.1:4318/v1/traces", check: urlOrEmpty,
+		},
+		{
+			Name: "trace_one_in", Section: section, field: func(c *Config) any { return &c.Health.TraceOneIn },
+			Doc:   "One request of minions in so many is traced, with trace_endpoint. What another node traces and relays is traced in any case.",
+			check: intBetween(1, 1_000_000),
+		},
+		{
+			Name: "trace_minion_ids", Section: section, field: func(c *Config) any { return &c.Health.TraceIDs },
+			Doc: "Tell the collector the minions' ids, too.",
+		},
 	}
 }

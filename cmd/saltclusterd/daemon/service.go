@@ -29,6 +29,7 @@ import (
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/trace"
 	"saltclusterd/sidecar/upstream"
 	"saltclusterd/sidecar/wall"
 	"saltclusterd/sidecar/zmtp"
@@ -67,6 +68,7 @@ type service struct {
 	wall          *wall.Wall
 	since         time.Time // when this process began to see what is published
 	proxy         *sidecar.Proxy
+	trace         *trace.Tracer // nil: nothing is traced
 	relay         *relay.Client
 	intake        *sidecar.Intake
 	pub           *edge.PubEdge
@@ -244,10 +246,14 @@ func (s *service) buildProxy() error {
 	if err := s.buildEvents(); err != nil {
 		return err
 	}
+	s.trace = trace.New(trace.Config{
+		Endpoint: d.cfg.Health.TraceEndpoint, OneIn: d.cfg.Health.TraceOneIn, IDs: d.cfg.Health.TraceIDs,
+		Node: string(d.id), Cluster: d.cfg.Cluster.ID, Version: d.version, Logger: d.log, Registerer: d.reg,
+	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
 		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, MasterAES: s.intake.MasterAES,
-		Done:           s.carriedOut,
+		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
@@ -351,7 +357,8 @@ func (f closerFunc) Close() error {
 
 // openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
 func (s *service) openEdges(ctx context.Context) error {
-	s.open = append(s.open, s.files, s.proxy)
+	s.trace.Open()
+	s.open = append(s.open, s.trace, s.files, s.proxy)
 	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
 	if err := s.drain.awaitWelcome(ctx); err != nil {

@@ -299,7 +299,8 @@ func (m *member) takeUp(ctx context.Context) error {
 		}
 	}
 	// In the order in which Close must go back.
-	s.open = append(s.open, s.hub, s.sub, closerFunc(s.cancel), s.proxy, s.pub, s.reqs)
+	s.trace.Open()
+	s.open = append(s.open, s.hub, s.sub, closerFunc(s.cancel), s.trace, s.proxy, s.pub, s.reqs)
 	s.serving.Store(true)
 	s.opened.Store(true)
 	m.log.Info("taken over", "node", m.d.id, "count", s.pub.Conns()+s.reqs.Stats().Conns)
