@@ -51,7 +51,7 @@ func (t *Tracer) Begin(at time.Time, from Parent) *Request {
 	}
 	r := &Request{tracer: t, parent: from}
 	if !from.sampled {
-		rand.Read(r.parent.trace[:])
+		_, _ = rand.Read(r.parent.trace[:]) // never fails (crypto/rand)
 	}
 	r.whole = span{id: newID(), name: "request", kind: kindServer, start: at}
 	r.steps = append(make([]span, 0, 8), span{id: newID(), name: "accept", kind: kindInternal, start: at})
@@ -59,7 +59,7 @@ func (t *Tracer) Begin(at time.Time, from Parent) *Request {
 }
 
 func newID() (id [8]byte) {
-	rand.Read(id[:])
+	_, _ = rand.Read(id[:])
 	return id
 }
 
