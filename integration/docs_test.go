@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/guides"
 )
 
 var (
@@ -45,6 +47,52 @@ func TestGuidesReferToWhatIsThere(t *testing.T) {
 	if tests == 0 {
 		t.Error("no test is referred to")
 	}
+}
+
+// Targets of make and functions of the runners that the guides name are there. Verbs and flags: cmd/saltclusterctl.
+func TestGuidesNameTargetsAndRunners(t *testing.T) {
+	pages, err := guides.Read("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, cluster := text(t, "../Makefile"), text(t, "../packaging/runners/cluster.py")
+	targets, functions := 0, 0
+	for _, p := range pages {
+		for _, c := range append(p.Lines(), p.Spans()...) {
+			if !strings.HasPrefix(c.Text, "make ") && !strings.HasPrefix(c.Text, "salt-run ") {
+				continue
+			}
+			for _, args := range guides.Arguments(c.Text, "make") {
+				if targets++; len(args) == 0 || !strings.Contains(makefile, "\n"+args[0]+":") {
+					t.Errorf("%s: the Makefile has no such target", c)
+				}
+			}
+			for _, args := range guides.Arguments(c.Text, "salt-run") {
+				name, ok := "", false
+				if len(args) > 0 {
+					name, ok = strings.CutPrefix(args[0], "cluster.")
+				}
+				if !ok {
+					continue
+				}
+				if functions++; !strings.Contains(cluster, "\ndef "+name+"(") {
+					t.Errorf("%s: the runner has no such function", c)
+				}
+			}
+		}
+	}
+	if targets < 20 || functions < 4 {
+		t.Errorf("only %d targets and %d functions are named", targets, functions)
+	}
+}
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // testSources are all tests of the project in one text.
