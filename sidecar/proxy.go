@@ -104,8 +104,8 @@ type exchange struct {
 	caughtUp bool // it has waited for news of the cluster
 }
 
-// follow traces an exchange from here on, if it is one of those that are traced.
-func (x *exchange) follow(t *trace.Tracer, parent trace.Parent) {
+// traceBy traces an exchange from here on, if it is one of those that are traced.
+func (x *exchange) traceBy(t *trace.Tracer, parent trace.Parent) {
 	r := t.Begin(x.at, parent)
 	if r == nil {
 		return
@@ -120,7 +120,7 @@ func (x *exchange) follow(t *trace.Tracer, parent trace.Parent) {
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
 	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone, blame: r.Refused}
-	x.follow(p.cfg.Trace, trace.Parent{})
+	x.traceBy(p.cfg.Trace, trace.Parent{})
 	p.serve(x)
 }
 
@@ -131,7 +131,7 @@ func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.Add
 		gone: func() bool { return ctx.Err() != nil },
 	}
 	if parent := trace.ParentOf(ctx); parent.Sampled() { // the node that the minion has called decides
-		x.follow(p.cfg.Trace, parent)
+		x.traceBy(p.cfg.Trace, parent)
 	}
 	p.serve(x)
 }

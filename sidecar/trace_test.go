@@ -62,7 +62,7 @@ func (w *world) askTraced(t *testing.T, body []byte) []byte {
 	t.Helper()
 	got := make(chan []byte, 2)
 	x := &exchange{body: body, at: time.Now(), gone: func() bool { return false }, reply: func(b []byte) { got <- b }, drop: func() { got <- nil }}
-	x.follow(w.proxy.cfg.Trace, trace.Parent{})
+	x.traceBy(w.proxy.cfg.Trace, trace.Parent{})
 	ended := make(chan struct{})
 	reply, drop := x.reply, x.drop
 	x.reply, x.drop = func(b []byte) { reply(b); close(ended) }, func() { drop(); close(ended) }
@@ -154,7 +154,7 @@ func TestTracingThatIsOffAllocatesNothing(t *testing.T) {
 	c := &call{exchange: x}
 	c.peek.Cmd = "_pillar"
 	n := testing.AllocsPerRun(1000, func() {
-		x.follow(w.proxy.cfg.Trace, trace.Parent{})
+		x.traceBy(w.proxy.cfg.Trace, trace.Parent{})
 		c.traced()
 		c.trace.Step("wall")
 		c.trace.Carry("relay", "b")
