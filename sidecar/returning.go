@@ -13,6 +13,7 @@ import (
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
 )
 
 // A minion asks three times, with 5 to 10 s each (return_retry_timer), and drops a return that nobody has acknowledged.
@@ -160,15 +161,18 @@ func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {
 	}
 	if wait := p.cfg.Keys.OnDisk(minion); wait != nil {
 		if err := wait(ctx); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", returns.ErrNotAsked, err)
 		}
 	}
 	for range 2 {
 		local, _, err := p.cfg.Sessions.Ensure(minion, s.key)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", returns.ErrNotAsked, err)
 		}
 		reply, err := p.ask(ctx, minion, saltcrypt.NewCrypticle(local).Seal(nil, load, nil))
+		if upstream.Retryable(err) {
+			err = fmt.Errorf("%w: %w", returns.ErrNotAsked, err)
+		}
 		if err != nil {
 			return err
 		}

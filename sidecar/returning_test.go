@@ -208,7 +208,11 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 		t.Errorf("a minion without key: %v", err)
 	}
 	w.masterErr = upstream.ErrDown
-	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) {
+	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) || !errors.Is(err, returns.ErrNotAsked) {
 		t.Errorf("a master that is down: %v", err)
+	}
+	w.masterErr = upstream.ErrTimeout // it had it
+	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, returns.ErrNotAsked) {
+		t.Errorf("a master that does not answer: %v", err)
 	}
 }

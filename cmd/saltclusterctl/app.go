@@ -44,6 +44,7 @@ func newApp(e *env) *cli.App {
 			newWallCommand(e),
 			newVerifyCommand(e),
 			newJobsCommand(e),
+			newReturnsCommand(e),
 			newEventsCommand(e),
 			newKeysCommand(e),
 			newSetupCommand(e),

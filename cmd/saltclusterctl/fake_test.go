@@ -274,6 +274,7 @@ func peerDown() *fake {
 				{Consumer: "master", Records: 12, Oldest: time.Now().Add(-90*time.Minute - 30*time.Second), Error: "the salt-master does not answer"},
 			}},
 		},
+		Unanswered: 2, UnansweredSince: ago(3*time.Hour + 30*time.Second),
 	}
 	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second), Error: "connection refused"}
 	n.Reasons = []adminapi.Reason{

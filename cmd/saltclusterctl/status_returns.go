@@ -36,6 +36,10 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 			}
 		}
 	}
+	if r.Unanswered > 0 {
+		add(fmt.Sprintf("%s not answered by the salt-master, put aside for %s: saltclusterctl returns list", plural(r.Unanswered, "return"),
+			age(now.Sub(r.UnansweredSince))), yellow)
+	}
 	return rows
 }
 

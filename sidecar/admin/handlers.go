@@ -76,6 +76,9 @@ func (s *Server) handler() http.Handler {
 	if m, ok := b.(Migrator); ok {
 		s.handleMigrate(mux, m)
 	}
+	if k, ok := b.(ReturnKeeper); ok {
+		s.handleReturns(mux, k)
+	}
 	if t, ok := b.(TokenKeeper); ok {
 		s.handleTokens(mux, t)
 	}

@@ -1,11 +1,19 @@
 package adminapi
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
 
 // Returns says how a node takes the returns of minions, and which of them wait.
 type Returns struct {
 	Paths    []ReturnPath `json:"paths"`
 	Journals []Journal    `json:"journals"`
+	// Unanswered counts the returns that the salt-master does not answer: put aside, the first of them at UnansweredSince.
+	Unanswered      int       `json:"unanswered,omitempty"`
+	UnansweredSince time.Time `json:"unanswered_since,omitzero"`
 }
 
 // The ways of a return.
@@ -37,4 +45,50 @@ type Waiting struct {
 	Records  uint64    `json:"records"`
 	Oldest   time.Time `json:"oldest,omitzero"` // when the first of them came in
 	Error    string    `json:"error,omitempty"` // why it does not go on
+}
+
+// UnansweredReturn is a return that only the salt-master itself can take, and that it does not answer though it answers others.
+type UnansweredReturn struct {
+	ID       string    `json:"id"` // names it to drop; its file is state_dir/returns/unanswered/ID.return
+	Minion   string    `json:"minion,omitempty"`
+	JID      string    `json:"jid,omitempty"`
+	Function string    `json:"function,omitempty"`
+	Received time.Time `json:"received,omitzero"` // when it came from the minion
+	Since    time.Time `json:"since"`             // when it was put aside
+	Bytes    int64     `json:"bytes"`
+	Tries    int       `json:"tries"`           // since saltclusterd was started, or it was put aside
+	Next     time.Time `json:"next,omitzero"`   // when the salt-master gets it again; zero: never
+	Error    string    `json:"error,omitempty"` // what came of the last try
+}
+
+// UnansweredReturns is the answer of GET /v1/returns/unanswered.
+type UnansweredReturns struct {
+	From    string             `json:"from"` // the node that answered, which has them
+	Returns []UnansweredReturn `json:"returns"`
+	More    int                `json:"more,omitempty"` // that are left out of the list
+	Full    bool               `json:"full,omitempty"` // no more are put aside: the next one holds up those after it
+}
+
+// MaxUnansweredListed bounds the list.
+const MaxUnansweredListed = 1000
+
+// RetriedReturns is the answer of POST /v1/returns/unanswered.
+type RetriedReturns struct {
+	From    string `json:"from"`
+	Returns int    `json:"returns"` // that the salt-master gets now, one after the other
+}
+
+// UnansweredReturns lists what a node's salt-master does not answer, what waits longest first.
+func (c *Client) UnansweredReturns(ctx context.Context) (UnansweredReturns, error) {
+	return get[UnansweredReturns](ctx, c, "/returns/unanswered", nil)
+}
+
+// RetryReturns gives all of them to the salt-master once more.
+func (c *Client) RetryReturns(ctx context.Context) (RetriedReturns, error) {
+	return send[RetriedReturns](ctx, c, http.MethodPost, "/returns/unanswered", struct{}{})
+}
+
+// DropReturn gives one of them up: nobody will have it.
+func (c *Client) DropReturn(ctx context.Context, id string) (UnansweredReturn, error) {
+	return send[UnansweredReturn](ctx, c, http.MethodDelete, "/returns/unanswered/"+url.PathEscape(id), nil)
 }

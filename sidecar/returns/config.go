@@ -26,6 +26,8 @@ var (
 	ErrGone = errors.New("returns: the minion is not accepted any more")
 	// ErrRefused is Python's answer for a load that the master refused now.
 	ErrRefused = errors.New("returns: the salt-master refuses the load")
+	// ErrNotAsked is Python's answer when the master has not got the load: that says nothing about it.
+	ErrNotAsked = errors.New("returns: the salt-master was not asked")
 )
 
 // Standing is what this node knows of another.
@@ -54,7 +56,7 @@ type Peers interface {
 type Python interface {
 	Up() bool
 	// Return hands the load of a minion to the master and returns when it has answered. Errors: ErrGone, when there is no use
-	// in trying again, ErrRefused, and why the master could not be asked.
+	// in trying again, ErrRefused, ErrNotAsked, and why the master has not answered; context.DeadlineExceeded when it took too long.
 	Return(ctx context.Context, minion string, load []byte) error
 }
 

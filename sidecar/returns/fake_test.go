@@ -27,7 +27,8 @@ type world struct {
 	queued   []string
 	pyDown   bool
 	pyErr    map[string]error // by minion
-	pyGot    []string         // minions
+	pyDoes   func(minion string)
+	pyGot    []string // minions
 	standing map[node.ID]Standing
 	owner    node.ID
 	heir     node.ID
@@ -80,6 +81,9 @@ func (w python) Return(_ context.Context, minion string, _ []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pyGot = append(w.pyGot, minion)
+	if w.pyDoes != nil {
+		w.pyDoes(minion)
+	}
 	return w.pyErr[minion]
 }
 

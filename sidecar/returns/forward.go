@@ -76,9 +76,9 @@ func (s *Service) Kept() uint64 {
 	return s.pending(func(journal string) bool { return strings.HasPrefix(journal, toPrefix) })
 }
 
-// Deferred counts the returns that wait for the local master's own Python.
+// Deferred counts the returns that wait for the local master's own Python, those put aside included.
 func (s *Service) Deferred() uint64 {
-	return s.pending(func(journal string) bool { return journal == pythonName })
+	return s.pending(func(journal string) bool { return journal == pythonName }) + uint64(len(s.unanswered.list()))
 }
 
 func (s *Service) pending(of func(journal string) bool) (n uint64) {

@@ -10,6 +10,7 @@ import (
 type metrics struct {
 	returns *prometheus.CounterVec
 	given   prometheus.Counter
+	aside   prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -25,8 +26,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "saltcluster_returns_events_given_up_total",
 			Help: "Returns whose events were not fired because the master's bus was down for too long.",
 		}),
+		aside: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_returns_unanswered",
+			Help: "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again now and then.",
+		}),
 	}
-	reg.MustRegister(m.returns, m.given)
+	reg.MustRegister(m.returns, m.given, m.aside)
 	return m
 }
 
@@ -46,6 +51,12 @@ func (m *metrics) failed(err error) {
 		m.count("malformed")
 	default:
 		m.count("not_journaled")
+	}
+}
+
+func (m *metrics) putAside(n int) {
+	if m != nil {
+		m.aside.Set(float64(n))
 	}
 }
 

@@ -3,7 +3,10 @@ package returns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"saltclusterd/sidecar/spool"
 )
@@ -11,14 +14,17 @@ import (
 const (
 	// replays is how many returns the master is given at a time: it has several workers.
 	replays = 8
-	// maxRefusals is how often the master may refuse one before it is left out.
+	// maxRefusals is how often the master may refuse one, and maxFailures how often it may fail at one, before it is put aside.
 	maxRefusals = 8
+	maxFailures = 5
+	// patience is how long the master may take for one after it has not answered another: there may be many like that.
+	patience = 5 * time.Second
 )
 
 var errMasterDown = errors.New("returns: the salt-master does not answer")
 
 func (s *Service) newPython() (*journal, error) {
-	r := &replay{s: s, done: map[uint64]bool{}, refused: map[uint64]int{}}
+	r := &replay{s: s, done: map[uint64]bool{}, failed: map[uint64]*failure{}}
 	return s.newJournal(pythonName, s.c.MaxBytes/4, spool.Consumer{Name: "master", Consume: r.consume})
 }
 
@@ -26,15 +32,20 @@ func (s *Service) newPython() (*journal, error) {
 type replay struct {
 	s    *Service
 	done map[uint64]bool // records beyond the first that is not done, not to be given twice
+	// careful: the last one that the master had it has not answered, which may cost it a worker for good. It gets one at a time.
+	careful atomic.Bool
 
-	mu      sync.Mutex
-	refused map[uint64]int // how often, by record
+	mu     sync.Mutex
+	failed map[uint64]*failure // by record
+}
+
+// failure is what has come of a record so far.
+type failure struct {
+	times int
+	over  error // the master does not get it again; it could not be put aside yet
 }
 
 func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error) {
-	if !r.s.c.Python.Up() {
-		return 0, errMasterDown
-	}
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup
 	places := make(chan struct{}, replays)
@@ -43,6 +54,14 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 			continue
 		}
 		places <- struct{}{}
+		if r.careful.Load() {
+			wg.Wait() // one at a time
+		}
+		if !r.s.c.Python.Up() { // perhaps since it had one of these
+			errs[i] = errMasterDown
+			<-places
+			continue
+		}
 		wg.Go(func() {
 			errs[i] = r.one(ctx, &batch[i])
 			<-places
@@ -64,28 +83,80 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 	return first, err
 }
 
-// one gives the master one return. One that no master takes any more is left out.
+// one gives the master one return. One that no master takes any more is left out, one that this one does not answer is put aside.
 func (r *replay) one(ctx context.Context, rec *spool.Record) error {
-	r.s.Mend(rec.JID, rec.Minion)
-	err := r.s.c.Python.Return(ctx, rec.Minion, rec.Load)
-	if errors.Is(err, ErrRefused) && r.again(rec.Seq) {
-		return err
+	err := r.was(rec.Seq)
+	if err == nil {
+		r.s.Mend(rec.JID, rec.Minion)
+		err = r.give(ctx, rec)
 	}
-	r.mu.Lock()
-	delete(r.refused, rec.Seq)
-	r.mu.Unlock()
-	if errors.Is(err, ErrGone) || errors.Is(err, ErrRefused) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrGone):
 		r.s.metrics.count("gone")
 		r.s.c.Logger.Warn("kept return left out", "minion", rec.Minion, "jid", rec.JID, "err", err)
-		return nil
+	case ctx.Err() != nil || !r.over(rec.Seq, err):
+		return err
+	default:
+		if kept := r.s.unanswered.put(*rec, err); kept != nil {
+			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
+		}
+		r.s.metrics.count("unanswered")
+		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again now and then", "minion", rec.Minion,
+			"jid", rec.JID, "err", err)
+	}
+	r.mu.Lock()
+	delete(r.failed, rec.Seq)
+	r.mu.Unlock()
+	return nil
+}
+
+func (r *replay) give(ctx context.Context, rec *spool.Record) error {
+	if r.careful.Load() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	err := r.s.c.Python.Return(ctx, rec.Minion, rec.Load)
+	switch {
+	case err == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused):
+		r.careful.Store(false)
+	case !errors.Is(err, ErrNotAsked):
+		r.careful.Store(true)
 	}
 	return err
 }
 
-// again says whether a record that the master has refused is to be given to it once more.
-func (r *replay) again(seq uint64) bool {
+// over says whether the master has had its chances with a record: it has refused it, or failed at it, often enough, or it has let the time
+// pass that a request may take, while it answers others.
+func (r *replay) over(seq uint64, err error) bool {
+	if everybodys(err) || errors.Is(err, ErrNotAsked) {
+		return false
+	}
+	late := errors.Is(err, context.DeadlineExceeded) && r.s.c.Python.Up()
+	limit := maxFailures
+	if errors.Is(err, ErrRefused) {
+		limit = maxRefusals
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refused[seq]++
-	return r.refused[seq] < maxRefusals
+	f := r.failed[seq]
+	if f == nil {
+		f = &failure{}
+		r.failed[seq] = f
+	}
+	if f.times++; f.over == nil && (late || f.times >= limit) {
+		f.over = err
+	}
+	return f.over != nil
+}
+
+// was is why the master does not get a record again.
+func (r *replay) was(seq uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.failed[seq]; f != nil {
+		return f.over
+	}
+	return nil
 }

@@ -33,6 +33,7 @@ type Service struct {
 
 	own, python *journal
 	stuck       *stuck
+	unanswered  *unanswered
 	mode        atomic.Pointer[Mode]
 	served      atomic.Int64  // bytes of batches that Handler is taking
 	stuckAfter  time.Duration // see stuck.go
@@ -56,7 +57,7 @@ func New(c Config) (*Service, error) {
 		fireWithin: fireWithin,
 	}
 	s.mode.Store(&c.Mode)
-	s.stuck = &stuck{s: s}
+	s.stuck, s.unanswered = &stuck{s: s}, newUnanswered(s)
 	var err error
 	if s.own, err = s.newOwn(); err != nil {
 		return nil, err
@@ -76,6 +77,9 @@ func (s *Service) Open(ctx context.Context) (err error) {
 			err = errors.Join(err, s.closeAll())
 		}
 	}()
+	if err := s.unanswered.open(s.ctx); err != nil { // before what hands to it
+		return err
+	}
 	for _, j := range []*journal{s.python, s.stuck.journal, s.own} { // own hands to the others
 		if err := j.spool.Open(ctx); err != nil {
 			return fmt.Errorf("journal %s: %w", j.name, err)
@@ -119,6 +123,7 @@ func (s *Service) closeAll() error {
 	for _, j := range all {
 		errs = append(errs, j.spool.Close())
 	}
+	s.unanswered.close()
 	if cache := s.cache(); cache != nil {
 		errs = append(errs, cache.Close())
 	}

@@ -176,6 +176,9 @@ func TestRefusedByPython(t *testing.T) {
 			t.Errorf("the master was asked %v", times)
 		}
 	})
+	if list, _ := s.Unanswered(); len(list) != 1 || list[0].Minion != "web1" {
+		t.Errorf("put aside: %+v", list)
+	}
 }
 
 func TestWithoutNativeReturns(t *testing.T) {

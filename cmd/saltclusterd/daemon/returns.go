@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -257,6 +259,9 @@ func (s *service) returnsStatus() *adminapi.Returns {
 		}
 		out.Journals = append(out.Journals, row)
 	}
+	if aside, _ := s.returns.Unanswered(); len(aside) > 0 {
+		out.Unanswered, out.UnansweredSince = len(aside), aside[0].Since
+	}
 	return out
 }
 
@@ -289,7 +294,77 @@ func (d *Daemon) checkReturns(ctx context.Context) health.Result {
 			}
 		}
 	}
+	aside, full := m.svc.returns.Unanswered()
+	return judgeUnanswered(aside, full, time.Now())
+}
+
+// unansweredAfter is how long the salt-master may not answer a return, which was given to it again meanwhile, before health says so.
+const unansweredAfter = 5 * time.Minute
+
+// judgeUnanswered warns of returns that the salt-master does not answer though it answers others, what waits longest first.
+func judgeUnanswered(aside []returns.Unanswered, full bool, now time.Time) health.Result {
+	const hint = "saltclusterctl returns list shows them, and the salt-master's log may say why; saltclusterctl returns drop ID gives one up"
+	switch {
+	case full:
+		return health.Result{
+			Level:  health.Warn,
+			Reason: fmt.Sprintf("%d returns that the salt-master does not answer were put aside, and there is no room for more", len(aside)),
+			Hint:   hint,
+		}
+	case len(aside) > 0 && now.Sub(aside[0].Since) > unansweredAfter:
+		return health.Result{
+			Level: health.Warn,
+			Reason: fmt.Sprintf("the salt-master does not answer %d returns that only it can take, though it answers others; the first is %s's of %s, put aside at %s",
+				len(aside), aside[0].Minion, cmp.Or(aside[0].JID, "no job"), aside[0].Since.UTC().Format(time.RFC3339)),
+			Hint: hint,
+		}
+	}
 	return fine
+}
+
+// UnansweredReturns implements admin.ReturnKeeper.
+func (d *Daemon) UnansweredReturns(context.Context) (adminapi.UnansweredReturns, error) {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return adminapi.UnansweredReturns{}, errNoMember()
+	}
+	list, full := m.svc.returns.Unanswered()
+	out := adminapi.UnansweredReturns{From: string(d.id), Full: full, Returns: []adminapi.UnansweredReturn{}}
+	for _, one := range list[:min(len(list), adminapi.MaxUnansweredListed)] {
+		out.Returns = append(out.Returns, unansweredReturn(one))
+	}
+	out.More = len(list) - len(out.Returns)
+	return out, nil
+}
+
+func unansweredReturn(u returns.Unanswered) adminapi.UnansweredReturn {
+	return adminapi.UnansweredReturn{
+		ID: u.ID, Minion: u.Minion, JID: u.JID, Function: u.Fun, Received: u.Received, Since: u.Since, Bytes: u.Bytes, Tries: u.Tries,
+		Next: u.Next, Error: u.Err,
+	}
+}
+
+// RetryReturns implements admin.ReturnKeeper.
+func (d *Daemon) RetryReturns(context.Context) (adminapi.RetriedReturns, error) {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return adminapi.RetriedReturns{}, errNoMember()
+	}
+	return adminapi.RetriedReturns{From: string(d.id), Returns: m.svc.returns.Again()}, nil
+}
+
+// DropReturn implements admin.ReturnKeeper.
+func (d *Daemon) DropReturn(_ context.Context, id string) (adminapi.UnansweredReturn, error) {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return adminapi.UnansweredReturn{}, errNoMember()
+	}
+	one, err := m.svc.returns.Drop(id)
+	if errors.Is(err, returns.ErrNotAside) {
+		return adminapi.UnansweredReturn{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list shows those of this node",
+			"no return with the id %q was put aside here", id)
+	}
+	return unansweredReturn(one), err
 }
 
 // IDs implements jobcache.Keys.

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func newReturnsCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "returns",
+		Usage: "look at the returns that the salt-master of this host does not answer",
+		Description: "Returns that only the salt-master itself can take are kept for it while it is away. One that it does not answer, though it\n" +
+			"answers others, is put aside and given to it again now and then, and when it is started: nothing that was acknowledged is\n" +
+			"lost. Each is a file below state_dir/returns/unanswered.",
+		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
+		Action: func(c *cli.Context) error {
+			return usagef("saltclusterctl returns --help", "returns has no %q: it is list, retry or drop", c.Args().First())
+		},
+	})
+}
+
+func newReturnsListCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "list",
+		Usage: "list the returns that were put aside on this node, what waits longest first",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			list, err := ask(c, e, (*adminapi.Client).UnansweredReturns)
+			if err != nil {
+				return err
+			}
+			return e.show(c, list, func(s *screen) { unansweredScreen(s, list, time.Now()) })
+		},
+	})
+}
+
+func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time) {
+	rows := make([][]cell, 0, len(list.Returns))
+	for _, r := range list.Returns {
+		next := "never"
+		if !r.Next.IsZero() {
+			next = "in " + age(r.Next.Sub(now))
+		}
+		rows = append(rows, []cell{
+			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(age(now.Sub(r.Since))), {text: fmt.Sprint(r.Tries), right: true},
+			txt(next), txt(r.Error),
+		})
+	}
+	if len(rows) > 0 {
+		s.table("", []string{"ID", "MINION", "JID", "FUNCTION", "ASIDE FOR", "TRIES", "AGAIN", "LAST ERROR"}, rows)
+	}
+	if list.More > 0 {
+		s.line("and %d more", list.More)
+	}
+	s.line("%s put aside on %s", plural(len(list.Returns)+list.More, "return"), clean(list.From))
+	if list.Full {
+		s.line("%s", s.paint(red, "there is no room for more: the next one holds up those after it"))
+	}
+	if len(rows) > 0 {
+		s.line("-> the salt-master's log may say what is wrong with them; saltclusterctl returns retry; saltclusterctl returns drop ID")
+	}
+}
+
+func newReturnsRetryCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name:  "retry",
+		Usage: "give the salt-master all of them once more now, one after the other",
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			done, err := ask(c, e, (*adminapi.Client).RetryReturns)
+			if err != nil {
+				return err
+			}
+			return e.show(c, done, func(s *screen) {
+				s.line("%s: %s given to the salt-master again", clean(done.From), plural(done.Returns, "return"))
+			})
+		},
+	})
+}
+
+func newReturnsDropCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "drop", ArgsUsage: "ID",
+		Usage: "give one up for good: it will be in no job cache",
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
+			}
+			r, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn, error) {
+				return client.DropReturn(ctx, c.Args().First())
+			})
+			if err != nil {
+				return err
+			}
+			return e.show(c, r, func(s *screen) {
+				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "nobody knows whom")), clean(cmp.Or(r.JID, "no job")))
+			})
+		},
+	})
+}

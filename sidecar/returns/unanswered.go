@@ -1,0 +1,364 @@
+package returns
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"saltclusterd/durable"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
+)
+
+const (
+	unansweredName = "unanswered"
+	unansweredExt  = ".return"
+	// maxUnanswered bounds the number of returns put aside, beside their bytes.
+	maxUnanswered = 10_000
+	// maxUnansweredFile bounds what is read as one of them.
+	maxUnansweredFile = MaxBatch
+
+	// giveAgain is the first pause before the master gets a return again that it has not answered, giveAgainTimes as long the next time, up
+	// to giveAgainMost: it may cost a worker each time.
+	giveAgain      = time.Minute
+	giveAgainTimes = 4
+	giveAgainMost  = 2 * time.Hour
+	// masterAway is how often it is looked whether the master is back, when nobody tells.
+	masterAway = 5 * time.Second
+)
+
+// What happens to returns that were put aside.
+var (
+	errUnansweredFull = errors.New("returns: no more are put aside: what was, waits for somebody to see to it")
+	errDamaged        = errors.New("returns: the file is damaged")
+	// ErrNotAside: no return with that id was put aside.
+	ErrNotAside = errors.New("returns: there is none with that id")
+)
+
+// Unanswered is a return which only the local master can take, and which it has not answered though it answers others.
+type Unanswered struct {
+	ID               string // its name for Drop
+	Minion, JID, Fun string
+	Received         time.Time // when it came from the minion
+	Since            time.Time // when it was put aside
+	Bytes            int64
+	Tries            int       // since this process began, or it was put aside
+	Next             time.Time // when the master gets it again, if it is up; zero: never
+	Err              string    // what came of the last try
+}
+
+// unanswered is where returns go that the master does not answer: a file each, so that none holds up another and any can be dropped.
+// The master gets them again one at a time, since each may cost it a worker, after pauses that grow.
+type unanswered struct {
+	s          *Service
+	dir        string
+	maxBytes   int64
+	first, top time.Duration // pauses
+	wake       chan struct{}
+	wg         sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	items map[string]*waiting
+	bytes int64
+	full  bool // the last one that should have been put aside was not
+}
+
+type waiting struct {
+	Unanswered
+	last time.Time // when the master had it last
+}
+
+func newUnanswered(s *Service) *unanswered {
+	return &unanswered{
+		s: s, dir: s.path(unansweredName), maxBytes: s.c.MaxBytes / 4, first: giveAgain, top: giveAgainMost,
+		wake: make(chan struct{}, 1), items: map[string]*waiting{},
+	}
+}
+
+// open reads what was put aside before and begins to give it to the master.
+func (u *unanswered) open(ctx context.Context) error {
+	if err := os.MkdirAll(u.dir, 0o700); err != nil {
+		return fmt.Errorf("returns put aside: %w", err)
+	}
+	entries, err := os.ReadDir(u.dir)
+	if err != nil {
+		return fmt.Errorf("returns put aside: %w", err)
+	}
+	now := time.Now()
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), unansweredExt)
+		if !ok || !e.Type().IsRegular() {
+			if strings.HasPrefix(e.Name(), durable.Prefix) { // of a process that was killed
+				_ = os.Remove(filepath.Join(u.dir, e.Name()))
+			}
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // dropped by hand a moment ago
+		}
+		w := &waiting{Unanswered: Unanswered{ID: id, Since: info.ModTime(), Bytes: info.Size()}, last: now}
+		if rec, err := u.read(id); err != nil {
+			w.Err = err.Error()
+			u.s.c.Logger.Error("return that was put aside is not readable", "path", u.path(id), "err", err)
+		} else {
+			w.describe(rec)
+			w.Next = now.Add(u.first)
+		}
+		u.items[id] = w
+		u.bytes += w.Bytes
+	}
+	u.s.metrics.putAside(len(u.items))
+	u.wg.Go(func() { u.run(ctx) })
+	return nil
+}
+
+func (u *unanswered) close() { u.wg.Wait() }
+
+func (u *unanswered) path(id string) string { return filepath.Join(u.dir, id+unansweredExt) }
+
+func (w *waiting) describe(rec spool.Record) {
+	w.Minion, w.JID, w.Received = rec.Minion, rec.JID, rec.Received
+	if peek, err := saltwire.PeekLoad(rec.Load); err == nil {
+		w.Fun = peek.Fun
+	}
+}
+
+// read reads a return that was put aside: a batch of one.
+func (u *unanswered) read(id string) (spool.Record, error) {
+	info, err := os.Stat(u.path(id))
+	if err == nil && info.Size() > maxUnansweredFile {
+		err = errDamaged
+	}
+	if err != nil {
+		return spool.Record{}, err
+	}
+	body, err := os.ReadFile(u.path(id))
+	if err != nil {
+		return spool.Record{}, err
+	}
+	batch, err := parseBatch(body)
+	if err != nil || len(batch) != 1 {
+		return spool.Record{}, errors.Join(errDamaged, err)
+	}
+	return batch[0], nil
+}
+
+// put takes a return; it is on disk when put returns nil. The same one twice, as after a kill, is one.
+func (u *unanswered) put(rec spool.Record, why error) error {
+	body, _, err := appendBatch(nil, []spool.Record{rec})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %s", rec.Minion, rec.JID, rec.Received.UnixNano(), rec.Load))
+	id := hex.EncodeToString(sum[:8])
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.items[id] != nil {
+		return nil
+	}
+	size := int64(len(body))
+	if u.full = u.bytes+size > u.maxBytes || len(u.items) >= maxUnanswered; u.full {
+		return errUnansweredFull
+	}
+	if err := durable.WriteFile(u.path(id), body, 0o600); err != nil {
+		return err
+	}
+	now := time.Now()
+	w := &waiting{last: now, Unanswered: Unanswered{
+		ID: id, Since: now, Bytes: size, Tries: 1, Next: now.Add(u.first), Err: why.Error(),
+	}}
+	w.describe(rec)
+	u.items[id] = w
+	u.bytes += size
+	u.s.metrics.putAside(len(u.items))
+	u.rouse()
+	return nil
+}
+
+func (u *unanswered) rouse() {
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+// list is a copy, what waits longest first.
+func (u *unanswered) list() []Unanswered {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out := make([]Unanswered, 0, len(u.items))
+	for _, w := range u.items {
+		out = append(out, w.Unanswered)
+	}
+	slices.SortFunc(out, func(a, b Unanswered) int {
+		if c := a.Since.Compare(b.Since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// remove forgets a return for good.
+func (u *unanswered) remove(id string) (Unanswered, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w := u.items[id]
+	if w == nil {
+		return Unanswered{}, ErrNotAside
+	}
+	err := os.Remove(u.path(id))
+	if err == nil {
+		err = durable.SyncDir(u.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Unanswered{}, fmt.Errorf("drop a return: %w", err)
+	}
+	delete(u.items, id)
+	u.bytes -= w.Bytes
+	u.full = false
+	u.s.metrics.putAside(len(u.items))
+	return w.Unanswered, nil
+}
+
+// again makes every return due, but those that the master had less than ago before.
+func (u *unanswered) again(ago time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, w := range u.items {
+		if at := w.last.Add(ago); !w.Next.IsZero() && at.Before(w.Next) {
+			w.Next = at
+		}
+	}
+	u.rouse()
+}
+
+// next is the return that is due first, and when it is.
+func (u *unanswered) next() (id string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, one := range slices.Sorted(maps.Keys(u.items)) {
+		if w := u.items[one]; !w.Next.IsZero() && (id == "" || w.Next.Before(at)) {
+			id, at = one, w.Next
+		}
+	}
+	return id, at
+}
+
+// run gives the master what is due, one after the other.
+func (u *unanswered) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		id, at := u.next()
+		pause := masterAway
+		switch d := time.Until(at); {
+		case id == "":
+			pause = giveAgainMost // or when it is roused
+		case d > 0:
+			pause = d
+		case u.s.c.Python.Up():
+			u.give(ctx, id)
+			continue
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-u.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// give gives the master one of them once more.
+func (u *unanswered) give(ctx context.Context, id string) {
+	rec, err := u.read(id)
+	if errors.Is(err, fs.ErrNotExist) { // dropped, by hand perhaps
+		_, _ = u.remove(id)
+		return
+	}
+	damaged := errors.Is(err, errDamaged)
+	if err == nil {
+		u.s.Mend(rec.JID, rec.Minion)
+		err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return
+	case err == nil || errors.Is(err, ErrGone):
+		if _, rerr := u.remove(id); rerr != nil && !errors.Is(rerr, ErrNotAside) {
+			u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", rerr)
+			err, damaged = rerr, true // it must not be given again and again
+			break
+		}
+		outcome := "answered_late"
+		if err != nil {
+			outcome = "gone"
+		}
+		u.s.metrics.count(outcome)
+		u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", err)
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w := u.items[id]
+	if w == nil {
+		return
+	}
+	w.Tries++
+	w.last, w.Err = time.Now(), err.Error()
+	w.Next = w.last.Add(u.pause(w.Tries))
+	if damaged {
+		w.Next = time.Time{}
+	}
+}
+
+// pause is how long a return waits after so many tries.
+func (u *unanswered) pause(tries int) time.Duration {
+	d := u.first
+	for range tries - 1 {
+		if d *= giveAgainTimes; d >= u.top {
+			return u.top
+		}
+	}
+	return d
+}
+
+// Unanswered lists the returns that were put aside, what waits longest first. full: no more are, so that they hold up those after them.
+func (s *Service) Unanswered() (list []Unanswered, full bool) {
+	list = s.unanswered.list()
+	s.unanswered.mu.Lock()
+	defer s.unanswered.mu.Unlock()
+	return list, s.unanswered.full
+}
+
+// Drop gives up a return that was put aside: nobody will have it. Error: ErrNotAside, the disk's.
+func (s *Service) Drop(id string) (Unanswered, error) {
+	one, err := s.unanswered.remove(id)
+	if err == nil {
+		s.metrics.count("dropped")
+		s.c.Logger.Warn("return that was put aside is dropped", "minion", one.Minion, "jid", one.JID)
+	}
+	return one, err
+}
+
+// Again gives the master all returns that were put aside once more, now, and says how many there are.
+func (s *Service) Again() int {
+	list := s.unanswered.list()
+	s.unanswered.again(0)
+	return len(list)
+}
+
+// MasterStarted says that the local master was started anew, and may answer what it did not. One that it had moments ago waits a little,
+// for it may be what has ended the master.
+func (s *Service) MasterStarted() { s.unanswered.again(s.unanswered.first) }

@@ -1,0 +1,363 @@
+package returns
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/spool"
+)
+
+// keepOn defers returns of so many minions and waits until the master has answered all but the ones named.
+func keepOn(t *testing.T, w *world, s *Service, minions ...string) {
+	t.Helper()
+	for _, id := range minions {
+		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
+	}
+	eventually(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
+}
+
+func asideOf(s *Service) (minions []string) {
+	list, _ := s.Unanswered()
+	for _, one := range list {
+		minions = append(minions, one.Minion)
+	}
+	return minions
+}
+
+// TestUnansweredHoldsUpNoOther: one that the master does not answer though it answers others is put aside at once, stays so over a restart,
+// and is given to the master again when that was started, or somebody says so.
+func TestUnansweredHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["mute"] = context.DeadlineExceeded
+	s := w.service("a")
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var minions []string
+	for i := range 300 { // more than one batch
+		minions = append(minions, fmt.Sprint("web", i))
+	}
+	keepOn(t, w, s, append([]string{"mute"}, minions...)...)
+	w.set(func() {
+		times := map[string]int{}
+		for _, id := range w.pyGot {
+			times[id]++
+		}
+		for _, id := range append(minions, "mute") {
+			if times[id] != 1 {
+				t.Errorf("the master got %s's %d times", id, times[id])
+			}
+		}
+	})
+	list, full := s.Unanswered()
+	if len(list) != 1 || full || list[0].Minion != "mute" || list[0].JID != jid || list[0].Fun != "test.ping" || list[0].Tries != 1 || list[0].Err == "" {
+		t.Fatalf("put aside: %+v, full %v", list, full)
+	}
+	if n := s.Deferred(); n != 1 {
+		t.Errorf("%d wait for the master", n)
+	}
+	file := filepath.Join(w.dir, "a", "returns", unansweredName, list[0].ID+unansweredExt)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("a")
+	again, _ := s.Unanswered()
+	if len(again) != 1 || again[0].ID != list[0].ID || !again[0].Received.Equal(list[0].Received) || again[0].Since.Sub(list[0].Since).Abs() > time.Second {
+		t.Fatalf("after a restart: %+v, before %+v", again, list)
+	}
+	s.MasterStarted() // it had it moments ago
+	if now, _ := s.Unanswered(); now[0].Next.Before(time.Now()) {
+		t.Errorf("due at once: %+v", now)
+	}
+	w.set(func() { delete(w.pyErr, "mute"); w.pyGot = nil })
+	if n := s.Again(); n != 1 {
+		t.Errorf("%d are given again", n)
+	}
+	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("its file: %v", err)
+	}
+	w.set(func() {
+		if strings.Join(w.pyGot, " ") != "mute" {
+			t.Errorf("the master got %v", w.pyGot)
+		}
+	})
+}
+
+// TestUnansweredAgain: the pauses grow up to a limit, a start of the master makes it due, and one whose minion is gone is left out.
+func TestUnansweredAgain(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["mute"], w.pyErr["other"] = context.DeadlineExceeded, context.DeadlineExceeded
+	s := w.service("a")
+	for tries, want := range map[int]time.Duration{
+		1: giveAgain, 2: 4 * giveAgain, 3: 16 * giveAgain, 4: 64 * giveAgain, 5: giveAgainMost, 99: giveAgainMost,
+	} {
+		if got := s.unanswered.pause(tries); got != want {
+			t.Errorf("after %d tries: %v", tries, got)
+		}
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	keepOn(t, w, s, "mute", "other")
+	s.unanswered.mu.Lock()
+	for _, one := range s.unanswered.items { // as if that was long ago
+		one.last, one.Next = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	s.unanswered.mu.Unlock()
+	w.set(func() { w.pyDown = true; w.pyErr["other"] = ErrGone })
+	s.MasterStarted()
+	w.set(func() { w.pyDown = false })
+	s.MasterStarted()
+	eventually(t, "another try", func() bool {
+		list, _ := s.Unanswered()
+		return len(list) == 1 && list[0].Minion == "mute" && list[0].Tries == 2
+	})
+	if list, _ := s.Unanswered(); time.Until(list[0].Next) < giveAgain {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is nobody's fault.
+func TestMasterAwayPutsNothingAside(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	tried := 0
+	w.set(func() {
+		w.pyErr["web1"] = fmt.Errorf("%w: %w", ErrNotAsked, context.DeadlineExceeded)
+		w.pyDoes = func(string) {
+			if tried++; tried > 3*maxFailures {
+				delete(w.pyErr, "web1")
+			}
+		}
+	})
+	keepOn(t, w, s, "web1")
+	if list := asideOf(s); len(list) != 0 {
+		t.Errorf("put aside: %v", list)
+	}
+	w.set(func() {
+		w.pyErr["web2"], tried = context.DeadlineExceeded, 0
+		w.pyDoes = func(string) { // it ends with the first, and is there again
+			w.pyDown = true
+			time.AfterFunc(time.Millisecond, func() { w.set(func() { w.pyDown = false }) })
+			if tried++; tried == maxFailures-1 {
+				delete(w.pyErr, "web2")
+			}
+		}
+	})
+	keepOn(t, w, s, "web2")
+	if list := asideOf(s); len(list) != 0 {
+		t.Errorf("put aside: %v", list)
+	}
+}
+
+// TestPoison: one that ends the master each time is put aside after some times, and the others get through.
+func TestPoison(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["poison"] = errors.New("connection lost")
+	w.pyDoes = func(minion string) {
+		if minion == "poison" {
+			w.pyDown = true
+			time.AfterFunc(time.Millisecond, func() { w.set(func() { w.pyDown = false }) })
+		}
+	}
+	s := w.open("a")
+	keepOn(t, w, s, "web1", "poison", "web2", "web3")
+	if got := asideOf(s); len(got) != 1 || got[0] != "poison" {
+		t.Errorf("put aside: %v", got)
+	}
+	w.set(func() {
+		n := 0
+		for _, id := range w.pyGot {
+			if id == "poison" {
+				n++
+			}
+		}
+		if n != maxFailures {
+			t.Errorf("the master got it %d times", n)
+		}
+	})
+}
+
+// TestUnansweredIsBounded: what finds no room stays in the journal, is not given to the master meanwhile, and goes on when there is room.
+func TestUnansweredIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["mute1"], w.pyErr["mute2"] = context.DeadlineExceeded, context.DeadlineExceeded
+	s := w.service("a")
+	s.unanswered.maxBytes = 300
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, id := range []string{"mute1", "mute2"} {
+		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
+	}
+	eventually(t, "no room", func() bool { _, full := s.Unanswered(); return full })
+	list, _ := s.Unanswered()
+	if len(list) != 1 || pending(s, pythonName) == 0 {
+		t.Fatalf("%+v, %d in the journal", list, pending(s, pythonName))
+	}
+	if _, err := s.Drop("../../own/lock"); !errors.Is(err, ErrNotAside) {
+		t.Errorf("error %v", err)
+	}
+	if one, err := s.Drop(list[0].ID); err != nil || one.ID != list[0].ID {
+		t.Fatalf("%+v, %v", one, err)
+	}
+	eventually(t, "the other", func() bool {
+		now, full := s.Unanswered()
+		return len(now) == 1 && now[0].ID != list[0].ID && !full && pending(s, pythonName) == 0
+	})
+	w.set(func() {
+		if len(w.pyGot) != 2 {
+			t.Errorf("the master got %v", w.pyGot)
+		}
+	})
+}
+
+// TestUnansweredOnce: what a kill leaves in the journal, though it is put aside already, is put aside once.
+func TestUnansweredOnce(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("a")
+	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
+	for range 2 {
+		if err := s.unanswered.put(rec, context.DeadlineExceeded); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := asideOf(s); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestDamagedUnanswered: a file that is no return stays for somebody to look at, and can be dropped.
+func TestDamagedUnanswered(t *testing.T) {
+	w := newWorld(t)
+	dir := filepath.Join(w.dir, "a", "returns", unansweredName)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic, "notes": "x", ".saltcluster-12": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := w.open("a")
+	s.Again()
+	list, _ := s.Unanswered()
+	if len(list) != 2 || list[0].Err == "" || !list[0].Next.IsZero() || !list[1].Next.IsZero() {
+		t.Fatalf("%+v", list)
+	}
+	for _, one := range list {
+		if _, err := s.Drop(one.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "notes" {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// envKilled makes the test's own binary a process that is killed; its value is the directory.
+const envKilled = "RETURNS_TEST_KILLED"
+
+// killed defers returns for a master that does not answer every third, until it is killed. It says which were acknowledged, and which
+// the master has answered.
+func TestKilledProcess(t *testing.T) {
+	dir := os.Getenv(envKilled)
+	if dir == "" {
+		t.Skip("is started by TestKilledWhilePuttingAside")
+	}
+	w := newWorld(t)
+	w.dir = dir
+	var print sync.Mutex
+	say := func(what, id string) {
+		print.Lock()
+		defer print.Unlock()
+		fmt.Println(what, id)
+	}
+	s := w.service("a", func(c *Config) { c.Python = saying{say} })
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("%d-%d-%s", os.Getpid(), i, []string{"web", "db", "mute"}[i%3])
+		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
+		say("acknowledged", id)
+	}
+}
+
+// saying is a master.
+type saying struct{ say func(what, id string) }
+
+func (saying) Up() bool { return true }
+func (p saying) Return(_ context.Context, minion string, _ []byte) error {
+	if strings.HasSuffix(minion, "mute") {
+		return context.DeadlineExceeded
+	}
+	p.say("answered", minion)
+	return nil
+}
+
+// TestKilledWhilePuttingAside kills the process that takes returns, again and again: at the end the master has got all that were
+// acknowledged.
+func TestKilledWhilePuttingAside(t *testing.T) {
+	w := newWorld(t)
+	acked, answered := map[string]bool{}, map[string]bool{}
+	for range 6 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
+		cmd.Env = append(os.Environ(), envKilled+"="+w.dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill := 20 + rand.IntN(100)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			switch what, id, _ := strings.Cut(lines.Text(), " "); what {
+			case "acknowledged":
+				if acked[id] = true; kill == 0 {
+					_ = cmd.Process.Kill()
+				}
+				kill--
+			case "answered":
+				answered[id] = true
+			default:
+				t.Log(lines.Text())
+			}
+		}
+		_ = cmd.Wait()
+	}
+	s := w.open("a")
+	eventually(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
+	s.Again()
+	eventually(t, "the others", func() bool { return len(asideOf(s)) == 0 })
+	w.set(func() {
+		for _, id := range w.pyGot {
+			answered[id] = true
+		}
+	})
+	for id := range acked {
+		if !answered[id] {
+			t.Errorf("%s was acknowledged, and the master has never got it", id)
+		}
+	}
+	t.Logf("%d acknowledged over 6 kills", len(acked))
+}
