@@ -22,6 +22,10 @@ import (
 type Master struct {
 	CacheDir string // cachedir
 	UID, GID int    // whose files they are; -1 leaves them as created
+	// Umask is what this node's master takes off the modes of what it makes, wherever a job is from; nil: 022. Verified: the first
+	// directory it makes when it starts (verify_env), whatever its umask.
+	Umask    func() uint32
+	Verified bool
 	HashType string // hash_type
 	JobCache string // master_job_cache
 	Returns  bool   // job_cache

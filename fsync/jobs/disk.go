@@ -25,11 +25,16 @@ type disk struct {
 	dir      string // cachedir
 	uid, gid int
 	hash     crypto.Hash
-	usual    bool // what is made here has the modes it shall have: of ten thousand returns, none needs a chmod
+	umask    func() uint32 // the master's
+	own      uint32        // the umask of this process, which the kernel takes off modes that are not set explicitly
+	verified bool          // see Master
 }
 
 func newDisk(m Master) disk {
-	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], usual: ownUmask() == usualUmask}
+	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], umask: m.Umask, own: ownUmask(), verified: m.Verified}
+	if d.umask == nil {
+		d.umask = func() uint32 { return usualUmask }
+	}
 	if d.uid == os.Geteuid() && d.gid == os.Getegid() {
 		d.uid, d.gid = -1, -1 // files are created so anyway
 	}

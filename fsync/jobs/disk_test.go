@@ -95,6 +95,50 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// What is written has the modes that the master would give it, whatever this process's umask is, and what takes another file's place
+// keeps its mode.
+func TestModes(t *testing.T) {
+	for _, own := range []int{0o022, 0o077, 0} {
+		for _, mask := range []uint32{0o022, 0o077, 0o027, 0o002, 0} {
+			t.Run(fmt.Sprintf("%03o under %03o", mask, own), func(t *testing.T) { testModes(t, own, mask) })
+		}
+	}
+}
+
+func testModes(t *testing.T, own int, mask uint32) {
+	const jid = "20260102000000000001"
+	dir := t.TempDir()
+	defer unix.Umask(unix.Umask(own))
+	d := newDisk(Master{
+		CacheDir: dir, UID: -1, GID: -1, HashType: "sha256", Umask: func() uint32 { return mask }, Verified: true,
+	})
+	fd := openTest(t, d, jid)
+	mustPut(t, d, fd, &record{name: "m1", ret: true, data: ret("m1"), out: []byte{0xa1, 'x'}, hasO: true}, true)
+	for _, name := range []string{loadFile, minionsFile} {
+		if err := d.put(fd, name, load(jid, false), 5e9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, made := os.FileMode(0o666&^mask), os.FileMode(0o777&^mask)
+	want := map[string]os.FileMode{
+		"": made, "..": made, "../..": 0o755, jidFile: file, loadFile: file, minionsFile: file, "m1": made, "m1/" + returnFile: file,
+		"m1/" + outFile: file,
+	}
+	if err := os.Chmod(filepath.Join(d.path(jid), minionsFile), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	want[minionsFile] = 0o640
+	if err := d.put(fd, minionsFile, load(jid, true), 6e9); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range want {
+		info, err := os.Stat(filepath.Join(d.path(jid), name))
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%q: %v %v, want %v", name, info.Mode(), err, mode)
+		}
+	}
+}
+
 // Links in a job cache lead nowhere.
 func TestLinksAreNotFollowed(t *testing.T) {
 	d := testDisk(t)

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	dirMode  = 0o755
-	fileMode = 0o644
 	// tempPrefix marks what is being written: Salt passes over names with a dot.
 	tempPrefix = ".saltcluster-copy-"
+	// verifiedMode is that of directories which a master makes when it starts (salt/utils/verify.py:verify_env).
+	verifiedMode = 0o755
 )
 
 // openJob opens a job's directory; with make it is made where it is missing, with its file jid.
@@ -40,13 +40,17 @@ func (d disk) openJob(jid string, at int64, make bool) (fd int, err error) {
 }
 
 func (d disk) makeDirs(path string) error {
-	for _, dir := range []string{d.jobs(), filepath.Dir(path), path} {
-		err := unix.Mkdirat(unix.AT_FDCWD, dir, dirMode)
+	for i, dir := range []string{d.jobs(), filepath.Dir(path), path} {
+		mode := d.dirMode()
+		if i == 0 && d.verified {
+			mode = verifiedMode
+		}
+		err := unix.Mkdirat(unix.AT_FDCWD, dir, mode)
 		if errors.Is(err, unix.EEXIST) {
 			continue
 		}
 		if err == nil {
-			err = d.adopt(unix.AT_FDCWD, dir, dirMode)
+			err = d.adopt(unix.AT_FDCWD, dir, mode)
 		}
 		if err != nil {
 			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
@@ -78,10 +82,15 @@ func touch(fd int, name string, at int64) error {
 	return nil
 }
 
-// adopt gives what was just made the owner and mode it would have from the master.
+// adopt gives a directory that was just made the owner and mode it would have from the master. Of ten thousand returns, none needs a
+// chmod, unless this process's umask takes off what the master's leaves.
 func (d disk) adopt(fd int, name string, mode uint32) error {
-	if !d.usual {
-		if err := unix.Fchmodat(fd, name, mode, 0); err != nil {
+	if mode&d.own != 0 {
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+		if err := unix.Fchmodat(fd, name, mode|st.Mode&unix.S_ISGID, 0); err != nil { // which it has inherited
 			return err
 		}
 	}
@@ -93,7 +102,11 @@ func (d disk) adopt(fd int, name string, mode uint32) error {
 
 // create writes a new file below a directory.
 func (d disk) create(fd int, name string, data []byte) error {
-	h, err := unix.Openat(fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileMode)
+	return d.createAs(fd, name, data, d.fileMode())
+}
+
+func (d disk) createAs(fd int, name string, data []byte, mode uint32) error {
+	h, err := unix.Openat(fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 	if err != nil {
 		return &os.PathError{Op: "create", Path: name, Err: err}
 	}
@@ -104,8 +117,8 @@ func (d disk) create(fd int, name string, data []byte) error {
 		}
 		data = data[max(n, 0):]
 	}
-	if err == nil && !d.usual {
-		err = unix.Fchmod(h, fileMode)
+	if err == nil && mode&d.own != 0 {
+		err = unix.Fchmod(h, mode)
 	}
 	if err == nil && (d.uid >= 0 || d.gid >= 0) {
 		err = unix.Fchown(h, d.uid, d.gid)
@@ -116,13 +129,17 @@ func (d disk) create(fd int, name string, data []byte) error {
 	return nil
 }
 
-// put writes a file with that time; it appears whole or not at all.
+// put writes a file with that time; it appears whole or not at all. One that takes another's place has its mode, as with a master.
 func (d disk) put(fd int, name string, data []byte, at int64) (err error) {
-	temp := tempName(name)
-	err = d.create(fd, temp, data)
+	temp, mode := tempName(name), d.fileMode()
+	var st unix.Stat_t
+	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		mode = st.Mode & 0o777
+	}
+	err = d.createAs(fd, temp, data, mode)
 	if errors.Is(err, unix.EEXIST) { // left behind by a kill
 		if err = unix.Unlinkat(fd, temp, 0); err == nil {
-			err = d.create(fd, temp, data)
+			err = d.createAs(fd, temp, data, mode)
 		}
 	}
 	if err == nil {
@@ -161,17 +178,20 @@ func (t twins) note(r *record) {
 
 // putReturn writes a minion's directory unless it has a return already. New is false then.
 func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
-	temp := tempName(r.name)
-	err = unix.Mkdirat(fd, temp, dirMode)
+	temp, mode := tempName(r.name), d.dirMode()
+	err = unix.Mkdirat(fd, temp, mode)
 	if errors.Is(err, unix.EEXIST) { // left behind by a kill
 		if err = removeTemp(fd, temp); err == nil {
-			err = unix.Mkdirat(fd, temp, dirMode)
+			err = unix.Mkdirat(fd, temp, mode)
 		}
 	}
 	if err != nil {
 		return false, &os.PathError{Op: "mkdir", Path: temp, Err: err}
 	}
-	if err = d.fill(fd, temp, r, same); err == nil {
+	if err = d.adopt(fd, temp, mode); err == nil {
+		err = d.fill(fd, temp, r, same)
+	}
+	if err == nil {
 		if err = unix.Renameat(fd, temp, fd, r.name); err == nil {
 			same.note(r)
 			return true, nil
@@ -184,9 +204,6 @@ func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
 }
 
 func (d disk) fill(fd int, temp string, r *record, same twins) error {
-	if err := d.adopt(fd, temp, dirMode); err != nil {
-		return err
-	}
 	if r.hasO {
 		if err := d.create(fd, temp+"/"+outFile, r.out); err != nil {
 			return err

@@ -85,22 +85,22 @@ func (c *Cache) write(j *jobDir, job *Job) error {
 // writeNew is write for a job that is nobody else's, into a directory that was just made: there is nothing in it to look for.
 func (c *Cache) writeNew(j *jobDir, job *Job) error {
 	if job.NoCache {
-		if err := c.put(j.fd, "nocache", nil); err != nil {
+		if err := c.putNew(j.fd, "nocache", nil); err != nil {
 			return err
 		}
 	}
-	if err := c.put(j.fd, "jid", []byte(job.JID)); err != nil {
+	if err := c.putNew(j.fd, "jid", []byte(job.JID)); err != nil {
 		return err
 	}
 	j.touched = time.Now()
-	if err := c.put(j.fd, ".load.p", job.Load); err != nil {
+	if err := c.putNew(j.fd, ".load.p", job.Load); err != nil {
 		return err
 	}
 	list := saltwire.AppendArrayHeader(nil, 0)
 	if job.Minions != nil {
 		list = appendList(*job.Minions)
 	}
-	if err := c.put(j.fd, ".minions.p", list); err != nil {
+	if err := c.putNew(j.fd, ".minions.p", list); err != nil {
 		return err
 	}
 	j.loaded = true
@@ -110,7 +110,7 @@ func (c *Cache) writeNew(j *jobDir, job *Job) error {
 		}
 	}
 	if job.EndTime != "" {
-		return c.put(j.fd, "endtime", []byte(job.EndTime))
+		return c.putNew(j.fd, "endtime", []byte(job.EndTime))
 	}
 	return nil
 }
@@ -211,17 +211,20 @@ func (c *Cache) listed(j *jobDir) (ids []string) {
 // minion is salt/returners/local_cache.py:returner. The directory is filled under another name first: a stock master
 // that finds it takes the return for stored.
 func (c *Cache) minion(j *jobDir, job *Job) error {
-	temp := tempPrefix + strconv.FormatUint(xxhash.Sum64String(job.Minion), 16)
-	err := unix.Mkdirat(j.fd, temp, 0o755)
+	temp, mode := tempPrefix+strconv.FormatUint(xxhash.Sum64String(job.Minion), 16), c.dirMode()
+	err := unix.Mkdirat(j.fd, temp, mode)
 	if errors.Is(err, unix.EEXIST) { // left behind by a kill
 		if err = removeTemp(j.fd, temp); err == nil {
-			err = unix.Mkdirat(j.fd, temp, 0o755)
+			err = unix.Mkdirat(j.fd, temp, mode)
 		}
 	}
 	if err != nil {
 		return &os.PathError{Op: "mkdir", Path: temp, Err: err}
 	}
-	if err = c.fill(j.fd, temp, job); err == nil {
+	if err = c.adopt(j.fd, temp, mode); err == nil {
+		err = c.fill(j.fd, temp, job)
+	}
+	if err == nil {
 		if err = unix.Renameat(j.fd, temp, j.fd, job.Minion); err == nil {
 			c.stored(job)
 			return nil
@@ -234,9 +237,6 @@ func (c *Cache) minion(j *jobDir, job *Job) error {
 }
 
 func (c *Cache) fill(dir int, temp string, job *Job) error {
-	if err := c.adopt(dir, temp, 0o755); err != nil {
-		return err
-	}
 	if job.Out != nil {
 		if err := c.create(dir, temp+"/out.p", job.Out); err != nil {
 			return err

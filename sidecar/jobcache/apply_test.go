@@ -463,3 +463,55 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+// TestModes: every file and directory has the mode that a master with that umask would give it, whatever this process's own is; what
+// takes another file's place keeps its mode. What the master would make when it starts does not go by its umask.
+func TestModes(t *testing.T) {
+	for _, own := range []int{0o022, 0o077, 0} {
+		for _, mask := range []uint32{0o022, 0o077, 0o027, 0o002, 0} {
+			t.Run(fmt.Sprintf("%03o under %03o", mask, own), func(t *testing.T) { testModes(t, own, mask) })
+		}
+	}
+}
+
+func testModes(t *testing.T, own int, mask uint32) {
+	dir := t.TempDir()
+	defer syscall.Umask(syscall.Umask(own))
+	o := stockOptions()
+	o["verify_env"], o["job_cache_store_endtime"] = true, true
+	c, err := jobcache.New(jobcache.Config{
+		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Umask: func() uint32 { return mask },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	apply(t, c, ret(testJID, "m1", "out", "txt"))
+	job := jobDir(t, dir)
+	if err := os.Chmod(filepath.Join(job, ".minions.p"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, dict{"cmd", "_syndic_return", "load", list{dict{"id", "syndic1", "jid", testJID, "fun", "test.ping",
+		"load", dict{"fun", "test.ping", "jid", testJID, "tgt", "m1,m2", "tgt_type", "list", "user", "root", "arg", list{}},
+		"return", dict{"m2", dict{"return", true, "retcode", 0, "success", true}}}}, "id", "syndic1", "nonce", "n"})
+	file, made := fs.FileMode(0o666&^mask), fs.FileMode(0o777&^mask)
+	for name, want := range map[string]fs.FileMode{
+		".": made, "..": made, "../..": 0o755, "jid": file, ".load.p": file, ".minions.p": 0o640, "endtime": file, "m1": made,
+		"m1/return.p": file, "m1/out.p": file, "m2": made, "m2/return.p": file, "../../../syndics": 0o755,
+		"../../../syndics/syndic1": file,
+	} {
+		info, err := os.Stat(filepath.Join(job, name))
+		if err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm() != want {
+			t.Errorf("%s: %v, want %v", name, info.Mode().Perm(), want)
+		}
+	}
+	if got, ok := jobcache.Umask(dir, "sha256", testJID); !ok || got != mask {
+		t.Errorf("the job's directory says %03o, %v", got, ok)
+	}
+	if _, ok := jobcache.Umask(dir, "sha256", testJID[:19]+"3"); ok {
+		t.Error("a job that is not there says something")
+	}
+}

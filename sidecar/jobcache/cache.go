@@ -28,7 +28,10 @@ type Config struct {
 	Major    int    // version of the master: 3006, 3007, 3008
 	CacheDir string // its cachedir
 	UID, GID int    // who its files belong to; -1: whoever creates them
-	Keys     Keys
+	// Umask is what the master takes off the modes of what it makes; nil: 022. It is asked for each file, so that a master which was
+	// started with another one is followed.
+	Umask func() uint32
+	Keys  Keys
 	// Stored, if set, hears of every return that was written; it must not block nor change the job.
 	Stored   func(*Job)
 	Logger   *slog.Logger
@@ -48,7 +51,8 @@ type Cache struct {
 	requireSig   bool
 	dropUnsigned bool
 	sigAlgo      string
-	umask        os.FileMode // of this process, taken off modes that are not set explicitly
+	own          uint32 // the umask of this process, which the kernel takes off modes that are not set explicitly
+	verified     bool   // the master makes the first directories itself, when it starts
 
 	publishing chan struct{} // a place for each answer that Published is making
 
@@ -73,12 +77,15 @@ func New(c Config) (*Cache, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Umask == nil {
+		c.Umask = func() uint32 { return usualUmask }
+	}
 	o := c.Options
 	k := &Cache{
 		cfg: c, metrics: newMetrics(c.Register), major: c.Major, hash: hashes[o.Text("hash_type")],
 		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
 		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
-		sigAlgo: o.Text("signing_algorithm"), umask: ownUmask(), disks: newDisks(),
+		sigAlgo: o.Text("signing_algorithm"), own: ownUmask(), verified: o.Bool("verify_env"), disks: newDisks(),
 		publishing: make(chan struct{}, maxPublishing),
 	}
 	if o.Bool("unique_jid") {

@@ -92,9 +92,10 @@ func (c *Cache) job(jid string, fresh bool) (*jobDir, error) {
 
 // makeJobDir says whether the directory was not there before.
 func (c *Cache) makeJobDir(path, full string) (made bool, err error) {
-	switch err := unix.Mkdir(full, 0o755); {
+	mode := c.dirMode()
+	switch err := unix.Mkdir(full, mode); {
 	case err == nil:
-		return true, c.adopt(unix.AT_FDCWD, full, 0o755)
+		return true, c.adopt(unix.AT_FDCWD, full, mode)
 	case errors.Is(err, unix.EEXIST):
 		return false, nil
 	}
@@ -112,20 +113,28 @@ func openDir(path string) (int, error) {
 // makeDirs makes path within cachedir, each missing part as the master would.
 func (c *Cache) makeDirs(path string) error {
 	at := c.cfg.CacheDir
-	for _, part := range splitPath(path) {
+	for i, part := range splitPath(path) {
 		at = filepath.Join(at, part)
-		if err := unix.Mkdir(at, 0o755); err != nil {
+		mode := c.dirMode()
+		if i == 0 && c.verified {
+			mode = verifiedMode
+		}
+		if err := unix.Mkdir(at, mode); err != nil {
 			if errors.Is(err, unix.EEXIST) {
 				continue
 			}
 			return &os.PathError{Op: "mkdir", Path: at, Err: err}
 		}
-		if err := c.adopt(unix.AT_FDCWD, at, 0o755); err != nil {
+		if err := c.adopt(unix.AT_FDCWD, at, mode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// verifiedMode is that of directories which a master makes when it starts (salt/utils/verify.py:verify_env), jobs and syndics among them,
+// whatever its umask.
+const verifiedMode = 0o755
 
 func splitPath(path string) (parts []string) {
 	for path != "" && path != "." {
@@ -136,10 +145,15 @@ func splitPath(path string) (parts []string) {
 	return parts
 }
 
-// adopt gives what was just made the owner and mode that the master's own would have.
+// adopt gives what was just made the owner and mode that the master's own would have. Of ten thousand returns, none needs a chmod,
+// unless this process's umask takes off what the master's leaves.
 func (c *Cache) adopt(dir int, name string, mode uint32) error {
-	if c.umask&0o777 != 0o022 {
-		if err := unix.Fchmodat(dir, name, mode, 0); err != nil {
+	if mode&c.own != 0 {
+		var st unix.Stat_t
+		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "stat", Path: name, Err: err}
+		}
+		if err := unix.Fchmodat(dir, name, mode|st.Mode&unix.S_ISGID, 0); err != nil { // a directory inherits that one
 			return &os.PathError{Op: "chmod", Path: name, Err: err}
 		}
 	}

@@ -70,7 +70,7 @@ func Native(o Options, major int, cmd string) (ok bool, reason string) {
 var relevant = []string{
 	"master_job_cache", "job_cache", "ext_job_cache", "cluster_id", "hash_type", "enable_ssh_minions", "subproxy", "master_stats",
 	"metrics", "tracing", "returner_dirs", "extension_modules", "module_dirs", "cachedir", "user", "max_event_size",
-	"job_cache_store_endtime", "require_minion_sign_messages", "drop_messages_signature_fail", "signing_algorithm", "unique_jid",
+	"job_cache_store_endtime", "require_minion_sign_messages", "drop_messages_signature_fail", "signing_algorithm", "unique_jid", "verify_env",
 }
 
 // Same says whether a master with options a takes returns as one with options b.

@@ -45,6 +45,19 @@ func Kept(cacheDir, hashType, jid string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
+// Umask tells from the directory of a job that a master has published, and made before it did so, what umask that master had.
+func Umask(cacheDir, hashType, jid string) (mask uint32, ok bool) {
+	h := hashes[hashType]
+	if h == 0 || jid == "" {
+		return 0, false
+	}
+	st, err := os.Lstat(filepath.Join(cacheDir, jobPath(h, jid)))
+	if err != nil || !st.IsDir() || st.Mode().Perm()&0o700 != 0o700 {
+		return 0, false
+	}
+	return 0o777 &^ uint32(st.Mode().Perm()), true
+}
+
 // countList counts the entries of a list of minions; 0 when it cannot be read.
 func countList(path string) (n int) {
 	if info, err := os.Stat(path); err != nil || info.Size() > maxMinionList {

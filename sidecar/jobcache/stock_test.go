@@ -2,6 +2,7 @@ package jobcache_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -24,14 +25,23 @@ import (
 )
 
 // setting is a master's configuration under which the same loads are tried.
-type setting struct{ name, config string }
+type setting struct {
+	name, config string
+	umask        uint32 // of the master; 0: 022
+}
 
 var settings = []setting{
-	{"default", ""},
-	{"odd", "job_cache_store_endtime: True\nhash_type: md5\nmax_event_size: 3000\n"},
-	{"signed", "require_minion_sign_messages: True\ndrop_messages_signature_fail: True\nsigning_algorithm: PKCS1v15-SHA224\n"},
-	{"unsigned", "drop_messages_signature_fail: False\nsigning_algorithm: PKCS1v15-SHA1\nmax_event_size: 200000\n"},
+	{name: "default"},
+	{name: "odd", config: "job_cache_store_endtime: True\nhash_type: md5\nmax_event_size: 3000\n"},
+	{name: "signed", config: "require_minion_sign_messages: True\ndrop_messages_signature_fail: True\nsigning_algorithm: PKCS1v15-SHA224\n"},
+	{name: "unsigned", config: "drop_messages_signature_fail: False\nsigning_algorithm: PKCS1v15-SHA1\nmax_event_size: 200000\n"},
+	{name: "umask 077", umask: 0o077},
+	{name: "umask 027", config: "job_cache_store_endtime: True\n", umask: 0o027},
+	{name: "umask 002", umask: 0o002},
 }
+
+// mask is the umask of the setting's master.
+func (s setting) mask() uint32 { return cmp.Or(s.umask, 0o022) }
 
 // TestSameAsStock gives the same loads to the code of real masters and to ours and compares every file (bytes, modes) and
 // every event (bytes, order).
@@ -87,7 +97,7 @@ func compare(t *testing.T, version string, s setting) {
 	keys := newKeys(t, filepath.Join(m.PkiDir, "minions"))
 	ours, c := t.TempDir(), (*jobcache.Cache)(nil)
 	if c, err = jobcache.New(jobcache.Config{
-		Options: cfg, Major: ver.Major, CacheDir: ours, UID: -1, GID: -1, Keys: keys,
+		Options: cfg, Major: ver.Major, CacheDir: ours, UID: -1, GID: -1, Keys: keys, Umask: s.mask,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +126,7 @@ func compare(t *testing.T, version string, s setting) {
 			native, plans = append(native, one), append(plans, plan)
 		}
 	}
-	theirs := runStock(t, m, native)
+	theirs := runStock(t, m, native, s.mask())
 	for i, plan := range plans {
 		for range 2 { // again, as after a kill
 			if err := c.Apply(context.Background(), plan); err != nil {
@@ -125,8 +135,8 @@ func compare(t *testing.T, version string, s setting) {
 		}
 		compareEvents(t, native[i].Name, plan, theirs[i])
 	}
-	compareTrees(t, filepath.Join(m.CacheDir, "jobs"), filepath.Join(ours, "jobs"))
-	compareTrees(t, filepath.Join(m.CacheDir, "syndics"), filepath.Join(ours, "syndics"))
+	compareTrees(t, filepath.Join(m.CacheDir, "jobs"), filepath.Join(ours, "jobs"), s.mask())
+	compareTrees(t, filepath.Join(m.CacheDir, "syndics"), filepath.Join(ours, "syndics"), s.mask())
 }
 
 func planOf(c *jobcache.Cache, one stockCase) (jobcache.Plan, error) {
@@ -138,7 +148,7 @@ func planOf(c *jobcache.Cache, one stockCase) (jobcache.Plan, error) {
 	return c.Plan(one.Load, facts)
 }
 
-func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) []stockResult {
+func runStock(t *testing.T, m *mastertest.Master, todo []stockCase, umask uint32) []stockResult {
 	t.Helper()
 	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
 	text, err := json.Marshal(todo)
@@ -157,7 +167,8 @@ func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) []stockResul
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf("umask %03o; exec \"$@\"", umask), "sh",
+		mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
 	cmd.Dir = m.Dir
 	if console, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("stock code of %s: %v\n%s", m.Version, err, console)
@@ -190,7 +201,7 @@ func compareEvents(t *testing.T, name string, plan jobcache.Plan, theirs stockRe
 }
 
 // compareTrees compares names, modes and bytes. The empty list of minions for jobs of other masters is ours alone.
-func compareTrees(t *testing.T, stock, ours string) {
+func compareTrees(t *testing.T, stock, ours string, umask uint32) {
 	t.Helper()
 	a, b := tree(t, stock), tree(t, ours)
 	for name, want := range a {
@@ -201,7 +212,8 @@ func compareTrees(t *testing.T, stock, ours string) {
 		}
 	}
 	for name, got := range b {
-		if _, ok := a[name]; !ok && !(strings.HasSuffix(name, "/.minions.p") && got == "-rw-r--r-- \x90") {
+		empty := fs.FileMode(0o666&^umask).String() + " \x90"
+		if _, ok := a[name]; !ok && !(strings.HasSuffix(name, "/.minions.p") && got == empty) {
 			t.Errorf("%s should not be (%.200q)", name, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,8 +36,10 @@ func TestStockMaster(t *testing.T) {
 			r.sessions()
 			r.bus()
 			r.replaceIdentity()
+			r.umask(ownUmask())
 			m.Stop()
-			m.Start()
+			r.startWith(0o027)
+			r.umask(0o027)
 			r.afterRestart(first)
 		})
 	}
@@ -346,6 +349,30 @@ func (r *stockRig) replaceIdentity() {
 		r.t.Errorf("sign-in at a master whose files were changed: %v", err)
 	}
 	r.t.Logf("before the restart: %v", err)
+}
+
+// ownUmask is that of this process, whose children masters are.
+func ownUmask() uint32 {
+	mask := syscall.Umask(0o022)
+	syscall.Umask(mask)
+	return uint32(mask)
+}
+
+func (r *stockRig) startWith(umask int) {
+	defer syscall.Umask(syscall.Umask(umask))
+	r.m.Start()
+}
+
+// umask checks what is seen of the running master's.
+func (r *stockRig) umask(want uint32) {
+	r.t.Helper()
+	eventually(r.t, func() bool {
+		got, err := r.cfg.Umask(r.t.Context())
+		if err != nil || got != want {
+			r.t.Logf("umask %03o, want %03o: %v", got, want, err)
+		}
+		return err == nil && got == want
+	})
 }
 
 func (r *stockRig) afterRestart(first localmaster.Secrets) {

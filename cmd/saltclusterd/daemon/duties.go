@@ -213,6 +213,7 @@ func (s *service) setPeers(v state.View) {
 // masterUp notes that the local master (re)appeared: it has a new AES key, and its workers have forgotten all sessions.
 func (s *service) masterUp() {
 	s.sessions.Reset()
+	s.umask.masterStarted()
 	s.returns.MasterStarted()
 	select {
 	case s.learn <- struct{}{}:

@@ -28,6 +28,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		Self: d.id,
 		Master: jobs.Master{
 			CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID, HashType: d.master.Text("hash_type"),
+			Umask: s.umask.get, Verified: d.master.Bool("verify_env"),
 			JobCache: d.master.Text("master_job_cache"), Returns: d.master.Bool("job_cache"),
 			External: d.master.Bool("ext_job_cache"), Keep: keepJobs(d.master),
 		},
@@ -56,6 +57,7 @@ func keepJobs(master *localmaster.Config) time.Duration {
 func (s *service) jobPublished(plain []byte) {
 	if p, err := saltwire.PeekPub(plain); err == nil && p.JID != "" {
 		s.cache.Published(p.JID)
+		s.umask.publishedHere(p.JID)
 	}
 }
 

@@ -136,7 +136,7 @@ func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, erro
 	}
 	return jobcache.New(jobcache.Config{
 		Options: master, Major: master.Version.Major, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
-		Keys: s.keys, Stored: s.returnStored, Logger: d.log, Register: d.reg,
+		Umask: s.umask.get, Keys: s.keys, Stored: s.returnStored, Logger: d.log, Register: d.reg,
 	})
 }
 

@@ -53,6 +53,7 @@ type service struct {
 	bus      *localmaster.Bus
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions
+	umask    *masterUmask
 
 	epochs        *epochs.Manager
 	signin        *signin.Service
@@ -113,6 +114,7 @@ func newService(m *member) (*service, error) {
 	s.drain, s.late = newDrainer(s), newLatecomer()
 	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
 	s.presence = newPresenceKeeper(s)
+	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
 		return nil, err
@@ -291,6 +293,7 @@ func (s *service) Open(ctx context.Context) error {
 		s.wg.Go(s.lookForMisplaced)
 	}
 	s.makeCache()
+	s.umask.look(ctx) // before anything is written
 	for _, part := range []struct {
 		name string
 		open func(context.Context) error
@@ -320,6 +323,7 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
+	s.wg.Go(func() { s.umask.follow(s.ctx) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.recallProtocols()
 	s.wg.Go(func() { s.keepProtocols(s.ctx) })
