@@ -37,7 +37,8 @@ func countReactions(c *lab.Cluster, settings lab.Settings) error {
 	return nil
 }
 
-func countReactionsOn(n *lab.Node, settings lab.Settings) error {
+// countReactionsOn does it for one; it reacts to those tags besides.
+func countReactionsOn(n *lab.Node, settings lab.Settings, besides ...string) error {
 	dir := filepath.Join(n.Dir(), "srv", "reactor")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -52,7 +53,8 @@ func countReactionsOn(n *lab.Node, settings lab.Settings) error {
 		}
 	}
 	var reactions []any
-	for _, tag := range []string{"lab/count/*", "cluster/event/*/lab/mirror/*", "lab/mirror/*", "syndic/*/lab/count/*"} {
+	tags := []string{"lab/count/*", "cluster/event/*/lab/mirror/*", "lab/mirror/*", "syndic/*/lab/count/*"}
+	for _, tag := range append(tags, besides...) {
 		reactions = append(reactions, map[string]any{tag: []string{sls}})
 	}
 	return n.Master.Configure(settings, lab.Settings{"runner_dirs": []string{dir}, "reactor": reactions})

@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +37,7 @@ func TestSigned(t *testing.T) {
 	c, err := l.NewCluster(ctx, spec)
 	labtest.Must(t, err)
 	for i, n := range c.Nodes {
-		labtest.Must(t, countReactionsOn(n, signedMasters[i]))
+		labtest.Must(t, countReactionsOn(n, signedMasters[i], "salt/job/*/ret/*"))
 	}
 	low := newLowMaster(t, c)
 	labtest.Must(t, low.start(ctx))
@@ -182,7 +185,8 @@ func (m *lowMaster) testEvents(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// testMasterAway: the master above is killed while a job runs below; it has the return when it is back, and before.
+// testMasterAway: the master above is killed while a job runs below; it has the return when it is back, and before. Its reactor hears of
+// every return once when it is there again, and not before it can. What minions fire meanwhile a reactor hears once, too: another master's.
 func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	top := c.Nodes[1]
@@ -204,5 +208,58 @@ func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 		}
 		return lab.AnsweredBy(found, append(c.IDs(), m.minion.ID)...)
 	}))
-	labtest.Must(t, top.Master.Start(ctx))
+	const meanwhile = "lab/count/meanwhile"
+	got, err := c.Nodes[0].Master.Pub(ctx, "*", "event.send", meanwhile)
+	labtest.Must(t, err)
+	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
+	was := syscall.Umask(0o027) // is the master's from now on
+	err = top.Master.Start(ctx)
+	syscall.Umask(was)
+	labtest.Must(t, err)
+	labtest.Must(t, top.Master.WaitReady(ctx, 3*time.Minute))
+	drained(t, top, time.Minute)
+	last := async(t, top, "test.ping") // whose events come after all others
+	var runs map[string]map[string]int
+	reacted := func(jid string) (times []int) {
+		for _, id := range append(c.IDs(), m.minion.ID) {
+			times = append(times, runs[top.Name]["salt/job/"+jid+"/ret/"+id])
+		}
+		return times
+	}
+	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the reactor of "+top.Name, func(context.Context) (err error) {
+		if runs, err = counted(c); err != nil {
+			return err
+		}
+		if n := reacted(last); slices.Contains(n, 0) {
+			return fmt.Errorf("it ran %v times for the last job, %v times for the one while its master was away", n, reacted(jid))
+		}
+		return nil
+	}))
+	if n := reacted(jid); slices.Min(n) != 1 || slices.Max(n) != 1 {
+		t.Errorf("the reactor of %s ran %v times for the returns while its master was away", top.Name, n)
+	}
+	if n := sum(runs, meanwhile); n != len(c.IDs()) {
+		t.Errorf("%d events were fired while the master of %s was away, and reactors ran %d times", len(c.IDs()), top.Name, n)
+	}
+	for _, n := range c.Nodes { // each writes as its own master would
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, last+" on "+n.Name, func(ctx context.Context) error {
+			found, err := cached(ctx, n, last)
+			if err == nil {
+				err = lab.AnsweredBy(found, append(c.IDs(), m.minion.ID)...)
+			}
+			return err
+		}))
+		dir, file := fs.FileMode(0o755), fs.FileMode(0o644)
+		if n == top {
+			dir, file = 0o750, 0o640
+		}
+		job := jobDir(t, n, last)
+		for path, want := range map[string]fs.FileMode{"": dir, c.IDs()[0]: dir, filepath.Join(c.IDs()[0], "return.p"): file, ".load.p": file, "jid": file} {
+			info, err := os.Stat(filepath.Join(job, path))
+			labtest.Must(t, err)
+			if got := info.Mode().Perm(); got != want {
+				t.Errorf("%s: %q of a job has the mode %v, not %v", n.Name, path, got, want)
+			}
+		}
+	}
 }
