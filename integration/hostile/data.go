@@ -8,7 +8,14 @@ import (
 // data is what a minion may say about anything: it always holds the mark, and often what masters would act on.
 func (d *dice) data() packed {
 	base := []entry{pair("hostile", text(d.mark()))}
-	switch d.IntN(6) {
+	switch d.IntN(8) {
+	case 5:
+		base = append(base, pair("id", text(d.other())), pair("return", text(d.mark())), pair("resource_id", text(d.id())), pair("jid", d.aJid()))
+	case 6:
+		base = append(base, pair("__peer_id", text(d.node())), pair("act", text("accept")), pair("id", text(d.who.own+"-peer")), pair("pub", text(d.who.pub)),
+			pair("event", text("*")), pair("reactors", list(text(d.path()))))
+	case 7:
+		base = append(base, pair(one(d, "error", "missing", "syndic", "minions"), list(text(d.other()))), entry{number(7), null})
 	case 0:
 		base = append(base, pair("id", text(d.other())), pair("act", text("accept")), pair("result", flag(true)))
 	case 1:
@@ -44,6 +51,15 @@ func (d *dice) events() packed {
 func (d *dice) returns() packed {
 	of := func(id string) entry {
 		return pair(id, dict(pair("return", text(d.mark())), pair("retcode", number(0)), pair("success", flag(true)), pair("hostile", text(d.mark()))))
+	}
+	within := func(name string, v packed) entry {
+		return pair("new-"+d.mark(), dict(pair("return", text(d.mark())), pair(name, v), pair("hostile", text(d.mark()))))
+	}
+	switch d.IntN(4) {
+	case 0:
+		return dict(within(one(d, "id", "resource_id", "jid"), text(d.other())))
+	case 1:
+		return dict(pair("new-"+d.mark(), list(list(text("id"), text(d.other())), list(text("return"), text(d.mark())))))
 	}
 	return dict(of(d.other()), of(d.id()), of("new-"+d.mark()))
 }

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
+	"saltclusterd/sidecar/saltwire"
 )
 
 // masters are globs of tags that masters and clusters tell themselves things with.
 var masters = []string{
 	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
 	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*", "salt/fileserver/*",
-	"salt/netapi/*", "salt/stats/*", "salt/batch/*",
+	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*",
 }
 
 // judgeTag says which invariant an event from here breaks by its tag; empty: none.
@@ -45,7 +47,7 @@ func (s *scene) judgeTag(tag string) string {
 func aboutMinion(tag string) (id string, ok bool) {
 	parts := strings.Split(tag, "/")
 	switch {
-	case len(parts) >= 3 && parts[0] == "salt" && (parts[1] == "minion" || parts[1] == "beacon"):
+	case len(parts) >= 3 && parts[0] == "salt" && (parts[1] == "minion" || parts[1] == "beacon" || parts[1] == "syndic"):
 		return parts[2], true
 	case len(parts) >= 5 && parts[0] == "salt" && parts[1] == "job":
 		return parts[4], true
@@ -101,7 +103,29 @@ func (w *world) heard(n *lab.Node, tag string, data []byte) {
 	if broken := w.scene.judgeTag(tag); broken != "" {
 		w.book.violated(broken, evidence, "%s: event %q", n.Name, clip(tag))
 	}
+	if broken := w.scene.judgeData(tag, data); broken != "" {
+		w.book.violated("returns", evidence, "%s: %s, by event %q", n.Name, broken, clip(tag))
+	}
 	w.heardReturn(n, tag, evidence)
+}
+
+// judgeData says what is wrong with the data of an event of a job, which whoever waits for that goes by (salt/client/__init__.py); empty:
+// nothing.
+func (s *scene) judgeData(tag string, data []byte) (broken string) {
+	if !strings.HasPrefix(tag, "salt/job/") {
+		return ""
+	}
+	_ = saltwire.WalkData(data, func(key, value []byte) {
+		switch name := string(key); name {
+		case "minions", "missing", "error":
+			broken = name + " of a job are told"
+		case "id", "resource_id":
+			if b, _ := saltwire.Bytes(value); slices.Contains(s.others, string(b)) {
+				broken = "a return of " + string(b) + " is told"
+			}
+		}
+	})
+	return broken
 }
 
 // heardReturn judges what is told of jobs.

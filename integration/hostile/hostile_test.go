@@ -101,10 +101,29 @@ func TestJudgeTag(t *testing.T) {
 		"salt/key": "tags", "salt/auth": "tags", "key": "tags", "rotate_aes_key": "tags", "salt/job/1/new": "tags", "salt/run/1/ret": "tags",
 		"cluster/peer": "tags", "salt/wheel/1/new": "tags", "salt/presence/change": "tags", "salt/job/1/return": "tags",
 		"salt/minion/min06-1/start": "names", "salt/beacon/min07-1/x/": "names", "salt/job/1/ret/min06-1": "names", "minion/refresh/min06-1": "names",
-		"salt/minion/nobody/start": "",
+		"salt/minion/nobody/start": "", "salt/syndic/min06-1/start": "names", "site/salt/reactors/manage/add": "tags", "resource/refresh/x": "tags",
 	} {
 		if got := s.judgeTag(tag); got != want {
 			t.Errorf("%s: %q, want %q", tag, got, want)
+		}
+	}
+}
+
+func TestJudgeData(t *testing.T) {
+	s := aScene(1)
+	for _, c := range []struct {
+		tag  string
+		data packed
+		bad  bool
+	}{
+		{"salt/job/1/ret/hostile-1", dict(pair("id", text("hostile-1")), entry{number(1), null}), false},
+		{"salt/job/1/ret/hostile-1", dict(pair("id", text("min06-1"))), true},
+		{"salt/job/1/x", dict(entry{number(1), null}, pair("resource_id", text("min07-1"))), true},
+		{"salt/job/1/x", dict(pair("minions", list())), true},
+		{"site/x", dict(pair("minions", list()), pair("id", text("min06-1"))), false},
+	} {
+		if got := s.judgeData(c.tag, c.data); (got != "") != c.bad {
+			t.Errorf("%s %s: %q", c.tag, quote(c.data), got)
 		}
 	}
 }

@@ -27,6 +27,9 @@ const (
 	aToken
 	grains
 	resources
+	resourceGrains
+	aPretag
+	configuration
 	pillarExt
 	aUser
 	aKey // a public key
@@ -74,19 +77,20 @@ var shapes = []shape{
 	{"minion_publish", router.AES, 0, publish},
 	{"minion_runner", router.AES, 0, []field{{"fun", aFunction, false}, {"arg", arguments, false}, {"tgt", aTarget, true}, {"no_parse", arguments, true}}},
 	{"_minion_event", router.AES, 5, []field{
-		{"tag", aTag, true}, {"data", someData, true}, {"events", eventList, true}, {"pretag", aTag, true}, {"minions", aTarget, true}, {"jid", aJid, true},
+		{"tag", aTag, true}, {"data", someData, true}, {"events", eventList, true}, {"pretag", aPretag, true}, {"minions", aTarget, true}, {"jid", aJid, true},
+		{"resource_id", anID, true}, {"return", someData, true}, {"error", aText, true},
 	}},
 	{"_mine", router.AES, 2, []field{{"data", someData, false}, {"clear", aFlag, true}}},
 	{"_mine_get", router.AES, 0, []field{{"tgt", aTarget, false}, {"fun", aFunction, false}, {"tgt_type", aTargetType, true}, {"expr_form", aTargetType, true}}},
 	{"_mine_delete", router.AES, 0, []field{{"fun", aFunction, false}}},
 	{"_mine_flush", router.AES, 0, nil},
-	{"_register_resources", router.AES, 2, []field{{"resources", resources, false}, {"resource_grains", resources, true}}},
+	{"_register_resources", router.AES, 2, []field{{"resources", resources, false}, {"resource_grains", resourceGrains, true}}},
 	{"_pillar", router.AES, 0, []field{
 		{"grains", grains, false}, {"saltenv", anEnv, true}, {"pillarenv", anEnv, true}, {"pillar_override", someData, true}, {"ver", aText, true},
 		{"ext", pillarExt, true}, {"extra_minion_data", someData, true}, {"clean_cache", aFlag, true}, {"env", anEnv, true},
 	}},
 	{"_master_opts", router.AES, 0, []field{{"env_only", aFlag, true}}},
-	{"_master_tops", router.AES, 0, []field{{"opts", someData, true}}},
+	{"_master_tops", router.AES, 0, []field{{"opts", configuration, true}}},
 	{"verify_minion", router.AES, 0, []field{{"id_", anID, false}, {"token", aToken, false}}},
 	{"_serve_file", router.AES, 3, file},
 	{"_file_find", router.AES, 0, file},

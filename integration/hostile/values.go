@@ -8,7 +8,7 @@ import (
 
 // value of a kind: as usual, somebody else's, or one that nobody expects.
 func (d *dice) value(k kind) packed {
-	if d.in(12) {
+	if d.in(16) {
 		return d.odd()
 	}
 	switch k {
@@ -64,6 +64,13 @@ func (d *dice) structure(k kind) packed {
 			pair("nodename", text(d.path())), pair("master", text(d.node())))
 	case resources:
 		return dict(pair("ssh", list(text(d.mark()), text(d.other()), d.odd())), pair(d.mark(), list(text(d.id()))), pair("dummy:"+d.mark(), d.data()))
+	case resourceGrains:
+		return dict(pair("ssh:"+d.mark(), d.data()), pair(d.path(), d.data()), pair("dummy:"+d.path(), d.data()),
+			pair(strings.Repeat("../", d.IntN(4))+one(d, "grains/", "mine/", "minions/")+d.other(), d.data()))
+	case aPretag:
+		return text(d.fill(one(d, one(d, fronts...), one(d, fronts...), d.tag())))
+	case configuration:
+		return dict(pair("id", one(d, text(d.id()), text(d.who.own), d.odd())), pair("grains", dict(pair("id", text(d.id())), pair("x", d.odd()))), pair("saltenv", text(d.path())))
 	case pillarExt:
 		return dict(pair("libvirt", dict(pair("a", text(d.mark())))), pair(one(d, "cmd_yaml", "file_tree", "git", "stack"), text(d.path())))
 	}
@@ -87,18 +94,27 @@ var reserved = []string{
 	"salt/key", "salt/auth", "key", "rotate_aes_key", "rotate_cluster_aes_key", "salt/job/%j/new", "salt/job/%j/publish", "salt/job/%j/return",
 	"salt/run/%j/new", "salt/run/%j/ret", "salt/wheel/%j/new", "salt/wheel/%j/ret", "salt/cloud/x/created", "salt/presence/change",
 	"salt/presence/present", "salt/cluster/x", "cluster/peer", "cluster/pub_aes", "salt/master/x/start", "salt/fileserver/gitfs/update",
-	"salt/netapi/hook", "salt/stats/x", "salt/batch/%j/start", "minion/refresh/%o",
+	"salt/netapi/hook", "salt/stats/x", "salt/batch/%j/start", "minion/refresh/%o", "resource/refresh/%o", "salt/reactors/manage/add",
+	"%m/salt/reactors/manage/list",
 }
 
 // foreign are tags in the name of another minion.
-var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1"}
+var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1", "salt/syndic/%o/start"}
 
-// ownTags are tags that a minion may use.
-var ownTags = []string{"salt/minion/%i/start", "salt/beacon/%i/load/", "salt/job/%j/prog/%i/1", "hostile/%m", "my/own/%m"}
+// halves are tags that become others with something before them, and what makes them so.
+var halves, fronts = []string{"key", "auth", "job/%j/new", "%j/publish", "manage/add", "job/%j/ret/%o", "%o/start", "refresh/%o"},
+	[]string{"salt", "salt/job", "salt/", "salt/reactors", "salt/minion", "minion", "salt/job/%j", "syndic/%i", "cluster", ""}
+
+// ownTags are tags that a minion may use. What is in an event with the third may say otherwise.
+var ownTags = []string{"salt/minion/%i/start", "salt/beacon/%i/load/", "salt/job/%j/prog/%i/1", "salt/job/%p/ret/%i", "hostile/%m", "my/own/%m"}
 
 func (d *dice) tag() string {
-	t := one(d, one(d, reserved...), one(d, reserved...), one(d, foreign...), one(d, ownTags...), "hostile/%m\n\nsalt/key", "%m"+strings.Repeat("/t", 4000), "", " salt/key", "SALT/KEY", "salt//key")
-	return strings.NewReplacer("%j", one(d, d.jid(), d.madeUpJid()), "%o", d.other(), "%i", d.who.own, "%m", d.mark()).Replace(t)
+	t := one(d, one(d, reserved...), one(d, reserved...), one(d, foreign...), one(d, ownTags...), one(d, ownTags...), one(d, halves...), "hostile/%m\n\nsalt/key", "%m"+strings.Repeat("/t", 4000), "", " salt/key", "SALT/KEY", "salt//key")
+	return d.fill(t)
+}
+
+func (d *dice) fill(t string) string {
+	return strings.NewReplacer("%j", one(d, d.jid(), d.madeUpJid()), "%p", d.jid(), "%o", d.other(), "%i", d.who.own, "%m", d.mark()).Replace(t)
 }
 
 func (d *dice) path() string {

@@ -50,6 +50,8 @@ func TestMembers(t *testing.T) {
 		{"a token takes in one node", testToken},
 		{"secrets are rotated", testRotate},
 		{"no secret shows", testSecretsDoNotShow},
+		{"a crash shows no secret", testCrash},
+		{"who is removed is cut off", testRemovedIsCut},
 		{"a node is removed and joins again", testRemove},
 		{"the majority is gone", testRecover},
 		{"a snapshot on an empty machine", testSnapshot},

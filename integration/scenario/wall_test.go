@@ -18,6 +18,7 @@ import (
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/integration/play"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
 )
 
@@ -82,7 +83,7 @@ const wallProbe = "wallprobe"
 type wallCase struct {
 	rule, cmd string
 	fields    map[string]any
-	answer    []byte // what a stock master says
+	answer    []byte // what a stock master says; nil: that it has to sign in again
 }
 
 // wallCases are the classes of published weaknesses that need a valid key, each as its publication describes it. victim is
@@ -99,6 +100,10 @@ func wallCases(victim string) []wallCase {
 			events = append(events, map[string]any{"tag": tag, "data": mark})
 		}
 		return wallCase{rule, "_minion_event", map[string]any{"events": events, "pretag": pretag}, none}
+	}
+	tells := func(rule, tag string, data map[string]any) wallCase {
+		data["probe"] = wallProbe
+		return wallCase{rule, "_minion_event", map[string]any{"events": []any{map[string]any{"tag": tag, "data": data}}}, none}
 	}
 	jid := "20260102030405000001"
 	return []wallCase{
@@ -117,6 +122,13 @@ func wallCases(victim string) []wallCase {
 		{"file_paths", "_file_envs", map[string]any{"back": []any{"-x"}}, []byte{0x90}},
 		{"file_recv", "_file_recv", map[string]any{"path": []any{"etc", "x"}, "loc": 0, "data": wallProbe}, no},
 		{"aes_commands", "run_func", nil, empty},
+		event("event_tags", "salt/reactors/manage/list"),
+		tells("event_tags", "lab/x", map[string]any{"__peer_id": "m2"}),
+		tells("return_ids", "salt/job/"+jid+"/ret/hostile", map[string]any{"id": victim, "return": wallProbe}),
+		tells("syndic_returns", "lab/x", map[string]any{"jid": jid, "minions": []any{victim}}),
+		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{}, "resource_grains": map[string]any{"../x": mark}}, empty},
+		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
+		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
 	}
 }
 
@@ -134,6 +146,9 @@ func testWall(t *testing.T, c *lab.Cluster) {
 		for i, w := range wallCases(c.Minions[0].ID) {
 			before := wallFound(t, n, w.rule)
 			got, err := m.Request(ctx, n.Addr, w.cmd, w.fields)
+			if w.answer == nil && errors.Is(err, play.ErrReply) && strings.Contains(err.Error(), "bad load") {
+				err = nil
+			}
 			if err != nil || !bytes.Equal(got, w.answer) {
 				t.Errorf("%s (%s), case %d: %s: answered %q, %v", n.Name, n.Master.Version, i, w.rule, got, err)
 			}
@@ -141,6 +156,9 @@ func testWall(t *testing.T, c *lab.Cluster) {
 				t.Errorf("%s (%s), case %d: %s has refused %v", n.Name, n.Master.Version, i, w.rule, now-before)
 			}
 		}
+	}
+	for _, n := range c.Nodes {
+		strangersAtTheWall(t, m, n)
 	}
 	stockMinions(t, c)
 	quietBuses(t, c, listeners)
@@ -151,6 +169,61 @@ func testWall(t *testing.T, c *lab.Cluster) {
 	}
 	showWall(t, c)
 	dismissPlayed(t, c, m.ID)
+}
+
+// strangerCases are the classes of published weaknesses that need no key, by the reason they are refused for.
+func strangerCases(pub string) map[string][]map[string]any {
+	clear := func(load map[string]any) map[string]any {
+		return map[string]any{"enc": "clear", "load": load, "version": 3}
+	}
+	cmd := func(name string) map[string]any {
+		return clear(map[string]any{"cmd": name, "fun": "test.ping", "token": "../x"})
+	}
+	auth := func(id, pub string, version int) map[string]any {
+		msg := clear(map[string]any{"cmd": "_auth", "id": id, "pub": pub, "nonce": strings.Repeat("0f", 16), "enc_algo": "OAEP-SHA1", "sig_algo": "PKCS1v15-SHA1"})
+		msg["version"] = version
+		return msg
+	}
+	return map[string][]map[string]any{
+		"unknown_command":              {cmd("_prep_auth_info"), cmd("_send_pub"), cmd("_file_recv"), cmd("__init__")},
+		"admin_command":                {cmd("publish"), cmd("runner"), cmd("wheel"), cmd("mk_token"), cmd("get_token")},
+		"invalid_minion_id":            {auth("../../x", pub, 3), auth("x/", pub, 3), auth("x\x00", pub, 3), auth("", pub, 3), auth(".x", pub, 3)},
+		"version_too_old":              {auth("stranger", pub, 2), auth("stranger", pub, 0)},
+		"unusable_pub":                 {auth("stranger", "x", 3)},
+		"enc_is_neither_clear_nor_aes": {{"enc": "pub", "load": map[string]any{"cmd": "_auth"}, "version": 3}},
+	}
+}
+
+// strangersAtTheWall says what needs no key to a node, and wants each refused for its reason.
+func strangersAtTheWall(t *testing.T, m *play.Minion, n *lab.Node) {
+	t.Helper()
+	refused := func(reason string) float64 {
+		return metricSum(t, n, "saltcluster_guard_refused_total", `reason="`+reason+`"`)
+	}
+	for reason, cases := range strangerCases(m.PublicText()) {
+		before := refused(reason)
+		for _, msg := range cases {
+			body, err := saltwire.AppendAny(nil, msg, saltwire.Wire)
+			labtest.Must(t, err)
+			z, err := m.Dial(t.Context(), n.Addr, "4506", "REQ")
+			labtest.Must(t, err)
+			labtest.Must(t, z.WriteMessage(nil, body))
+			if reason != "enc_is_neither_clear_nor_aes" { // nobody answers that
+				parts, err := z.ReadMessage()
+				labtest.Must(t, err)
+				if got := parts[len(parts)-1]; !bytes.Equal(got, saltwire.BadLoad()) && !bytes.Equal(got, []byte{0x80}) {
+					t.Errorf("%s (%s): %s: %v is answered %q", n.Name, n.Master.Version, reason, msg["load"], got)
+				}
+			}
+			_ = z.Close()
+		}
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, reason+" to be counted", func(context.Context) error {
+			if now := refused(reason); now != before+float64(len(cases)) {
+				return fmt.Errorf("%s (%s): %v", n.Name, n.Master.Version, now-before)
+			}
+			return nil
+		}))
+	}
 }
 
 // admitPlayed has a played minion accepted on all nodes.

@@ -96,9 +96,10 @@ func pick(dst, list []byte, keep func(i int) bool) ([]byte, error) {
 	return append(AppendArrayHeader(dst, n), kept...), nil
 }
 
-// EventTagBytes calls visit with the tag of each event of Peek.Events, in their order; with nil for one without a tag or whose
-// tag is not text. The bytes alias events. Errors: as of EventTags.
-func EventTagBytes(events []byte, visit func(tag []byte)) error {
+// WalkEvents calls visit with the tag of each event of Peek.Events, in their order, and with what a master fires under it: the event's
+// data, or the event itself when it has none. The tag is nil when there is none or it is not text. The bytes alias events. Errors: as
+// of EventTags.
+func WalkEvents(events []byte, visit func(tag, body []byte)) error {
 	n := 0
 	return WalkArray(events, func(event []byte) error {
 		if n++; n > MaxEvents {
@@ -106,18 +107,20 @@ func EventTagBytes(events []byte, visit func(tag []byte)) error {
 		}
 		var s seen
 		var tag []byte
+		body := event
 		err := WalkMap(event, func(key, value []byte) error {
-			if string(key) != "tag" {
-				return nil
+			switch string(key) {
+			case "tag":
+				tag, _ = Bytes(value)
+				return s.first(peekTag, "tag")
+			case "data":
+				body = value
+				return s.first(peekLoad, "data")
 			}
-			if err := s.first(peekTag, "tag"); err != nil {
-				return err
-			}
-			tag, _ = Bytes(value)
 			return nil
 		})
 		if err == nil {
-			visit(tag)
+			visit(tag, body)
 		}
 		return err
 	})

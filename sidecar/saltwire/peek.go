@@ -25,6 +25,8 @@ type Peek struct {
 	Tok      []byte // X9.31 signature of the word "salt"
 	HasSig   bool   // the minion signed the load: not a byte of it may change
 	Mixed    bool   // a _syndic_return whose loads differ in jid or master_id
+	Whom     bool   // "minions", "missing" or "error" stands in it: in an event of a job they tell who waits for it whom it is for
+	Peer     bool   // "__peer_id" stands in it, with which masters of a native cluster mark what comes from each other
 	Events   []byte // raw msgpack of the list of a _minion_event; nil when absent
 	Loads    []byte // raw msgpack of the list of a _syndic_return; nil when absent
 	Raw      Raw
@@ -40,6 +42,8 @@ type Raw struct {
 	ResourceID              []byte // _return of a resource that the minion manages
 	Schedule                []byte // _return of a minion's own schedule
 	FSBackend, Back         []byte // file requests: backends of the file server
+	Resources, Grains       []byte // _register_resources: what the minion manages, and the grains of it
+	Opts                    []byte // _master_tops: the minion's configuration
 }
 
 // Indexes of fields for seen.
@@ -123,6 +127,12 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "load":
 		p.Loads = list(value)
 		return s.first(peekLoad, "load")
+	case "minions", "missing", "error":
+		p.Whom = true
+		return nil
+	case "__peer_id":
+		p.Peer = true
+		return nil
 	}
 	return p.Raw.field(s, key, value)
 }
@@ -153,6 +163,12 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 		dst, index = &r.FSBackend, peekRaw+9
 	case "back":
 		dst, index = &r.Back, peekRaw+10
+	case "resources":
+		dst, index = &r.Resources, peekRaw+11
+	case "resource_grains":
+		dst, index = &r.Grains, peekRaw+12
+	case "opts":
+		dst, index = &r.Opts, peekRaw+13
 	default:
 		return nil
 	}

@@ -67,6 +67,40 @@ func WalkMap(raw []byte, visit func(key, value []byte) error) error {
 	}
 }
 
+// WalkData is WalkMap for what masters do not look into: keys may be numbers and the like, for which visit is not called. Whatever is no
+// map has no keys.
+func WalkData(raw []byte, visit func(key, value []byte)) error {
+	h, err := readHead(raw)
+	if err != nil || h.kind != kindMap {
+		return err
+	}
+	r := sealedRules
+	r.depth--
+	rest := raw[h.len:]
+	for range h.size {
+		k, err := readHead(rest)
+		if err != nil {
+			return err
+		}
+		after, err := skip(rest, r)
+		if err != nil {
+			return err
+		}
+		left, err := skip(after, r)
+		if err != nil {
+			return err
+		}
+		if k.kind == kindBytes {
+			visit(rest[k.len:k.len+k.size], after[:len(after)-len(left):len(after)-len(left)])
+		}
+		rest = left
+	}
+	if len(rest) > 0 {
+		return refuse(ReasonTrailing, "")
+	}
+	return nil
+}
+
 // WalkArray calls visit with the raw msgpack of each element of raw, which must be one array with nothing after it.
 func WalkArray(raw []byte, visit func(value []byte) error) error {
 	h, err := readHead(raw)

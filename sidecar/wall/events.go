@@ -1,6 +1,8 @@
 package wall
 
 import (
+	"bytes"
+
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -9,12 +11,14 @@ const (
 	foundNothing = iota
 	foundOtherID
 	foundOtherReturn
+	foundWhom
 	foundTag
 )
 
 var eventFindings = [...]finding{
 	foundOtherID:     {rule: EventIDs, reason: "event_of_another_minion"},
 	foundOtherReturn: {rule: ReturnIDs, reason: "job_event_of_another_minion"},
+	foundWhom:        {rule: SyndicReturns, reason: "minions_of_a_job"},
 	foundTag:         {rule: EventTags, reason: "tag_of_masters"},
 }
 
@@ -24,7 +28,7 @@ func (w *Wall) event(r *Request) finding {
 		return w.events(r)
 	}
 	var f finding
-	switch kind := w.tag(r.Peek.Tag, r.Peek.ID); {
+	switch kind := max(w.tag(r.Peek.Tag, r.Peek.ID), w.single(r)); {
 	case r.Peek.Tag == "": // a master answers False to a load without a tag; nothing fires
 		return finding{}
 	case kind == foundNothing, w.modes[eventFindings[kind].rule] == Off:
@@ -50,6 +54,63 @@ func (w *Wall) tag(tag, sender string) int {
 	return foundNothing
 }
 
+// single says what is wrong with an event that is the load itself, beside its tag. Its id is the sender's.
+func (w *Wall) single(r *Request) int {
+	switch {
+	case r.Peek.Peer:
+		return foundTag
+	case !jobTag(r.Peek.Tag):
+		return foundNothing
+	case r.Peek.Whom:
+		return foundWhom
+	case r.Peek.Raw.ResourceID != nil && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID):
+		return foundOtherReturn
+	}
+	return foundNothing
+}
+
+// body says what is wrong with what a list has fired under a tag. Under that of a job it is what a command line shows, by the id in it. Whatever
+// the tag, a master adds the minions of a job that stand in it to its job cache.
+func (w *Wall) body(body []byte, ofJob bool, sender string) int {
+	if !ofJob && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
+		return foundNothing
+	}
+	kind, minions, jid := foundNothing, false, false
+	err := saltwire.WalkData(body, func(key, value []byte) {
+		switch string(key) {
+		case "id", "resource_id":
+			if ofJob && !w.mayBear(value, sender) {
+				kind = max(kind, foundOtherReturn)
+			}
+		case "minions":
+			minions = true
+		case "jid":
+			jid = true
+		case "missing", "error":
+			if ofJob {
+				kind = max(kind, foundWhom)
+			}
+		case "__peer_id":
+			kind = foundTag
+		}
+	})
+	switch {
+	case err != nil:
+		return foundTag
+	case minions && (jid || ofJob):
+		return max(kind, foundWhom)
+	}
+	return kind
+}
+
+var wordMinions, wordPeer = []byte("minions"), []byte("__peer_id")
+
+// mayBear says whether what a minion tells of a job may have that id in it: a text that is no other minion's.
+func (w *Wall) mayBear(id []byte, sender string) bool {
+	b, ok := saltwire.Bytes(id)
+	return ok && !w.anothers(string(b), sender)
+}
+
 // another says whether an id is that of a minion other than the sender.
 func (w *Wall) another(id, sender string) bool { return id != sender && w.cfg.Accepted(id) }
 
@@ -63,8 +124,8 @@ func (w *Wall) events(r *Request) finding {
 	}
 	var cuts []bool // of the events so far; nil: there is nothing to cut
 	worst, n := [...]int{Enforce: foundNothing, Log: foundNothing, Off: foundNothing}, 0
-	err := saltwire.EventTagBytes(r.Peek.Events, func(tag []byte) {
-		kind := w.listed(pre, tag, r)
+	err := saltwire.WalkEvents(r.Peek.Events, func(tag, body []byte) {
+		kind := w.listed(pre, tag, body, r)
 		mode := Off
 		if kind != foundNothing {
 			mode = w.modes[eventFindings[kind].rule]
@@ -112,7 +173,7 @@ func cut(plain []byte, where []bool) Verdict {
 
 // listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above that filters
 // by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job.
-func (w *Wall) listed(pre string, tag []byte, r *Request) int {
+func (w *Wall) listed(pre string, tag, body []byte, r *Request) int {
 	name := string(tag)
 	if pre != "" && w.policy.Load().Syndics {
 		switch {
@@ -123,11 +184,12 @@ func (w *Wall) listed(pre string, tag []byte, r *Request) int {
 		}
 		return foundNothing
 	}
-	kind := w.tag(name, r.Peek.ID)
-	if pre != "" && kind == foundNothing {
-		return w.tag(pre+"/"+name, r.Peek.ID)
+	kind, ofJob := w.tag(name, r.Peek.ID), jobTag(name)
+	if pre != "" {
+		name = pre + "/" + name
+		kind, ofJob = max(kind, w.tag(name, r.Peek.ID)), ofJob || jobTag(name)
 	}
-	return kind
+	return max(kind, w.body(body, ofJob, r.Peek.ID))
 }
 
 // pretag reads what stands before each tag of a list; false: no Salt sends that.

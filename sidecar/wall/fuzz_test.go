@@ -24,6 +24,9 @@ func FuzzCheck(f *testing.F) {
 		{"_file_find", fields{"path": "x?saltenv=dev&index=0", "saltenv": "."}},
 		{"_file_envs", fields{"back": list("roots", "-git"), "fsbackend": "roots"}},
 		{"_file_recv", fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}},
+		{"_minion_event", fields{"events": list(event("salt/job/x/ret/web1", fields{"id": "db1", "minions": list("x"), "jid": "x"}), event("lab/x"))}},
+		{"_register_resources", fields{"resources": fields{"ssh": list("a", 7)}, "resource_grains": fields{"ssh:a": fields{}}}},
+		{"_master_tops", fields{"opts": fields{"id": "db1", "grains": fields{"id": "web1"}}}},
 		{"_pillar", fields{"grains": fields{}, "pillarenv": "x", "ext": fields{"git": "x"}}},
 	} {
 		f.Add(load(f, "web1", c.cmd, c.f))

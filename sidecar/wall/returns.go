@@ -54,6 +54,46 @@ func (w *Wall) anothers(id, sender string) bool {
 	return w.another(id, sender) || below && w.another(first, sender)
 }
 
+// resources judges the names of what a minion says it manages: masters make files of them.
+func (w *Wall) resources(r *Request) finding {
+	if goodResources(r.Peek.Raw.Resources) && goodGrains(r.Peek.Raw.Grains) {
+		return finding{}
+	}
+	return finding{ReturnIDs, "resource_id_is_a_path", Verdict{Refused: true, Reply: replyMap}}
+}
+
+// goodResources looks at lists of names, by the type of resource. YAML makes numbers of some.
+func goodResources(byType []byte) bool {
+	if byType == nil || saltwire.IsNil(byType) {
+		return true
+	}
+	good := true
+	err := saltwire.WalkMap(byType, func(_, names []byte) error {
+		if saltwire.IsNil(names) {
+			return nil
+		}
+		return saltwire.WalkArray(names, func(name []byte) error {
+			b, text := saltwire.Bytes(name)
+			good = good && !saltwire.IsContainer(name) && (!text || goodResource(string(b)))
+			return nil
+		})
+	})
+	return err == nil && good
+}
+
+// goodGrains looks at grains by type and name, which masters keep in a file of that name.
+func goodGrains(grains []byte) bool {
+	if grains == nil || saltwire.IsNil(grains) {
+		return true
+	}
+	good := true
+	err := saltwire.WalkMap(grains, func(name, _ []byte) error {
+		good = good && goodResource(string(name))
+		return nil
+	})
+	return err == nil && good
+}
+
 // Job ids that are none: minions' own jobs, for which a master makes one.
 const (
 	noJob   = "req"
@@ -122,7 +162,7 @@ func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
 }
 
 // syndicMinions says whether a syndic may bring these returns, by minion: none of them is one that signs in here itself. A master
-// takes the id and the job id of a return from within it, if they stand there.
+// takes the id and the job id of a return from within it, if they stand there, and one of 3008 that of a resource.
 func (w *Wall) syndicMinions(returns []byte, sender string) bool {
 	good := true
 	err := saltwire.WalkMap(returns, func(minion, item []byte) error {
@@ -133,7 +173,7 @@ func (w *Wall) syndicMinions(returns []byte, sender string) bool {
 		}
 		return saltwire.WalkMap(item, func(key, value []byte) error {
 			switch string(key) {
-			case "id", "jid":
+			case "id", "jid", "resource_id":
 				good = false
 			}
 			return nil

@@ -57,6 +57,7 @@ const (
 	FilePaths
 	FileRecv
 	PillarExt
+	MasterTops
 	Budget
 	rules // how many there are
 )
@@ -89,7 +90,7 @@ var Rules = [rules]Info{
 	Identity: {
 		Name: "identity", Fixed: true,
 		Reasons: []string{"id_mismatch", "no_token", "bad_token", "no_timestamp", "expired", "not_authentic", "key_not_accepted", "key_unusable", "relayed_clear"},
-		Doc:     "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl",
+		Doc:     "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; no key is revoked by an id that is a pattern",
 	},
 	ProtocolVersion: {
 		Name: "protocol_version", Fixed: true, Reasons: []string{"version_too_old"},
@@ -109,7 +110,7 @@ var Rules = [rules]Info{
 	},
 	EventTags: {
 		Name: "event_tags",
-		Doc:  "no event with a tag of masters or clusters, alone or in a list or with a tag before it; such events are cut out of lists",
+		Doc:  "no event with a tag of masters or clusters, alone or in a list or with a tag before it, or marked as a peer's; such events are cut out of lists",
 	},
 	EventIDs: {
 		Name: "event_ids",
@@ -117,7 +118,7 @@ var Rules = [rules]Info{
 	},
 	ReturnIDs: {
 		Name: "return_ids",
-		Doc:  "returns, and events of a job, only under the sender's own id, or that of a resource that is no minion and no path",
+		Doc:  "returns, and events of a job, only under the sender's own id, or that of a resource that is no minion and no path; names of resources are no paths",
 	},
 	ReturnJobs: {
 		Name: "return_jobs",
@@ -125,7 +126,7 @@ var Rules = [rules]Info{
 	},
 	SyndicReturns: {
 		Name: "syndic_returns",
-		Doc:  "returns for others (_syndic_return) only where the master says order_masters, and never for a minion of the cluster itself",
+		Doc:  "returns for others (_syndic_return), and whom a job is for, only where the master says order_masters, and never for a minion of the cluster itself",
 	},
 	JobIDs: {
 		Name: "job_ids",
@@ -142,6 +143,10 @@ var Rules = [rules]Info{
 	PillarExt: {
 		Name: "pillar_ext",
 		Doc:  "on-demand external pillars only by the names in the master's own on_demand_ext_pillar, not by Salt's default; others are cut out",
+	},
+	MasterTops: {
+		Name: "master_tops",
+		Doc:  "the classes of a minion (master_tops) only for itself, not under the id of another minion",
 	},
 	Budget: {
 		Name: "budget",

@@ -8,7 +8,7 @@ var (
 	stockPrefixes = []string{"salt/cloud/", "salt/run/", "salt/cluster/"}
 	otherPrefixes = []string{
 		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/fileserver/", "salt/netapi/",
-		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/",
+		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/",
 	}
 )
 
@@ -39,8 +39,14 @@ func masterTag(tag string) bool {
 	case tag == "key", tag == "rotate_aes_key", tag == "rotate_cluster_aes_key", tag == "salt/auth":
 		return true
 	}
-	return hasPrefix(tag, otherPrefixes)
+	return hasPrefix(tag, otherPrefixes) || strings.Contains(tag, reactorTag)
 }
+
+// reactorTag is in the tags with which reactors are added and removed (salt/utils/reactor.py), wherever it stands.
+const reactorTag = "salt/reactors/manage"
+
+// jobTag says whether somebody who waits for a job hears of an event with that tag.
+func jobTag(tag string) bool { return strings.HasPrefix(tag, "salt/job/") }
 
 // unprintable says whether a tag would end before its end on the bus, where an empty line ends it.
 func unprintable(tag string) bool {
@@ -91,14 +97,15 @@ func jobTagID(tag string) (id string, ok bool) {
 	return id, true
 }
 
+var minionPrefixes = []string{"salt/minion/", "salt/beacon/", "salt/syndic/"}
+
 // minionTagID returns the id in a tag that names the minion it is about.
 func minionTagID(tag string) (id string, ok bool) {
-	rest, ok := strings.CutPrefix(tag, "salt/minion/")
-	if !ok {
-		if rest, ok = strings.CutPrefix(tag, "salt/beacon/"); !ok {
-			return "", false
+	for _, prefix := range minionPrefixes {
+		if rest, about := strings.CutPrefix(tag, prefix); about {
+			id, _, ok = strings.Cut(rest, "/")
+			return id, ok
 		}
 	}
-	id, _, ok = strings.Cut(rest, "/")
-	return id, ok
+	return "", false
 }

@@ -157,6 +157,12 @@ func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced b
 			return v
 		}
 		return w.apply(r, w.pillarExt(r), found)
+	case "_register_resources":
+		return w.apply(r, w.resources(r), found)
+	case "_master_tops":
+		return w.apply(r, w.tops(r), found)
+	case "revoke_auth":
+		return w.apply(r, w.revoke(r), found)
 	case "_file_recv":
 		return w.apply(r, w.fileRecv(r), found)
 	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",

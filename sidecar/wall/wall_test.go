@@ -47,8 +47,11 @@ func request(t testing.TB, plain []byte) *Request {
 
 func list(v ...any) []any { return v }
 
-func event(tag any) map[string]any {
+func event(tag any, data ...any) map[string]any {
 	e := fields{"data": fields{"n": 1}}
+	if len(data) > 0 {
+		e["data"] = data[0]
+	}
 	if tag != nil {
 		e["tag"] = tag
 	}
@@ -106,7 +109,7 @@ func TestLegalTraffic(t *testing.T) {
 		{"an event about a run", "web1", "_minion_event", stock, fields{"tag": "salt/runner", "data": fields{}}},
 		{"start of a syndic", "syndic1", "_minion_event", above, fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
 		{"what a syndic hands on", "syndic1", "_minion_event", above, fields{"pretag": "syndic/syndic1", "events": list(
-			event("salt/job/"+publishedJID+"/new"), event(publishedJID), event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
+			event("salt/job/"+publishedJID+"/new", fields{"jid": publishedJID, "minions": list("low1")}), event(publishedJID), event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
 			event("salt/minion/low1/start"), event("salt/beacon/low1/load/"))}},
 		{"a site's own tag before others", "web1", "_minion_event", stock, fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
 
@@ -156,7 +159,13 @@ func TestLegalTraffic(t *testing.T) {
 		{"options", "web1", "_master_opts", stock, nil},
 		{"tops", "web1", "_master_tops", stock, fields{"opts": fields{"saltenv": "../x"}}},
 		{"job for others", "web1", "minion_pub", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": ""}},
-		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "b")}}},
+		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "dc1/switch7", 7), "dummy": nil}, "resource_grains": fields{"ssh:a": fields{"os": "x"}, "ssh:dc1/switch7": fields{}}}},
+		{"no resources", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{}}},
+		{"own tops", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "web1", "os": "x"}, "minions": list()}}},
+		{"whom a site's own event is about", "web1", "_minion_event", stock, fields{"tag": "site/x", "data": fields{"minions": list("db1"), "id": "db1", "jid": "1"}}},
+		{"the same in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", fields{"id": "db1", "minions": list("db1"), "error": "x"}))}},
+		{"an event that is no map", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", "minions"))}},
+		{"progress in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/job/"+publishedJID+"/prog/web1/1", fields{"id": "web1", "ret": true}))}},
 		{"a revoked key", "web1", "revoke_auth", stock, nil},
 	} {
 		w := strict(c.p)
@@ -189,7 +198,11 @@ func TestRefused(t *testing.T) {
 	env := func(reply []byte) refusal { return refusal{FilePaths, "environment_is_a_path", reply, false} }
 	back := func(reply []byte) refusal { return refusal{FilePaths, "backend_is_left_out", reply, false} }
 	push := refusal{FileRecv, "path_leads_elsewhere", replyFalse, false}
+	whom := refusal{SyndicReturns, "minions_of_a_job", replyNil, false}
+	resource := refusal{ReturnIDs, "resource_id_is_a_path", replyMap, false}
+	tops := refusal{MasterTops, "classes_of_another_minion", replyMap, false}
 	single := func(tag string) fields { return fields{"tag": tag, "data": fields{}} }
+	told := func(tag string, data any) fields { return fields{"events": list(event(tag, data))} }
 	for _, c := range []struct {
 		name, id, cmd string
 		p             Policy
@@ -226,6 +239,40 @@ func TestRefused(t *testing.T) {
 		{"a tag before others that is a list", "web1", "_minion_event", stock, fields{"pretag": list("salt"), "events": list(event("x"))}, tag},
 		{"a syndic's at a master without syndics", "web1", "_minion_event", stock, fields{"pretag": "syndic/web1", "events": list(event("salt/auth"))}, tag},
 		{"a syndic's at a master that does not filter", "syndic1", "_minion_event", Policy{Syndics: true}, fields{"pretag": "syndic/syndic1", "events": list(event("salt/key"))}, tag},
+
+		{"reactors", "web1", "_minion_event", stock, single("salt/reactors/manage/add"), tag},
+		{"reactors under a tag of a site", "web1", "_minion_event", stock, single("site/salt/reactors/manage/delete"), tag},
+		{"reactors by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/reactors", "events": list(event("manage/list"))}, tag},
+		{"new grains of a resource", "web1", "_minion_event", stock, single("resource/refresh/db1"), tag},
+		{"what is marked as a peer's", "web1", "_minion_event", stock, fields{"tag": "site/x", "data": fields{}, "__peer_id": "m2"}, tag},
+		{"what is marked as a peer's in a list", "web1", "_minion_event", stock, told("site/x", fields{"__peer_id": "m2"}), tag},
+		{"start of another syndic", "syndic1", "_minion_event", above, single("salt/syndic/web1/start"), otherID},
+		{"a return in another's name, under the own tag", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "db1", "return": true}), otherRet},
+		{"a return in another's name, under no tag of returns", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/retx/y", fields{"id": "db1", "return": true}), otherRet},
+		{"a return in the name of a resource that is a minion", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "web1", "resource_id": "db1", "return": true}), otherRet},
+		{"the same, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/ret/web1", "data": fields{}, "resource_id": "db1", "return": true}, otherRet},
+		{"a return in the name of a list", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": list("db1")}), otherRet},
+		{"a return in another's name by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("x", fields{"id": "db1", "return": true}))}, otherRet},
+		{"an event of a job without data that bears another's name", "web1", "_minion_event", stock, fields{"events": list(fields{"tag": "salt/job/x/ret/web1", "id": "db1"})}, otherRet},
+		{"whom a job is for", "web1", "_minion_event", stock, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"whom a job is for, without a tag before it at a master of syndics", "web1", "_minion_event", above, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"whom a job misses", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/x", fields{"missing": list("db1")}), whom},
+		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
+		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
+
+		{"returns with a resource inside", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "resource_id": "db1"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns that are lists of pairs", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": list(list("id", "db1"))}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"a resource with a path for a name", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("../../x")}}, resource},
+		{"a resource with a list for a name", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list(list("x"))}}, resource},
+		{"resources that are no list", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": "x"}}, resource},
+		{"resources that are no map", "web1", "_register_resources", stock, fields{"resources": list("x")}, resource},
+		{"grains of a resource that is a path", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"../grains/db1": fields{}}}, resource},
+		{"grains of a resource that leads out", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"ssh:a/../../x": fields{}}}, resource},
+		{"grains of a resource at the root", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"/x": fields{}}}, resource},
+		{"grains of a resource with an end inside", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"ssh:x\x00": fields{}}}, resource},
+		{"classes of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "db1"}}, tops},
+		{"classes by the grains of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
+		{"classes of a list", "web1", "_master_tops", stock, fields{"opts": fields{"id": list("db1")}}, tops},
 
 		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyMap, false}},
 		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
@@ -315,6 +362,35 @@ func passes(t *testing.T, name string, p Policy, r *Request) {
 		if (heard > 0) != (mode == Log) {
 			t.Errorf("%s: %s: heard of %d times", name, mode, heard)
 		}
+	}
+}
+
+// Data may have numbers for names, and what stands beside them counts.
+func TestDataWithNumbersForNames(t *testing.T) {
+	data := func(more string) *Request {
+		plain := load(t, "web1", "_minion_event", fields{"events": list(event("lab/x", "DATA"))})
+		return request(t, bytes.Replace(plain, []byte("\xa4DATA"), []byte(more), 1))
+	}
+	w := strict(Policy{})
+	if v := w.Check(data("\x82\x07\xa7minions\xa1n\x01"), nil); v.Refused || v.Plain != nil {
+		t.Errorf("%+v", v)
+	}
+	if v := w.Check(data("\x83\x07\x01\xa3jid\xa1j\xa7minions\x90"), nil); v.Reason != "minions_of_a_job" {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A key is revoked by an id that masters take for that id alone.
+func TestRevokedByAPattern(t *testing.T) {
+	w := strict(Policy{})
+	for id, bad := range map[string]bool{"web1": false, "web-1.example.org": false, "*": true, "web?": true, "web[12]": true, "x,db1": true} {
+		v := w.Check(request(t, load(t, id, "revoke_auth", nil)), nil)
+		if v.Refused != bad || bad && (v.Reason != "id_is_a_pattern" || !bytes.Equal(v.Reply, replyFalse)) {
+			t.Errorf("%s: %+v", id, v)
+		}
+	}
+	if n := w.Found()[Identity].Refused; n != 4 {
+		t.Errorf("counted %d", n)
 	}
 }
 
