@@ -134,12 +134,35 @@ func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
 	if len(parts) < 5 || parts[1] != "job" || parts[3] != "ret" {
 		return
 	}
-	if id := strings.Join(parts[4:], "/"); id != w.scene.own {
+	if id := strings.Join(parts[4:], "/"); id != w.scene.own && !w.scene.ownResource(evidence, id) {
 		w.book.violated("returns", evidence, "%s: a return of %q is told", n.Name, clip(id))
 	}
-	if strings.HasPrefix(parts[2], unpublished) {
+	if strings.HasPrefix(parts[2], unpublished) && w.scene.mustBeKnown(evidence) {
 		w.book.violated("jobs", evidence, "%s: a return of job %s is told", n.Name, clip(parts[2]))
 	}
+}
+
+// mustBeKnown says whether the node that a return came to was to know that its job was never published: it is not one of the minion's own
+// schedule, nor of another node, and its id is as masters make them.
+func (s *scene) mustBeKnown(evidence string) bool {
+	n, ok := marked(s.seed, evidence)
+	if !ok && jid.MatchString(evidence) { // it ends with the number of the request (madeUpJid)
+		_, err := fmt.Sscanf(strings.TrimLeft(evidence[14:], "0"), "%d", &n)
+		ok = err == nil
+	}
+	if !ok {
+		return true
+	}
+	r := s.request(n)
+	at := slices.IndexFunc(r.fields, func(e entry) bool { return string(e.key) == string(text("jid")) })
+	return r.Cmd == "_return" && !r.names("schedule") && !r.names("master_id") && at >= 0 && jid.MatchString(strings.TrimPrefix(string(r.fields[at].value), "\xb4"))
+}
+
+// ownResource says whether a request was a return of something that the minion manages: neither a minion nor a master.
+func (s *scene) ownResource(evidence, id string) bool {
+	n, ok := marked(s.seed, evidence)
+	return ok && s.request(n).names("resource_id") && !slices.Contains(s.others, id) && !slices.Contains(s.nodes, strings.TrimSuffix(id, "_master")) &&
+		!strings.Contains("/"+id+"/", "/../")
 }
 
 // masterFired tells the events that a master fires itself about a job which a minion may publish, and which show what was asked for.

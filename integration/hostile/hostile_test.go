@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -125,6 +126,34 @@ func TestJudgeData(t *testing.T) {
 		if got := s.judgeData(c.tag, c.data); (got != "") != c.bad {
 			t.Errorf("%s %s: %q", c.tag, quote(c.data), got)
 		}
+	}
+}
+
+// A job that was never published is held against a node that had to know.
+func TestMustBeKnown(t *testing.T) {
+	s := aScene(1)
+	held := 0
+	for n := range 3000 {
+		r := s.request(n)
+		if r.Cmd != "_return" {
+			continue
+		}
+		if s.mustBeKnown(s.dice(n).mark()) {
+			held++
+			if r.names("schedule") || r.names("master_id") {
+				t.Errorf("%s is held against a node", r)
+			}
+		}
+	}
+	if held == 0 {
+		t.Error("none is")
+	}
+	n := 0
+	for s.request(n).Cmd != "_return" || !s.request(n).names("schedule") {
+		n++
+	}
+	if s.mustBeKnown(fmt.Sprintf("20990101120000%06d", n)) {
+		t.Errorf("the stored id of request %d is", n)
 	}
 }
 

@@ -36,10 +36,10 @@ func (w *world) judgeJobFile(n *lab.Node, path, content string) {
 	name := parts[len(parts)-1]
 	_, ours := marked(w.scene.seed, content)
 	switch {
-	case name == "jid" && strings.HasPrefix(content, unpublished):
+	case name == "jid" && strings.HasPrefix(content, unpublished) && w.scene.mustBeKnown(content):
 		w.book.violated("jobs", content, "%s: job %s is stored", n.Name, clip(content))
 	case !ours:
-	case name == "return.p" && len(parts) == 4 && parts[2] != w.scene.own:
+	case name == "return.p" && len(parts) == 4 && parts[2] != w.scene.own && !w.scene.ownResource(content, parts[2]):
 		w.book.violated("returns", content, "%s: a return is stored for %q", n.Name, clip(parts[2]))
 	case name == "return.p" && len(parts) != 4:
 		w.book.violated("files", content, "%s: a return is stored in %s", n.Name, clip(path))

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"saltclusterd/sidecar/router"
@@ -26,6 +27,11 @@ func (r *Request) String() string {
 		out += " (" + strings.Join(r.Twists, ", ") + ")"
 	}
 	return out
+}
+
+// names says whether a request has a field of that name.
+func (r *Request) names(field string) bool {
+	return slices.ContainsFunc(r.fields, func(e entry) bool { return string(e.key) == string(text(field)) })
 }
 
 func (r *Request) twist(format string, args ...any) {

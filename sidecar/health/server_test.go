@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,66 @@ func TestStrangersHearNoDetails(t *testing.T) {
 	off, _ := serve(t, c, func(s *ServerConfig) { s.Gatherer = nil })
 	if status, _ := ask(t, "GET", off+"/metrics"); status != 404 {
 		t.Errorf("metrics switched off: %d", status)
+	}
+}
+
+// Whatever a stranger asks for, by whatever method: an answer is a few words that he may hear, and nothing in it tells whose it is.
+func TestAnswersAreAFewWords(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "build", ConstLabels: prometheus.Labels{"node": "m2", "version": "3006.28"}}, func() float64 { return 1 }))
+	url, agent := serve(t, settled(t, broken), func(s *ServerConfig) {
+		s.Trusted, s.Gatherer, s.Leads = nil, reg, func() bool { return true }
+		s.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "this is m2, 3006.28") })
+	})
+	words := regexp.MustCompile(`[a-z]+`)
+	heard := map[string]bool{}
+	hear := func(from, text string) {
+		for _, secret := range []string{"m2", "3006", "gone"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s tells %q", from, text)
+			}
+		}
+		for _, w := range words.FindAllString(text, -1) {
+			heard[w] = true
+		}
+	}
+	for _, path := range []string{"/", "/livez", "/readyz", "/pub", "/req", "/leader", "/metrics", "/status", "/status/", "/status/page.js", "/status/../metrics", "/debug/pprof/", "/x"} {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "BREW"} {
+			for _, query := range []string{"", "?format=text", "?format=json&verbose=1"} {
+				req, err := http.NewRequestWithContext(t.Context(), method, url+path+query, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.DefaultTransport.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				hear(method+" "+path+query, string(body))
+				for name, values := range resp.Header {
+					switch name {
+					case "Date", "Content-Length", "Content-Type", "Cache-Control", "Allow", "X-Content-Type-Options", "Location":
+						hear(method+" "+path+query+": "+name, strings.ReplaceAll(strings.Join(values, " "), path, ""))
+					default:
+						t.Errorf("%s %s: header %s: %q", method, path, name, values)
+					}
+				}
+			}
+		}
+	}
+	conn, err := net.Dial("tcp", agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	line, _ := io.ReadAll(conn)
+	hear("agent-check", string(line))
+	if len(heard) > 60 {
+		t.Errorf("%d words are heard: %v", len(heard), heard)
 	}
 }
 

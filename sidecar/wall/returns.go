@@ -43,6 +43,14 @@ func (w *Wall) returnID(r *Request) finding {
 	return finding{}
 }
 
+// returnWhom judges whether a return says whom its job is for, as the events of syndics do: who waits for the job goes by that.
+func (w *Wall) returnWhom(r *Request) finding {
+	if !r.Peek.Whom {
+		return finding{}
+	}
+	return finding{SyndicReturns, "minions_of_a_job", ignored}
+}
+
 // goodResource says whether an id can be that of a resource, or of a minion below a syndic: the name of something below a directory.
 func goodResource(id string) bool {
 	return id != "" && len(id) <= 255 && id[0] != '.' && id[0] != '/' && !strings.ContainsAny(id, "\x00\n") && !climbs([]byte(id))
@@ -173,7 +181,7 @@ func (w *Wall) syndicMinions(returns []byte, sender string) bool {
 		}
 		return saltwire.WalkMap(item, func(key, value []byte) error {
 			switch string(key) {
-			case "id", "jid", "resource_id":
+			case "id", "jid", "resource_id", "minions", "missing", "error":
 				good = false
 			}
 			return nil

@@ -32,7 +32,7 @@ const (
 type Config struct {
 	Modes  map[Rule]Mode
 	Policy Policy
-	// Accepted says whether an id is that of a minion with an accepted key; nil: none is.
+	// Accepted says whether an id is that of a minion with an accepted key, or of a master; nil: none is.
 	Accepted func(id string) bool
 	// Own says whether a master_id is that of the local master; nil: it is.
 	Own func(masterID string) bool
@@ -140,6 +140,9 @@ func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced b
 			return v
 		}
 		if v := w.apply(r, w.returnID(r), found); v.Refused {
+			return v
+		}
+		if v := w.apply(r, w.returnWhom(r), found); v.Refused {
 			return v
 		}
 		return w.apply(r, w.returnJob(r), found)

@@ -260,6 +260,9 @@ func TestRefused(t *testing.T) {
 		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
 		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
 
+		{"a return that says whom its job is for", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "minions": list("db1")}, whom},
+		{"a return that is an error", "web1", "_return", above, fields{"jid": publishedJID, "return": true, "error": "x"}, whom},
+		{"returns that say whom their job is for", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "minions": list("db1")}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
 		{"returns with a resource inside", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "resource_id": "db1"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
 		{"returns that are lists of pairs", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": list(list("id", "db1"))}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
 		{"a resource with a path for a name", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("../../x")}}, resource},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -31,13 +32,22 @@ func (s *service) buildGuard() *guard.Guard {
 	s.since = time.Now()
 	s.wall = wall.New(wall.Config{
 		Modes: modes, Policy: wallPolicy(d.master), Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes),
-		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok }, Job: s.knowsJob,
+		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok || s.namesMaster(id) }, Job: s.knowsJob,
 		Own: s.ownMaster, Registerer: d.reg,
 	})
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
 		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
 	})
+}
+
+// namesMaster says whether an id is one under which a master of the cluster keeps what its runners return, or a node's.
+func (s *service) namesMaster(id string) bool {
+	if id == s.m.d.master.Text("id") {
+		return true
+	}
+	_, ok := s.m.cons.View().Member(node.ID(strings.TrimSuffix(id, "_master")))
+	return ok
 }
 
 // wallPolicy reads what the rules have to know of the local master.
