@@ -129,6 +129,16 @@ func TestJudgeData(t *testing.T) {
 	}
 }
 
+// What a subscriber says is bounded, and follows from the seed.
+func TestFrames(t *testing.T) {
+	for n := range 50 {
+		a, b := aScene(7).dice(subscribers+n).frames(), aScene(7).dice(subscribers+n).frames()
+		if len(a) == 0 || len(a) > 3100 || !reflect.DeepEqual(a, b) {
+			t.Fatalf("%d frames", len(a))
+		}
+	}
+}
+
 // A job that was never published is held against a node that had to know.
 func TestMustBeKnown(t *testing.T) {
 	s := aScene(1)

@@ -146,6 +146,9 @@ func (w *world) attack(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { w.ping(watch) })
 	watching.Go(func() { w.measure(watch, before.lives) })
+	if w.cfg.Only < 0 {
+		watching.Go(func() { w.subscribe(watch) })
+	}
 	w.talk(ctx)
 	stopWatching()
 	watching.Wait()

@@ -81,7 +81,7 @@ func run(ctx context.Context, cfg hostile.Config, keep bool) int {
 func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config) (*hostile.Report, error) {
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
-	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true} // paths are looked at only where files may come
 	c, err := l.NewCluster(ctx, spec)
 	if err != nil {
 		return nil, err
