@@ -127,6 +127,8 @@ func wallCases(victim string) []wallCase {
 		tells("return_ids", "salt/job/"+jid+"/ret/hostile", map[string]any{"id": victim, "return": wallProbe}),
 		tells("syndic_returns", "lab/x", map[string]any{"jid": jid, "minions": []any{victim}}),
 		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{}, "resource_grains": map[string]any{"../x": mark}}, empty},
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "m1_master"}, none},
+		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
 		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
 	}
