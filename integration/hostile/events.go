@@ -112,8 +112,13 @@ func (w *world) heard(n *lab.Node, tag string, data []byte) {
 // judgeData says what is wrong with the data of an event of a job, which whoever waits for that goes by (salt/client/__init__.py); empty:
 // nothing.
 func (s *scene) judgeData(tag string, data []byte) (broken string) {
-	if !strings.HasPrefix(tag, "salt/job/") {
-		return ""
+	if about, named := aboutMinion(tag); !strings.HasPrefix(tag, "salt/job/") {
+		_ = saltwire.WalkData(data, func(key, value []byte) {
+			if b, _ := saltwire.Bytes(value); named && about == s.own && string(key) == "id" && slices.Contains(s.others, string(b)) {
+				broken = "an event of " + string(b) + " is told"
+			}
+		})
+		return broken
 	}
 	_ = saltwire.WalkData(data, func(key, value []byte) {
 		switch name := string(key); name {

@@ -122,6 +122,8 @@ func TestJudgeData(t *testing.T) {
 		{"salt/job/1/x", dict(entry{number(1), null}, pair("resource_id", text("min07-1"))), true},
 		{"salt/job/1/x", dict(pair("minions", list())), true},
 		{"site/x", dict(pair("minions", list()), pair("id", text("min06-1"))), false},
+		{"salt/minion/hostile-1/start", dict(pair("id", text("min06-1"))), true},
+		{"salt/minion/hostile-1/start", dict(pair("id", text("hostile-1"))), false},
 	} {
 		if got := s.judgeData(c.tag, c.data); (got != "") != c.bad {
 			t.Errorf("%s %s: %q", c.tag, quote(c.data), got)
@@ -143,7 +145,7 @@ func TestFrames(t *testing.T) {
 func TestMustBeKnown(t *testing.T) {
 	s := aScene(1)
 	held := 0
-	for n := range 3000 {
+	for n := range 500 {
 		r := s.request(n)
 		if r.Cmd != "_return" {
 			continue

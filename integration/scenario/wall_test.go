@@ -125,6 +125,7 @@ func wallCases(victim string) []wallCase {
 		event("event_tags", "salt/reactors/manage/list"),
 		tells("event_tags", "lab/x", map[string]any{"__peer_id": "m2"}),
 		tells("return_ids", "salt/job/"+jid+"/ret/hostile", map[string]any{"id": victim, "return": wallProbe}),
+		tells("event_ids", "salt/minion/hostile/start", map[string]any{"id": victim}),
 		tells("syndic_returns", "lab/x", map[string]any{"jid": jid, "minions": []any{victim}}),
 		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{}, "resource_grains": map[string]any{"../x": mark}}, empty},
 		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "m1_master"}, none},

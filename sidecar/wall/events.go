@@ -69,18 +69,21 @@ func (w *Wall) single(r *Request) int {
 	return foundNothing
 }
 
-// body says what is wrong with what a list has fired under a tag. Under that of a job it is what a command line shows, by the id in it. Whatever
-// the tag, a master adds the minions of a job that stand in it to its job cache.
-func (w *Wall) body(body []byte, ofJob bool, sender string) int {
-	if !ofJob && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
+// body says what is wrong with what a list has fired under a tag. Under that of a job it is what a command line shows, by the id in it, and
+// under that of a minion reactors go by the id. Whatever the tag, a master adds the minions of a job that stand in it to its job cache.
+func (w *Wall) body(body []byte, ofJob, ofMinion bool, sender string) int {
+	if !ofJob && !ofMinion && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
 		return foundNothing
 	}
 	kind, minions, jid := foundNothing, false, false
 	err := saltwire.WalkData(body, func(key, value []byte) {
 		switch string(key) {
 		case "id", "resource_id":
-			if ofJob && !w.mayBear(value, sender) {
+			switch {
+			case ofJob && !w.mayBear(value, sender):
 				kind = max(kind, foundOtherReturn)
+			case ofMinion && !w.mayBear(value, sender) && !saltwire.IsContainer(value):
+				kind = max(kind, foundOtherID)
 			}
 		case "minions":
 			minions = true
@@ -184,12 +187,12 @@ func (w *Wall) listed(pre string, tag, body []byte, r *Request) int {
 		}
 		return foundNothing
 	}
-	kind, ofJob := w.tag(name, r.Peek.ID), jobTag(name)
+	kind, ofJob, ofMinion := w.tag(name, r.Peek.ID), jobTag(name), minionTag(name)
 	if pre != "" {
 		name = pre + "/" + name
-		kind, ofJob = max(kind, w.tag(name, r.Peek.ID)), ofJob || jobTag(name)
+		kind, ofJob, ofMinion = max(kind, w.tag(name, r.Peek.ID)), ofJob || jobTag(name), ofMinion || minionTag(name)
 	}
-	return max(kind, w.body(body, ofJob, r.Peek.ID))
+	return max(kind, w.body(body, ofJob, ofMinion, r.Peek.ID))
 }
 
 // pretag reads what stands before each tag of a list; false: no Salt sends that.

@@ -114,7 +114,7 @@ var Rules = [rules]Info{
 	},
 	EventIDs: {
 		Name: "event_ids",
-		Doc:  "no event salt/minion/ID/... or salt/beacon/ID/... in the name of another minion",
+		Doc:  "no event salt/minion/ID/..., salt/beacon/ID/... or salt/syndic/ID/... in the name of another minion, by its tag or the id in its data",
 	},
 	ReturnIDs: {
 		Name: "return_ids",

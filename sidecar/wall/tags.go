@@ -99,6 +99,11 @@ func jobTagID(tag string) (id string, ok bool) {
 
 var minionPrefixes = []string{"salt/minion/", "salt/beacon/", "salt/syndic/"}
 
+// minionTag says whether an event with that tag is about the minion that its data name.
+func minionTag(tag string) bool {
+	return tag == "minion_start" || tag == "syndic_start" || hasPrefix(tag, minionPrefixes)
+}
+
 // minionTagID returns the id in a tag that names the minion it is about.
 func minionTagID(tag string) (id string, ok bool) {
 	for _, prefix := range minionPrefixes {
