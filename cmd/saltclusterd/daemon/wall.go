@@ -43,7 +43,7 @@ func (s *service) buildGuard() *guard.Guard {
 
 // namesMaster says whether an id is one under which a master of the cluster keeps what its runners return, or a node's.
 func (s *service) namesMaster(id string) bool {
-	if id == s.m.d.master.Text("id") {
+	if id != "" && id == s.m.d.master.Text("id") {
 		return true
 	}
 	_, ok := s.m.cons.View().Member(node.ID(strings.TrimSuffix(id, "_master")))
