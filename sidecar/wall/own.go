@@ -6,15 +6,15 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// revoke judges whether a minion gives up its own key: masters take its id for a glob, or for several with commas between them.
+// revoke judges whether a minion gives up its own key, and no other: its id is a plain name.
 func (w *Wall) revoke(r *Request) finding {
 	if !strings.ContainsAny(r.Peek.ID, "*?[,") {
 		return finding{}
 	}
-	return finding{Identity, "id_is_a_pattern", Verdict{Refused: true, Reply: replyFalse}}
+	return finding{Identity, "id_is_no_plain_name", Verdict{Refused: true, Reply: replyFalse}}
 }
 
-// tops judges whom a minion wants to be told the classes of: masters look at the configuration it shows, and not at who asks.
+// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along.
 func (w *Wall) tops(r *Request) finding {
 	another := finding{MasterTops, "classes_of_another_minion", Verdict{Refused: true, Reply: replyMap}}
 	good := true

@@ -90,7 +90,7 @@ var Rules = [rules]Info{
 	Identity: {
 		Name: "identity", Fixed: true,
 		Reasons: []string{"id_mismatch", "no_token", "bad_token", "no_timestamp", "expired", "not_authentic", "key_not_accepted", "key_unusable", "relayed_clear"},
-		Doc:     "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; no key is revoked by an id that is a pattern",
+		Doc:     "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; revoke_auth only by an id that is a plain name",
 	},
 	ProtocolVersion: {
 		Name: "protocol_version", Fixed: true, Reasons: []string{"version_too_old"},

@@ -387,12 +387,12 @@ func TestDataWithNumbersForNames(t *testing.T) {
 	}
 }
 
-// A key is revoked by an id that masters take for that id alone.
+// A key is revoked by an id that stands for itself alone.
 func TestRevokedByAPattern(t *testing.T) {
 	w := strict(Policy{})
 	for id, bad := range map[string]bool{"web1": false, "web-1.example.org": false, "*": true, "web?": true, "web[12]": true, "x,db1": true} {
 		v := w.Check(request(t, load(t, id, "revoke_auth", nil)), nil)
-		if v.Refused != bad || bad && (v.Reason != "id_is_a_pattern" || !bytes.Equal(v.Reply, replyFalse)) {
+		if v.Refused != bad || bad && (v.Reason != "id_is_no_plain_name" || !bytes.Equal(v.Reply, replyFalse)) {
 			t.Errorf("%s: %+v", id, v)
 		}
 	}
