@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -199,9 +200,9 @@ func (c *Cache) listed(j *jobDir) (ids []string) {
 	if err != nil {
 		return nil
 	}
-	list, _ := parseList(raw)
+	list, _ := saltvalue.ParseList(raw)
 	for _, e := range list {
-		if id, ok := text(e); ok {
+		if id, ok := saltvalue.Text(e); ok {
 			ids = append(ids, id)
 		}
 	}

@@ -3,25 +3,26 @@ package jobcache
 import (
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/wall"
 )
 
 // event is salt/master.py:AESFuncs._minion_event with salt/daemons/masterapi.py:RemoteFuncs._minion_event. Whatever makes the
 // master do more than fire (it writes to its log, or to the job cache for a syndic) is left to it, and whatever makes it stumble.
 func (p *planner) event(d fields) error {
-	if id, ok := d.get("id"); !ok || msgp.NextType(id) != msgp.StrType {
+	if id, ok := d.Get("id"); !ok || msgp.NextType(id) != msgp.StrType {
 		return needs("an event without the id of its minion")
 	}
-	if raw, ok := d.get("tag"); ok {
-		if tag, _ := text(raw); tag == "_salt_error" {
+	if raw, ok := d.Get("tag"); ok {
+		if tag, _ := saltvalue.Text(raw); tag == "_salt_error" {
 			return needs("an error of a minion, which the master notes in its log")
 		}
 	}
-	list, ok := d.get("events")
+	list, ok := d.Get("events")
 	if !ok {
 		return p.lone(d)
 	}
-	events, ok := parseList(list)
+	events, ok := saltvalue.ParseList(list)
 	if !ok {
 		return needs("events that are no list")
 	}
@@ -52,48 +53,48 @@ func (p *planner) event(d fields) error {
 
 // lone is an event that is the load itself.
 func (p *planner) lone(d fields) error {
-	raw, ok := d.get("tag")
-	if !ok || !d.has("data") {
+	raw, ok := d.Get("tag")
+	if !ok || !d.Has("data") {
 		return nil // and answered like others
 	}
-	tag, ok := text(raw)
+	tag, ok := saltvalue.Text(raw)
 	if !ok || tag == "" {
 		return needs("an event whose tag is not text")
 	}
-	return p.fire(tag, d.set("_stamp", p.stamp).raw())
+	return p.fire(tag, d.Set("_stamp", p.stamp).Raw())
 }
 
 // listed reads an event of a list: its tag, and what is fired.
 func (p *planner) listed(raw []byte) (tag string, data []byte, err error) {
-	e, ok := parseFields(raw)
+	e, ok := saltvalue.ParseFields(raw)
 	if !ok {
 		return "", nil, needs("an event that is no map")
 	}
-	name, _ := e.get("tag")
-	if tag, ok = text(name); !ok || tag == "" {
+	name, _ := e.Get("tag")
+	if tag, ok = saltvalue.Text(name); !ok || tag == "" {
 		return "", nil, needs("an event whose tag is not text")
 	}
 	if wall.StockTag(tag) {
 		return "", nil, needs("an event with a tag of the master's own, which it notes in its log")
 	}
-	if own, ok := e.get("data"); ok {
-		if e, ok = parseFields(own); !ok {
+	if own, ok := e.Get("data"); ok {
+		if e, ok = saltvalue.ParseFields(own); !ok {
 			return "", nil, needs("an event whose data are no map")
 		}
-		if e.has("minions") {
+		if e.Has("minions") {
 			return "", nil, needs("an event that tells whom a job of a syndic is for")
 		}
 	}
-	return tag, e.set("_stamp", p.stamp).raw(), nil
+	return tag, e.Set("_stamp", p.stamp).Raw(), nil
 }
 
 // pretag reads what the tags of a load are repeated under.
 func pretag(d fields) (base string, ok bool, err error) {
-	raw, ok := d.get("pretag")
+	raw, ok := d.Get("pretag")
 	if !ok || msgp.NextType(raw) == msgp.NilType {
 		return "", false, nil
 	}
-	if base, ok = text(raw); !ok {
+	if base, ok = saltvalue.Text(raw); !ok {
 		return "", false, needs("a pretag that is not text")
 	}
 	return base, true, nil

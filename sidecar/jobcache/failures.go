@@ -3,6 +3,7 @@ package jobcache
 import (
 	"strings"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -16,31 +17,31 @@ const maxFailed = 2000
 // failures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return
 // (retcode in each state, and what the events carry in the failed ones), which therefore are in return.p too.
 func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
-	retcode, _ := d.get("retcode")
-	rawFun, _ := d.get("fun")
-	if !truth(retcode) || !truth(rawFun) {
+	retcode, _ := d.Get("retcode")
+	rawFun, _ := d.Get("fun")
+	if !saltvalue.Truth(retcode) || !saltvalue.Truth(rawFun) {
 		return false, nil
 	}
-	if list, ok := parseList(rawFun); ok {
+	if list, ok := saltvalue.ParseList(rawFun); ok {
 		return false, manyFuns(list, retcode)
 	}
-	fun, ok := text(rawFun)
+	fun, ok := saltvalue.Text(rawFun)
 	if !ok || !reports(fun) {
 		return false, nil
 	}
-	ret, _ := d.get("return")
-	if list, is := parseList(ret); is {
+	ret, _ := d.Get("return")
+	if list, is := saltvalue.ParseList(ret); is {
 		for _, e := range list {
-			if _, ok := text(e); !ok {
+			if _, ok := saltvalue.Text(e); !ok {
 				return false, needs("a failed %s whose return is a list of other things than text", fun)
 			}
 		}
 	}
-	states, ok := parseFields(ret)
+	states, ok := saltvalue.ParseFields(ret)
 	if !ok {
 		return false, nil
 	}
-	user, _ := d.get("user")
+	user, _ := d.Get("user")
 	f := failure{planner: p, job: job, fun: fun, retcode: retcode, user: user}
 	for i := range states {
 		goOn, err := f.state(&states[i])
@@ -51,17 +52,17 @@ func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
 			break
 		}
 	}
-	*d = d.set("return", states.raw())
+	*d = d.Set("return", states.Raw())
 	return true, nil
 }
 
 // manyFuns leaves jobs of several functions to the master when one of them would be reported.
 func manyFuns(funs [][]byte, retcode []byte) error {
-	if !isList(retcode) && !isMap(retcode) {
+	if !saltvalue.IsList(retcode) && !saltvalue.IsMap(retcode) {
 		return needs("a return of several functions with one retcode")
 	}
 	for _, raw := range funs {
-		if fun, ok := text(raw); !ok || reports(fun) {
+		if fun, ok := saltvalue.Text(raw); !ok || reports(fun) {
 			return needs("a failed return of several functions with states among them")
 		}
 	}
@@ -77,34 +78,34 @@ type failure struct {
 }
 
 // state handles one state of a return; goOn is false where Python's loop would end with an exception.
-func (f *failure) state(s *field) (goOn bool, err error) {
-	chunk, ok := parseFields(s.val)
+func (f *failure) state(s *saltvalue.Field) (goOn bool, err error) {
+	chunk, ok := saltvalue.ParseFields(s.Val)
 	if !ok {
 		return false, nil
 	}
-	chunk = chunk.set("retcode", f.retcode)
-	tag, ok := text(s.key)
-	result, _ := chunk.get("result")
+	chunk = chunk.Set("retcode", f.retcode)
+	tag, ok := saltvalue.Text(s.Key)
+	result, _ := chunk.Get("result")
 	if ok && len(result) == 1 && result[0] == 0xc2 {
 		if f.failed++; f.failed > maxFailed {
 			return false, needs("a return with more than %d failed states", maxFailed)
 		}
 		parts := strings.Split(tag, "_|-")
 		short := parts[0] + "." + parts[len(parts)-1]
-		chunk = chunk.set("_stamp", f.stamp)
-		if err := f.fire(short, chunk.raw()); err != nil {
+		chunk = chunk.Set("_stamp", f.stamp)
+		if err := f.fire(short, chunk.Raw()); err != nil {
 			return false, err
 		}
-		chunk = chunk.set("jid", rawText(f.job.JID)).set("id", rawText(f.job.Minion)).set("success", rawFalse)
-		chunk = chunk.set("return", saltwire.AppendStr(nil, "Error: "+short)).set("fun", rawText(f.fun))
+		chunk = chunk.Set("jid", rawText(f.job.JID)).Set("id", rawText(f.job.Minion)).Set("success", rawFalse)
+		chunk = chunk.Set("return", saltwire.AppendStr(nil, "Error: "+short)).Set("fun", rawText(f.fun))
 		if f.user != nil {
-			chunk = chunk.set("user", f.user)
+			chunk = chunk.Set("user", f.user)
 		}
 		long := "salt/job/" + f.job.JID + "/sub/" + f.job.Minion + "/error/" + f.fun
-		if err := f.fire(long, chunk.raw()); err != nil {
+		if err := f.fire(long, chunk.Raw()); err != nil {
 			return false, err
 		}
 	}
-	s.val = chunk.raw()
-	return ok, f.take(len(s.val))
+	s.Val = chunk.Raw()
+	return ok, f.take(len(s.Val))
 }

@@ -1,6 +1,10 @@
 package jobcache
 
-import "time"
+import (
+	"time"
+
+	"saltclusterd/sidecar/saltvalue"
+)
 
 // Facts are what a plan depends on besides the load and the master's options.
 type Facts struct {
@@ -46,15 +50,15 @@ type Event struct {
 // Plan decides what a decrypted load makes the master do. It is pure. Errors: *NeedsPython when only the master itself
 // can tell; ErrMalformed.
 func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
-	d, err := parseLoad(load)
+	d, err := saltvalue.ParseLoad(load)
 	if err != nil {
 		return Plan{}, err
 	}
 	p := &planner{c: c, facts: f, stamp: rawText(c.stamp(f.Received)), plan: Plan{Reply: rawNil}, room: room(len(load))}
-	cmd, _ := d.get("cmd")
-	d, _ = d.drop("nonce")
-	d, _ = d.drop("tok")
-	switch name, _ := text(cmd); name {
+	cmd, _ := d.Get("cmd")
+	d, _ = d.Drop("nonce")
+	d, _ = d.Drop("tok")
+	switch name, _ := saltvalue.Text(cmd); name {
 	case "_return":
 		err = p.ret(d)
 	case "_syndic_return":

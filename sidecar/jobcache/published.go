@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -84,12 +85,12 @@ func (c *Cache) publisher(jid string) (string, error) {
 // puts what it does not know into kwargs.
 func publisherOf(load []byte) (id string) {
 	err := saltwire.WalkMap(load, func(key, kwargs []byte) error {
-		if string(key) != "kwargs" || !isMap(kwargs) {
+		if string(key) != "kwargs" || !saltvalue.IsMap(kwargs) {
 			return nil
 		}
 		return saltwire.WalkMap(kwargs, func(key, value []byte) error {
 			if string(key) == "id" {
-				id, _ = text(value)
+				id, _ = saltvalue.Text(value)
 			}
 			return nil
 		})
@@ -134,8 +135,8 @@ func (c *Cache) returnOf(ctx context.Context, dir string, tries *int, room int) 
 	if raw == nil || err != nil {
 		return nil, err
 	}
-	if f, ok := parseFields(raw); ok && f.has("return") {
-		raw, _ = f.get("return")
+	if f, ok := saltvalue.ParseFields(raw); ok && f.Has("return") {
+		raw, _ = f.Get("return")
 	}
 	out, err := readValue(ctx, filepath.Join(dir, "out.p"), tries, room)
 	if err != nil {
@@ -146,8 +147,8 @@ func (c *Cache) returnOf(ctx context.Context, dir string, tries *int, room int) 
 		n = 2
 	}
 	dst := saltwire.AppendRaw(saltwire.AppendMapHeader(nil, n), "ret")
-	if dst, _, err = appendWire(dst, raw, 0); err == nil && out != nil {
-		dst, _, err = appendWire(saltwire.AppendRaw(dst, "out"), out, 0)
+	if dst, _, err = saltvalue.AppendWire(dst, raw); err == nil && out != nil {
+		dst, _, err = saltvalue.AppendWire(saltwire.AppendRaw(dst, "out"), out)
 	}
 	if err == nil && len(dst) > room {
 		err = errTooMuch

@@ -1,11 +1,11 @@
 package jobcache
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -18,16 +18,16 @@ func (p *planner) ret(d fields) error {
 		p.plan.Reply = rawFalse
 		return err
 	}
-	if p.c.major >= 3008 && d.has("resource_id") {
+	if p.c.major >= 3008 && d.Has("resource_id") {
 		var id []byte
-		d, id = d.drop("resource_id")
-		d = d.set("id", id)
+		d, id = d.Drop("resource_id")
+		d = d.Set("id", id)
 	}
-	if !d.has("return") || !d.has("jid") || !d.has("id") {
+	if !d.Has("return") || !d.Has("jid") || !d.Has("id") {
 		return nil
 	}
-	rawID, _ := d.get("id")
-	id, isText := text(rawID)
+	rawID, _ := d.Get("id")
+	id, isText := saltvalue.Text(rawID)
 	if !isText || !validID(id) {
 		return nil
 	}
@@ -44,16 +44,16 @@ func (p *planner) ret(d fields) error {
 // signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises it
 // again, without nonce, tok and sig; afterwards sig stands last.
 func (p *planner) signature(d *fields) (bool, error) {
-	if !d.has("sig") {
+	if !d.Has("sig") {
 		return !p.c.requireSig, nil
 	}
 	if p.c.sigAlgo == "" {
 		return false, needs("a signed return, and the master has no option signing_algorithm")
 	}
-	rest, sig := d.drop("sig")
+	rest, sig := d.Drop("sig")
 	*d = rest
-	id, _ := d.get("id")
-	name, _ := text(id)
+	id, _ := d.Get("id")
+	name, _ := saltvalue.Text(id)
 	pub, ok := p.c.cfg.Keys.Accepted(name)
 	if !ok {
 		return false, needs("a signed return for an id without accepted key")
@@ -66,15 +66,15 @@ func (p *planner) signature(d *fields) (bool, error) {
 	if !ok {
 		return false, needs("a signature that is neither text nor bytes")
 	}
-	signed := d.raw()
-	if bytes.Contains(signed, datetimeHead) {
+	signed := d.Raw()
+	if saltvalue.MayHaveDate(signed) {
 		return false, needs("a signed return with a date, which the master cannot serialise again")
 	}
 	err = key.Verify(p.c.sigAlgo, signed, raw)
 	if errors.Is(err, saltcrypt.ErrAlgorithm) {
 		return false, needs("a signed return, and the master's signing_algorithm is none that Salt has")
 	}
-	*d = d.set("sig", sig)
+	*d = d.Set("sig", sig)
 	return err == nil || !p.c.dropUnsigned, nil
 }
 
@@ -96,8 +96,8 @@ func usableID(id string) error {
 
 // job finds the job of a return; without one it is given the jid that was assigned, and its load is kept as the job's.
 func (p *planner) job(d fields, job *Job) (fields, error) {
-	raw, _ := d.get("jid")
-	jid, ok := text(raw)
+	raw, _ := d.Get("jid")
+	jid, ok := saltvalue.Text(raw)
 	if !ok || jid == "" {
 		return d, needs("a jid that is not text")
 	}
@@ -112,18 +112,18 @@ func (p *planner) job(d fields, job *Job) (fields, error) {
 	if is, _ := isJID(p.facts.JID); !is {
 		return d, needs("no job id was assigned")
 	}
-	arg, ok := d.get("arg")
+	arg, ok := d.Get("arg")
 	if !ok {
-		if arg, ok = d.get("fun_args"); !ok {
+		if arg, ok = d.Get("fun_args"); !ok {
 			arg = saltwire.AppendArrayHeader(nil, 0)
 		}
 	}
 	id := rawText(job.Minion)
-	d = d.set("arg", arg).set("tgt_type", rawText("glob")).set("tgt", id)
-	noCache, _ := d.get("nocache")
-	d = d.set("jid", rawText(p.facts.JID))
-	job.JID, job.Known, job.NoCache = p.facts.JID, true, truth(noCache)
-	job.Load, job.Replace = d.raw(), true
+	d = d.Set("arg", arg).Set("tgt_type", rawText("glob")).Set("tgt", id)
+	noCache, _ := d.Get("nocache")
+	d = d.Set("jid", rawText(p.facts.JID))
+	job.JID, job.Known, job.NoCache = p.facts.JID, true, saltvalue.Truth(noCache)
+	job.Load, job.Replace = d.Raw(), true
 	minions, err := p.targets(d)
 	job.Minions = minions
 	return d, err
@@ -131,8 +131,8 @@ func (p *planner) job(d fields, job *Job) (fields, error) {
 
 // store is the rest of salt/utils/job.py:_store_job from the event on.
 func (p *planner) store(d fields, job Job) error {
-	d = d.set("_stamp", p.stamp)
-	full := d.raw()
+	d = d.Set("_stamp", p.stamp)
+	full := d.Raw()
 	if err := p.fire("salt/job/"+job.JID+"/ret/"+job.Minion, full); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *planner) store(d fields, job Job) error {
 	}
 	if job.Load == nil {
 		if changed {
-			full = d.raw()
+			full = d.Raw()
 		}
 		job.Load = full
 		if job.Minions, err = p.targets(d); err != nil {
@@ -157,12 +157,12 @@ func (p *planner) store(d fields, job Job) error {
 	}
 	var kept fields
 	for _, name := range []string{"return", "retcode", "success"} {
-		if v, ok := d.get(name); ok {
-			kept = append(kept, field{rawText(name), v})
+		if v, ok := d.Get(name); ok {
+			kept = append(kept, saltvalue.Field{Key: rawText(name), Val: v})
 		}
 	}
-	job.Return = kept.raw()
-	if out, ok := d.get("out"); ok {
+	job.Return = kept.Raw()
+	if out, ok := d.Get("out"); ok {
 		job.Out = out
 	}
 	if p.c.endTimes {
@@ -173,17 +173,17 @@ func (p *planner) store(d fields, job Job) error {
 
 // nameFun takes fun and user from the return where the load has no fun.
 func nameFun(d *fields, changed bool) (bool, error) {
-	ret, _ := d.get("return")
-	if d.has("fun") || !truth(ret) {
+	ret, _ := d.Get("return")
+	if d.Has("fun") || !saltvalue.Truth(ret) {
 		return changed, nil
 	}
-	in, ok := parseFields(ret)
+	in, ok := saltvalue.ParseFields(ret)
 	if !ok {
 		return false, needs("a return without fun that is not a map")
 	}
 	for _, name := range []string{"fun", "user"} {
-		if v, ok := in.get(name); ok {
-			*d, changed = d.set(name, v), true
+		if v, ok := in.Get(name); ok {
+			*d, changed = d.Set(name, v), true
 		}
 	}
 	return changed, nil

@@ -1,13 +1,15 @@
 package jobcache
 
+import "saltclusterd/sidecar/saltvalue"
+
 // syndic is salt/master.py:AESFuncs._syndic_return: the returns of a syndic's minions, one after the other.
 func (p *planner) syndic(d fields) error {
 	loads := []fields{d}
-	if raw, ok := d.get("load"); ok && isList(raw) {
-		list, _ := parseList(raw)
+	if raw, ok := d.Get("load"); ok && saltvalue.IsList(raw) {
+		list, _ := saltvalue.ParseList(raw)
 		loads = loads[:0]
 		for _, one := range list {
-			f, ok := parseFields(one)
+			f, ok := saltvalue.ParseFields(one)
 			if !ok {
 				return needs("a syndic's load that is not a map")
 			}
@@ -24,16 +26,16 @@ func (p *planner) syndic(d fields) error {
 }
 
 func (p *planner) syndicLoad(load fields) error {
-	if !load.has("return") || !load.has("jid") || !load.has("id") {
+	if !load.Has("return") || !load.Has("jid") || !load.Has("id") {
 		return nil
 	}
-	rawJID, _ := load.get("jid")
-	jid, ok := text(rawJID)
+	rawJID, _ := load.Get("jid")
+	jid, ok := saltvalue.Text(rawJID)
 	if !ok || jid == "" || jid == "req" {
 		return needs("a syndic's load without a usable jid")
 	}
-	if published, ok := load.get("load"); ok && truth(published) {
-		f, ok := parseFields(published)
+	if published, ok := load.Get("load"); ok && saltvalue.Truth(published) {
+		f, ok := saltvalue.ParseFields(published)
 		if !ok {
 			return needs("a syndic's load whose job is not a map")
 		}
@@ -45,16 +47,16 @@ func (p *planner) syndicLoad(load fields) error {
 			return err
 		}
 	}
-	rawID, _ := load.get("id")
-	id, ok := text(rawID)
+	rawID, _ := load.Get("id")
+	id, ok := saltvalue.Text(rawID)
 	if !ok || id == "" || len(id) > 255 {
 		return needs("a syndic's load without a usable id")
 	}
 	if validID(id) {
 		p.plan.Syndics = append(p.plan.Syndics, id)
 	}
-	rawReturns, _ := load.get("return")
-	returns, ok := parseFields(rawReturns)
+	rawReturns, _ := load.Get("return")
+	returns, ok := saltvalue.ParseFields(rawReturns)
 	if !ok {
 		return needs("a syndic's load whose return is not a map")
 	}
@@ -71,33 +73,33 @@ func (p *planner) syndicLoad(load fields) error {
 }
 
 // syndicReturn makes a minion's return from its part of the syndic's.
-func syndicReturn(load fields, r field) (fields, error) {
-	item, ok := parseFields(r.val)
+func syndicReturn(load fields, r saltvalue.Field) (fields, error) {
+	item, ok := saltvalue.ParseFields(r.Val)
 	if !ok {
 		return nil, needs("a syndic's return that is not a map")
 	}
-	if load.has("sig") {
+	if load.Has("sig") {
 		return nil, needs("a signed return in a syndic's load")
 	}
-	jid, _ := load.get("jid")
-	one := fields{{rawText("jid"), jid}, {rawText("id"), r.key}}
+	jid, _ := load.Get("jid")
+	one := fields{{Key: rawText("jid"), Val: jid}, {Key: rawText("id"), Val: r.Key}}
 	for _, f := range item {
-		name, ok := text(f.key)
+		name, ok := saltvalue.Text(f.Key)
 		if !ok {
 			return nil, needs("a syndic's return with odd keys")
 		}
 		if name == "sig" {
 			return nil, needs("a signed return in a syndic's load")
 		}
-		one = one.set(name, f.val)
+		one = one.Set(name, f.Val)
 	}
 	for _, name := range []string{"master_id", "fun", "fun_args", "out"} {
-		if v, ok := load.get(name); ok {
-			one = one.set(name, v)
+		if v, ok := load.Get(name); ok {
+			one = one.Set(name, v)
 		}
 	}
-	if now, _ := one.get("jid"); len(now) > 0 {
-		if name, _ := text(now); name == "req" {
+	if now, _ := one.Get("jid"); len(now) > 0 {
+		if name, _ := saltvalue.Text(now); name == "req" {
 			return nil, needs("a syndic's return without a job")
 		}
 	}

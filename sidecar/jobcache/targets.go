@@ -5,23 +5,24 @@ import (
 	"strings"
 
 	"saltclusterd/sidecar/fnmatch"
+	"saltclusterd/sidecar/saltvalue"
 )
 
 // targets is the list of minions that a load's target means to the master, for .minions.p: nil when the load has no
 // target (salt/returners/local_cache.py:save_load, salt/utils/minions.py:CkMinions.check_minions). Only targets that go
 // by ids are answered.
 func (p *planner) targets(d fields) (*[]string, error) {
-	raw, ok := d.get("tgt")
-	if expr, isText := text(raw); !ok || isText && expr == "" {
+	raw, ok := d.Get("tgt")
+	if expr, isText := saltvalue.Text(raw); !ok || isText && expr == "" {
 		return nil, nil
 	}
 	kind := "glob"
-	if v, ok := d.get("tgt_type"); ok {
-		if kind, ok = text(v); !ok {
+	if v, ok := d.Get("tgt_type"); ok {
+		if kind, ok = saltvalue.Text(v); !ok {
 			return nil, needs("a target of a type that is not text")
 		}
 	}
-	expr, isText := text(raw)
+	expr, isText := saltvalue.Text(raw)
 	if kind == "glob" && isText {
 		if p.c.major >= 3008 && strings.Contains(expr, ",") {
 			return nil, needs("a target of several globs")
@@ -36,12 +37,12 @@ func (p *planner) targets(d fields) (*[]string, error) {
 	}
 	names := strings.FieldsFunc(expr, func(r rune) bool { return r == ',' })
 	if !isText {
-		list, ok := parseList(raw)
+		list, ok := saltvalue.ParseList(raw)
 		if !ok {
 			return nil, needs("a target that is neither text nor a list")
 		}
 		for _, e := range list {
-			name, ok := text(e)
+			name, ok := saltvalue.Text(e)
 			if !ok {
 				return nil, needs("a target with other things than text")
 			}

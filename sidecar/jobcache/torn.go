@@ -9,6 +9,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -70,7 +71,7 @@ func lookAtLarge(fd int, head []byte) (condition, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return missing, err
 	}
-	if !isMap(head) {
+	if !saltvalue.IsMap(head) {
 		return unsure, nil
 	}
 	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole != st.Size { // where holes are not known, there is none

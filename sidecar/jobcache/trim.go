@@ -1,10 +1,12 @@
 package jobcache
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -24,7 +26,7 @@ func trim(raw []byte, limit int64) ([]byte, error) {
 		t := trimmer{most: float64(limit) * float64(percent) / 100, again: percent < 50}
 		out, _, err := t.pairs(make([]byte, 0, min(len(raw), int(max(limit, 1024)))), raw)
 		if err != nil {
-			return nil, malformed(err)
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		raw = out
 		if int64(len(raw))+bytesOverhead < limit || percent == 10 {
@@ -50,7 +52,7 @@ func (t trimmer) pairs(dst, raw []byte) (out, rest []byte, err error) {
 			return nil, nil, err
 		}
 		dst = append(dst, rest[:len(rest)-len(val)]...)
-		if isMap(val) {
+		if saltvalue.IsMap(val) {
 			if dst, rest, err = t.pairs(dst, val); err != nil {
 				return nil, nil, err
 			}
