@@ -1,7 +1,5 @@
 package fileserve
 
-import "regexp"
-
 // Reread parses lists and writes them again.
 func Reread(text []byte) ([]byte, error) {
 	l, err := parseLists(text)
@@ -10,9 +8,6 @@ func Reread(text []byte) ([]byte, error) {
 	}
 	return l.encode(), nil
 }
-
-// CompilePython is compilePython.
-func CompilePython(expr string) (*regexp.Regexp, error) { return compilePython(expr) }
 
 // RealPath is realPath.
 func RealPath(name string) string { return realPath(name) }
