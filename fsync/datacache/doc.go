@@ -5,7 +5,8 @@
 // _mine_flush (salt/daemons/masterapi.py RemoteFuncs), into its own cachedir only: 3006 and 3007 into
 // minions/<id>/data.p and mine.p, 3008 into grains/<id>.p, pillar/<id>[:<pillarenv>].p and mine/<id>.p. This package
 // reads those files after such a request and in scans, sends what is new to all other members, and writes what they send
-// in the layout of its own master. It owns no other file than those, and its tables in the state directory.
+// in the layout of its own master. It owns no other file than those, and its tables in the state directory. Mines it also
+// changes itself, when sidecar/mines answers such a request without the master (Change).
 //
 // Vocabulary:
 //

@@ -10,7 +10,11 @@ func (s *Store) Spread(ctx context.Context, id string) {
 	if s.off != "" || !validID(id) {
 		return
 	}
-	for _, done := range s.hurry(id) {
+	await(ctx, s.hurry(id))
+}
+
+func await(ctx context.Context, waits []<-chan struct{}) {
+	for _, done := range waits {
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -37,7 +41,11 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 		s.fail("look", id, err)
 		return nil
 	}
-	news := s.table[id].Stamp != before
+	return s.waits(id, s.table[id].Stamp != before)
+}
+
+// waits returns what is closed when a peer has what is on disk now of a minion; news: that has just become known. s.mu is held.
+func (s *Store) waits(id string, news bool) (waits []<-chan struct{}) {
 	for _, p := range s.feed.Peers() {
 		if done := p.await(id, news); done != nil {
 			waits = append(waits, done)
