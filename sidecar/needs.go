@@ -80,6 +80,15 @@ type Files interface {
 	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
 }
 
+// Mines answers requests about mines (mines.Service).
+type Mines interface {
+	// Takes says whether a command may be answered here now.
+	Takes(cmd string) bool
+	// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It may take its
+	// time.
+	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
+}
+
 // SignIns answers _auth (signin.Service).
 type SignIns interface {
 	Serve(*signin.Request)

@@ -32,6 +32,7 @@ type Config struct {
 	Returns  Returns // nil: returns go to the master like everything else
 	Events   Events  // nil: so do events
 	Files    Files   // nil: so do requests for files
+	Mines    Mines   // nil: so do requests about mines
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it returns a

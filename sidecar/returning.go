@@ -38,6 +38,10 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		p.fire(c, others)
 		return
 	}
+	if p.takesMine(c) {
+		p.mine(c, others)
+		return
+	}
 	if !p.takesReturn(c) {
 		p.whenOpen(c, func() { p.forward(c, others) })
 		return

@@ -1,0 +1,87 @@
+package mines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"saltclusterd/sidecar/saltvalue"
+)
+
+// maxFile bounds one mine, as in fsync/datacache.
+const maxFile = 16 << 20
+
+// files is a master's cachedir during one question.
+type files struct {
+	set  *Settings
+	root *os.Root
+
+	asked, any bool // whether a minion may have resources
+}
+
+func openFiles(set *Settings) (*files, error) {
+	root, err := os.OpenRoot(set.cacheDir)
+	if err != nil {
+		return nil, fmt.Errorf("mines: %w", err)
+	}
+	return &files{set: set, root: root}, nil
+}
+
+func (f *files) close() { _ = f.root.Close() } // it was only read
+
+// mine reads a minion's mine; nil: it has none.
+func (f *files) mine(id string) ([]byte, error) {
+	raw, err := f.read(f.set.file(id))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return raw, err
+	}
+	if info, err := f.root.Stat(f.set.bank(id)); err == nil && info.Mode().IsRegular() {
+		return nil, saltvalue.Needs("a bank of mines that is one file")
+	}
+	return nil, nil
+}
+
+func (f *files) read(name string) ([]byte, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fs.ErrNotExist // as os.path.isfile has it
+	case info.Size() > maxFile:
+		return nil, saltvalue.Needs("a mine of %d bytes", info.Size())
+	}
+	raw := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, raw); err != nil { // nobody writes into the file of a mine: another takes its place
+		return nil, fmt.Errorf("mines: %s: %w", name, err)
+	}
+	return raw, nil
+}
+
+// registry is where a 3008 master keeps which resources minions manage (salt/utils/resource_registry.py).
+const registry = "resources/resource_index.by_id.mmap"
+
+// resources says whether any minion may have some: the registry is there and something was ever written into it.
+func (f *files) resources() bool {
+	if !f.asked {
+		f.asked, f.any = true, f.written(registry)
+	}
+	return f.any
+}
+
+func (f *files) written(name string) bool {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Blocks > 0
+}

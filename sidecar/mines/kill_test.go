@@ -1,0 +1,131 @@
+package mines_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"saltclusterd/fsync/datacache"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/mines"
+	"saltclusterd/sidecar/saltvalue"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// envChild makes the test's own binary the process that is killed; its value is the directory.
+const envChild = "MINES_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envChild); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child writes mines and says how far it is, until it is killed.
+func child(dir string) error {
+	conf := filepath.Join(dir, "master")
+	c, err := localmaster.LoadConfig(conf, localmaster.Version{Major: 3008, Text: "test"})
+	if err != nil {
+		return err
+	}
+	store, err := datacache.New(storeConfig(filepath.Join(dir, "state"), c.CacheDir, 3008))
+	if err == nil {
+		err = store.Open(context.Background())
+	}
+	if err != nil {
+		return err
+	}
+	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	set, reason := mines.Native(c, 3008)
+	s.Use(set, reason)
+	for i := 0; ; {
+		b := saltwire.AppendMapHeader(nil, 3)
+		b = saltwire.AppendRaw(saltwire.AppendRaw(b, "cmd"), "_mine")
+		b = saltwire.AppendRaw(saltwire.AppendRaw(b, "id"), "m1")
+		b = saltwire.AppendMapHeader(saltwire.AppendRaw(b, "data"), 2)
+		b = saltwire.AppendInt(saltwire.AppendRaw(b, "n"), int64(i))
+		b = saltwire.AppendRaw(saltwire.AppendRaw(b, "pad"), strings.Repeat(string(rune('a'+i%26)), 20_000))
+		if err := s.Answer(context.Background(), "_mine", "m1", b, func([]byte) { fmt.Println(i) }); err == nil {
+			i++
+		} else {
+			time.Sleep(time.Millisecond) // it has not looked at the disk yet
+		}
+	}
+}
+
+// storeConfig is that of a node without peers.
+func storeConfig(state, dir string, major int) datacache.Config {
+	return datacache.Config{
+		Kind: datacache.Mine, StateDir: state, Keys: everybody,
+		Master:  datacache.Master{Major: major, CacheDir: dir, UID: -1, GID: -1, DataCache: true, Driver: "localfs"},
+		Members: func() []node.ID { return nil },
+		Changed: func(context.Context) <-chan struct{} { return nil },
+		Peers:   nobody{}, From: func(context.Context) (node.ID, bool) { return "", false },
+		Clock: datacache.Clock{Now: func() uint64 { return uint64(time.Now().UnixMilli()) << 16 }, Observe: func(uint64) error { return nil }},
+	}
+}
+
+// Whenever the process is killed, the mine is one that was sent, whole, and not one from before the last that was answered.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	cache := filepath.Join(dir, "cache")
+	if err := os.WriteFile(filepath.Join(dir, "master"), []byte("root_dir: "+dir+"\ncachedir: "+cache+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 6 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), envChild+"="+dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		acked, kill := -1, 1+rand.IntN(60)
+		for lines := bufio.NewScanner(out); lines.Scan(); kill-- {
+			if acked, err = strconv.Atoi(lines.Text()); err != nil {
+				t.Fatal(err)
+			}
+			if kill == 0 {
+				_ = cmd.Process.Kill()
+			}
+		}
+		_ = cmd.Wait()
+		raw, err := os.ReadFile(filepath.Join(cache, mineFile(3008, "m1")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, ok := saltvalue.ParseFields(raw)
+		rawN, _ := mine.Get("n")
+		pad, _ := mine.Get("pad")
+		n, _, err := msgp.ReadInt64Bytes(rawN)
+		if text, _ := saltvalue.Text(pad); !ok || err != nil || text != strings.Repeat(string(rune('a'+n%26)), 20_000) || int(n) < acked {
+			t.Fatalf("round %d: %d was answered, the mine is %.60q, %v", round, acked, raw, err)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package mines
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of a service; the methods of a nil one do nothing.
+type metrics struct{ requests *prometheus.CounterVec }
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		return nil
+	}
+	m := &metrics{requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "saltcluster_mine_requests_total",
+		Help: "Requests of minions about mines by what was done with them without the salt-master's Python, or why that was not possible.",
+	}, []string{"command", "outcome"})}
+	reg.MustRegister(m.requests)
+	return m
+}
+
+func (m *metrics) count(cmd string, err error) {
+	if m != nil {
+		m.requests.WithLabelValues(cmd, outcome(err)).Inc()
+	}
+}

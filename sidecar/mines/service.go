@@ -1,0 +1,180 @@
+package mines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/fsync/datacache"
+	"saltclusterd/sidecar/saltvalue"
+)
+
+// Commands are what minions send about mines.
+var commands = []string{cmdStore, cmdDelete, cmdFlush, cmdGet}
+
+const (
+	cmdStore  = "_mine"
+	cmdDelete = "_mine_delete"
+	cmdFlush  = "_mine_flush"
+	cmdGet    = "_mine_get"
+)
+
+// Commands lists them.
+func Commands() []string { return append([]string(nil), commands...) }
+
+// Store changes mines (datacache.Store).
+type Store interface {
+	Change(ctx context.Context, id string, edit datacache.Edit) error
+}
+
+// Keys is what the cluster knows of minion keys.
+type Keys interface {
+	// Accepted returns the accepted key of a minion.
+	Accepted(id string) (pub string, ok bool)
+	// IDs lists the minions with an accepted key; asked only for targets with wildcards.
+	IDs() []string
+}
+
+// Config configures a Service.
+type Config struct {
+	Store Store
+	Keys  Keys
+	// Settle is how long an answer waits at most for the other nodes to have what was written (500 ms): who has heard it may ask any
+	// master.
+	Settle time.Duration
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Service answers requests. Create it with New; it is ready after Use.
+type Service struct {
+	c       Config
+	metrics *metrics
+	mode    atomic.Pointer[mode]
+	reading chan struct{} // a place for each _mine_get at work
+}
+
+type mode struct {
+	set    *Settings
+	reason string
+}
+
+// maxReading is how many _mine_get are answered at a time: each may hold many mines in memory.
+const maxReading = 4
+
+// New checks the configuration.
+func New(c Config) (*Service, error) {
+	if c.Store == nil || c.Keys == nil {
+		return nil, fmt.Errorf("mines: incomplete configuration")
+	}
+	c.Settle = cmp.Or(c.Settle, 500*time.Millisecond)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading)}
+	s.Use(nil, "not configured yet")
+	return s, nil
+}
+
+// Use changes the settings, for the master's options have changed; nil: only the master answers, for that reason.
+func (s *Service) Use(set *Settings, reason string) { s.mode.Store(&mode{set, reason}) }
+
+// Native says whether a command is answered here, and why not.
+func (s *Service) Native(cmd string) (ok bool, reason string) {
+	m := s.mode.Load()
+	switch {
+	case m.set == nil:
+		return false, m.reason
+	case cmd == cmdGet && m.set.unread != "":
+		return false, m.set.unread
+	}
+	for _, known := range commands {
+		if cmd == known {
+			return true, ""
+		}
+	}
+	return false, "it is no command about mines"
+}
+
+// Takes says whether a command may be answered here now.
+func (s *Service) Takes(cmd string) bool {
+	ok, _ := s.Native(cmd)
+	return ok
+}
+
+// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It may take its
+// time.
+func (s *Service) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
+	reply, err := s.answer(ctx, cmd, minion, load)
+	s.metrics.count(cmd, err)
+	if err != nil {
+		s.c.Logger.Debug("request about a mine left to the salt-master", "minion", minion, "cmd", cmd, "err", err)
+		return err
+	}
+	finish(reply)
+	return nil
+}
+
+func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) ([]byte, error) {
+	set := s.mode.Load().set
+	if set == nil {
+		return nil, saltvalue.Needs("everything about mines")
+	}
+	d, err := saltvalue.ParseLoad(load)
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := d.Get("id")
+	if id, ok := saltvalue.Text(raw); !ok || id != minion {
+		return nil, saltvalue.Needs("a load without the id of its minion")
+	}
+	var e editor
+	switch cmd {
+	case cmdStore:
+		e, err = store(d)
+	case cmdDelete:
+		e, err = del(d)
+	case cmdFlush:
+		e = flush
+	case cmdGet:
+		return s.get(ctx, set, minion, d)
+	default:
+		err = saltvalue.Needs("a command of another kind")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, minion, e)
+}
+
+// change has the store edit a mine and waits, but not for long, until the others have it.
+func (s *Service) change(ctx context.Context, minion string, e editor) (reply []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Settle)
+	defer cancel()
+	err = s.c.Store.Change(ctx, minion, func(now []byte) (then []byte, write bool, err error) {
+		then, write, reply, err = e(now)
+		return then, write, err
+	})
+	return reply, err
+}
+
+// reason of an error, for metrics.
+func outcome(err error) string {
+	var python *saltvalue.NeedsPython
+	switch {
+	case err == nil:
+		return "answered"
+	case errors.As(err, &python), errors.Is(err, datacache.ErrNotHere):
+		return "needs_python"
+	case errors.Is(err, saltvalue.ErrMalformed):
+		return "malformed"
+	}
+	return "failed"
+}
