@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
@@ -18,12 +19,12 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 		rows = append(rows, []cell{{text: label}, txt(text).in(tint)})
 		label = ""
 	}
-	for _, p := range r.Paths {
+	for i, p := range r.Paths {
 		switch {
 		case p.Path == adminapi.PathNative && len(rows) == 0:
 			add("journaled and written to the job cache here", plain)
-		case p.Path != adminapi.PathNative:
-			add(p.Command+" goes to the salt-master: "+p.Reason, plain)
+		case p.Path != adminapi.PathNative && (i == 0 || r.Paths[i-1].Reason != p.Reason):
+			add(mastersOwn(r.Paths[i:]), plain)
 		}
 	}
 	for _, j := range r.Journals {
@@ -41,6 +42,22 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 			age(now.Sub(r.UnansweredSince))), yellow)
 	}
 	return rows
+}
+
+// mastersOwn says what of paths goes to the salt-master for the same reason as the first.
+func mastersOwn(paths []adminapi.ReturnPath) string {
+	reason, verb := paths[0].Reason, " goes"
+	var commands []string
+	for _, p := range paths {
+		if p.Path == adminapi.PathNative || p.Reason != reason {
+			break
+		}
+		commands = append(commands, p.Command)
+	}
+	if len(commands) > 1 {
+		verb = " go"
+	}
+	return strings.Join(commands, ", ") + verb + " to the salt-master: " + reason
 }
 
 func waitingText(j adminapi.Journal, w adminapi.Waiting, now time.Time) string {

@@ -27,8 +27,8 @@
 // by ids, not by data; a deleted key takes the minion's data with it on every node, unless the master has
 // preserve_minion_cache. When Spread returns in time, the members that can be reached have what it was called for.
 //
-// All writes of one minion's mine go to one master (sidecar/router), which reads, changes and writes it: two masters that
-// did so at once would lose entries.
+// All writes of one minion's mine go to one node (sidecar/router), which reads, changes and writes it, itself or by its master: two
+// that did so at once would lose entries.
 //
 // Limits: grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the others;
 // a mine that is cleared is cleared everywhere, unless its directory goes with it. A record without a pillar does not

@@ -16,6 +16,7 @@
 //     -herd 5000 for as many; a bare master is given half an hour then, and may not get through it.
 //   - req: CPU per `_return` that no job asked for, bare stock masters against the same behind saltclusterd, and which processes use it.
 //   - events: CPU per event of a minion, in the same way.
+//   - mines: CPU per `_mine` and `_mine_get`, in the same way.
 //   - replicas: what it costs that three nodes have a job, instead of the one that published it.
 //   - join: what a node that joins waits for: keys and data of 10,000 minions; how long one accepted key takes to be everywhere.
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same

@@ -28,7 +28,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "replicas", "failover", "join", "roots", "files"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files"}
 
 // extra sections run only when they are asked for.
 var extra = []string{"model"}
@@ -94,6 +94,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"herd"}, b.herds},
 		{[]string{"req"}, b.reqs},
 		{[]string{"events"}, b.events},
+		{[]string{"mines"}, b.mines},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},

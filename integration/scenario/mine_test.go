@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 func testMine(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	a, b := c.Minions[0], c.Minions[len(c.Minions)-1]
+	before := answeredMines(t, c)
 	want := map[string]any{}
 	for i, m := range c.Minions {
 		want[m.ID] = fmt.Sprint("value-", i)
@@ -46,6 +48,15 @@ func testMine(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s got %v of what %s allows %s only", m.ID, got, a.ID, b.ID)
 		}
 	}
+	for _, m := range c.Minions {
+		for _, tgt := range mineTargets { // whichever node it asks
+			got, err := m.Call(ctx, "mine.get", append([]string{tgt[0], "lab_mine"}, tgt[1:]...)...)
+			labtest.Must(t, err)
+			if found, _ := got.(map[string]any); !maps.Equal(found, want) {
+				t.Errorf("%s: mine.get %q is %v, want %v", m.ID, tgt, got, want)
+			}
+		}
+	}
 	_, err = b.Call(ctx, "mine.delete", "lab_mine")
 	labtest.Must(t, err)
 	delete(want, b.ID)
@@ -59,10 +70,32 @@ func testMine(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s still has the mine of %s: %v", n.Name, a.ID, err)
 		}
 	}
+	for cmd, least := range map[string]int{"_mine": len(c.Minions) + 1, "_mine_get": len(c.Minions) * (1 + len(mineTargets)), "_mine_delete": 1, "_mine_flush": 1} {
+		if n := answeredMines(t, c)[cmd] - before[cmd]; n < float64(least) {
+			t.Errorf("%v requests %s were answered without the masters' Python, of %d", n, cmd, least)
+		}
+	}
 	// What an operator clears is found by the next scan; testMineCleared looks whether it was.
 	res, err := c.Nodes[0].Master.Run(ctx, "salt-run", "cache.clear_mine", "tgt="+b.ID)
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
+}
+
+// mineTargets are ways to ask for the mines of all minions that need no Python.
+var mineTargets = [][]string{{"*"}, {"[!z]*", "tgt_type=glob"}}
+
+// answeredMines counts what all nodes have answered without their masters' Python, by command.
+func answeredMines(t *testing.T, c *lab.Cluster) map[string]float64 {
+	t.Helper()
+	sum := map[string]float64{}
+	for _, cmd := range []string{"_mine", "_mine_get", "_mine_delete", "_mine_flush"} {
+		for _, n := range c.Nodes {
+			sum[cmd] += metric(t, n, func(line string) bool {
+				return strings.HasPrefix(line, `saltcluster_mine_requests_total{command="`+cmd+`",outcome="answered"`)
+			})
+		}
+	}
+	return sum
 }
 
 // The mine that testMine had cleared on one master is on none.

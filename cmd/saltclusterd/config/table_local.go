@@ -35,9 +35,9 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },
-			Doc: "Write returns to the master's job cache, and fire their events and those of minions, without the salt-master, where its " +
-				"configuration allows that (saltclusterctl status says so). False: it gets every return and event itself, and returns that " +
-				"come while it is down later.",
+			Doc: "Write returns to the master's job cache, fire their events and those of minions, and answer what minions send and ask about " +
+				"mines, without the salt-master, where its configuration allows that (saltclusterctl status says so). False: it gets all of " +
+				"these itself, and returns that come while it is down later.",
 		},
 		{
 			Name: "cluster_native_files", Section: section, field: func(c *Config) any { return &c.Salt.NativeFiles },

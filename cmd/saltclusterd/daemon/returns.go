@@ -108,6 +108,7 @@ func (s *service) lookAgain() {
 	s.cache.SetKeep(keepJobs(now))
 	s.wall.Use(wallPolicy(now))
 	s.lookAtFiles(now)
+	s.lookAtMines(now)
 	native := true
 	for _, cmd := range returnCommands { // the site's own modules are no options
 		is, _ := s.returns.Native(cmd)
@@ -248,6 +249,7 @@ func (s *service) returnsStatus() *adminapi.Returns {
 	} else {
 		out.Paths = append(out.Paths, adminapi.ReturnPath{Command: "_minion_event", Path: adminapi.PathMaster, Reason: reason})
 	}
+	out.Paths = append(out.Paths, s.minePaths()...)
 	for _, j := range s.returns.Stats() {
 		row := adminapi.Journal{Name: j.Name, State: string(j.State), Bytes: j.Bytes, MaxBytes: j.MaxBytes, Error: j.Err}
 		for _, c := range j.Consumers {

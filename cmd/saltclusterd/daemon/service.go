@@ -24,6 +24,7 @@ import (
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
@@ -62,6 +63,8 @@ type service struct {
 	returnOptions *localmaster.Config // which the returns' mode was made for
 	files         *fileserve.Server
 	fileOptions   *localmaster.Config // which the files' settings were made for
+	mined         *mines.Service
+	mineOptions   *localmaster.Config // which the settings for mines were made for
 	jobs          *router.Jobs
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
@@ -245,6 +248,9 @@ func (s *service) buildProxy() error {
 		return err
 	}
 	s.buildFiles()
+	if err := s.buildMines(); err != nil {
+		return err
+	}
 	if err := s.buildEvents(); err != nil {
 		return err
 	}
@@ -254,8 +260,8 @@ func (s *service) buildProxy() error {
 	})
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, MasterAES: s.intake.MasterAES,
-		Done: s.carriedOut, Trace: s.trace,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s},
+		MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"saltclusterd/integration/lab"
+)
+
+const (
+	mineGoal    = 0.2  // of a bare master's CPU per request
+	mineMinions = 24   // each asks again when it was answered
+	mineCount   = 1000 // of each command, per side and round
+)
+
+// mineWorks are what is measured of mines.
+var mineWorks = []struct {
+	cmd, what string
+	fields    func(p *pack, i int) map[string]any
+	answer    []byte // nil: more than one byte
+}{
+	{"_mine", "two functions, one of them new each time", func(_ *pack, i int) map[string]any {
+		return map[string]any{"data": map[string]any{"network.ip_addrs": []any{"10.0.0.1", "fe80::1"}, "status.uptime": i}}
+	}, []byte{0xc3}},
+	{"_mine_get", "one function of one minion", func(p *pack, i int) map[string]any {
+		return map[string]any{"tgt": p.herd.IDs()[i%mineMinions], "fun": "network.ip_addrs", "tgt_type": "glob"}
+	}, nil},
+}
+
+// mines measures what requests about mines cost, alone and behind saltclusterd.
+func (b *bench) mines(ctx context.Context) error {
+	var rows [][]string
+	for _, version := range herdVersions {
+		cost := make([][2]reqCost, len(mineWorks))
+		for side, make := range packs {
+			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
+				p, err := make(ctx, l, version, mineMinions, 0)
+				if err != nil {
+					return err
+				}
+				defer p.close()
+				if err := p.gather(ctx, b.say); err != nil {
+					return err
+				}
+				if err := p.calm(ctx, b.say); err != nil {
+					return err
+				}
+				for i := range mineWorks {
+					if err := b.measureEach(p, &cost[i][side], mineWorks[i].cmd, mineCount, func() error { return p.mine(ctx, i) }); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for i, work := range mineWorks {
+			bare, ours := cost[i][0], cost[i][1]
+			var ratio series
+			for i := range min(len(bare.sum), len(ours.sum)) {
+				ratio.add(ours.sum[i] / bare.sum[i])
+			}
+			rows = append(rows, []string{
+				version, "`" + work.cmd + "`, " + work.what, bare.sum.show("%.2f"), ours.sum.show("%.2f"), ours.daemon.show("%.2f"),
+				"**" + ratio.show("%.2f") + "**", fmt.Sprintf("≤ %.1f", mineGoal), atMost(ratio, mineGoal),
+			})
+		}
+	}
+	b.out.table("Mines (`_mine`, `_mine_get`)", fmt.Sprintf(
+		"CPU milliseconds per request, whole process trees; %d minions, one request after the other, %d of each kind per side and round.",
+		mineMinions, mineCount),
+		[]string{"Salt", "request", "master alone", "behind saltclusterd", "of it saltclusterd", "ratio", "target", ""}, rows)
+	return nil
+}
+
+// mine has minions ask one kind of thing.
+func (p *pack) mine(ctx context.Context, kind int) error {
+	work := mineWorks[kind]
+	for i := range mineCount {
+		answer, err := p.herd.Send(ctx, i%mineMinions, work.cmd, work.fields(p, i))
+		if err != nil {
+			return err
+		}
+		if work.answer != nil && !bytes.Equal(answer, work.answer) || work.answer == nil && len(answer) < 2 {
+			return fmt.Errorf("%s: answered %x", work.cmd, answer)
+		}
+	}
+	return p.rest(ctx)
+}
