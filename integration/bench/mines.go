@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"saltclusterd/integration/lab"
@@ -43,7 +44,7 @@ func (b *bench) mines(ctx context.Context) error {
 				if err := p.gather(ctx, b.say); err != nil {
 					return err
 				}
-				if err := p.calm(ctx, b.say); err != nil {
+				if err := errors.Join(p.calm(ctx, b.say), p.ready(ctx)); err != nil {
 					return err
 				}
 				for i := range mineWorks {
@@ -74,6 +75,14 @@ func (b *bench) mines(ctx context.Context) error {
 		mineMinions, mineCount),
 		[]string{"Salt", "request", "master alone", "behind saltclusterd", "of it saltclusterd", "ratio", "target", ""}, rows)
 	return nil
+}
+
+// ready waits until mines are answered: saltclusterd answers what calm asks for also before it has seen its master.
+func (p *pack) ready(ctx context.Context) error {
+	return lab.Eventually(ctx, calmWithin, "mines to be answered", func(ctx context.Context) error {
+		_, err := p.herd.Send(ctx, 0, "_mine_flush", nil)
+		return err
+	})
 }
 
 // mine has minions ask one kind of thing.
