@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,36 @@ func TestWhatIsLacking(t *testing.T) {
 	}
 	if rows := syncRows(parts[2:4], time.Now()); len(rows) != 0 || adminapi.SyncText(parts[2:4]) != "" {
 		t.Errorf("%+v", rows)
+	}
+}
+
+func TestWaysOfReturns(t *testing.T) {
+	native := func(cmd string) adminapi.ReturnPath {
+		return adminapi.ReturnPath{Command: cmd, Path: adminapi.PathNative}
+	}
+	master := func(cmd, reason string) adminapi.ReturnPath {
+		return adminapi.ReturnPath{Command: cmd, Path: adminapi.PathMaster, Reason: reason}
+	}
+	const here = "journaled and written to the job cache here"
+	for _, c := range []struct {
+		paths []adminapi.ReturnPath
+		want  []string
+	}{
+		{[]adminapi.ReturnPath{native("_return"), native("_mine")}, []string{here}},
+		{[]adminapi.ReturnPath{master("_return", "off"), master("_mine", "off")}, []string{"_return, _mine go to the salt-master: off"}},
+		{
+			[]adminapi.ReturnPath{native("_return"), master("_mine", "a"), native("_mine_flush"), master("_mine_get", "a")},
+			[]string{here, "_mine goes to the salt-master: a", "_mine_get goes to the salt-master: a"},
+		},
+		{[]adminapi.ReturnPath{master("_mine", "a"), master("_mine_get", "b")}, []string{"_mine goes to the salt-master: a", "_mine_get goes to the salt-master: b"}},
+	} {
+		var got []string
+		for _, row := range returnRows(&adminapi.Returns{Paths: c.paths}, time.Now()) {
+			got = append(got, row[1].text)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v:\n got %q\nwant %q", c.paths, got, c.want)
+		}
 	}
 }
 
