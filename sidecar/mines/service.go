@@ -15,7 +15,7 @@ import (
 	"saltclusterd/sidecar/saltvalue"
 )
 
-// Commands are what minions send about mines.
+// commands are what minions send about mines.
 var commands = []string{cmdStore, cmdDelete, cmdFlush, cmdGet}
 
 const (
@@ -25,7 +25,7 @@ const (
 	cmdGet    = "_mine_get"
 )
 
-// Commands lists them.
+// Commands lists what minions send about mines.
 func Commands() []string { return append([]string(nil), commands...) }
 
 // Store changes mines (datacache.Store).
