@@ -7,6 +7,7 @@ func (p *Proxy) takesMine(c *call) bool { return p.cfg.Mines != nil && p.cfg.Min
 
 // mine answers a call about mines. What only a master can answer goes to it, or to one of others, as if there were no Mines.
 func (p *Proxy) mine(c *call, others []node.ID) {
+	c.trace.Step("mine")
 	p.wg.Go(func() {
 		ctx, cancel := p.deadline(c.exchange)
 		defer cancel()
