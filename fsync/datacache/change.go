@@ -15,7 +15,7 @@ var ErrNotHere = errors.New("datacache: only the master's own code can change it
 // Edit decides what becomes of a mine, given the msgpack map that it is now, which must not be changed; nil: there is none. Without write
 // nothing becomes of it; else then takes its place, and nil removes it. It may be called several times, as masters lock nothing: what the
 // last call has said counts.
-type Edit func(now []byte) (then []byte, write bool, err error)
+type Edit = func(now []byte) (then []byte, write bool, err error)
 
 // Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does until
 // the other members have what came of it. Changes of one mine take turns with each other and with what peers send. Errors: ErrNotHere,

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"saltclusterd/fsync/msgpack"
+	"github.com/tinylib/msgp/msgp"
+
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -152,7 +153,7 @@ func (r *reader) read(id string) error {
 	if err != nil || raw == nil {
 		return err
 	}
-	if !msgpack.WholeMap(raw) {
+	if rest, err := msgp.Skip(raw); err != nil || len(rest) > 0 || !saltvalue.IsMap(raw) {
 		return saltvalue.Needs("a file that holds no mine")
 	}
 	mine, _ := saltvalue.ParseFields(raw)

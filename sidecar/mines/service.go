@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"saltclusterd/fsync/datacache"
 	"saltclusterd/sidecar/saltvalue"
 )
 
@@ -28,9 +27,15 @@ const (
 // Commands lists what minions send about mines.
 func Commands() []string { return append([]string(nil), commands...) }
 
+// ErrNotHere is a Store's error for a mine that only the master's own code can change.
+var ErrNotHere = errors.New("mines: only the master's own code can change it")
+
 // Store changes mines (datacache.Store).
 type Store interface {
-	Change(ctx context.Context, id string, edit datacache.Edit) error
+	// Change lets edit decide what becomes of a mine, given what it is now (nil: there is none), and waits until the other nodes have it or
+	// ctx ends. Without write nothing becomes of it; else then takes its place, and nil removes it. It may ask edit again. Errors: ErrNotHere,
+	// edit's, the disk's; then the mine is as it was.
+	Change(ctx context.Context, id string, edit func(now []byte) (then []byte, write bool, err error)) error
 }
 
 // Keys is what the cluster knows of minion keys.
@@ -171,7 +176,7 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "answered"
-	case errors.As(err, &python), errors.Is(err, datacache.ErrNotHere):
+	case errors.As(err, &python), errors.Is(err, ErrNotHere):
 		return "needs_python"
 	case errors.Is(err, saltvalue.ErrMalformed):
 		return "malformed"

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"saltclusterd/fsync/datacache"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
 )
@@ -27,7 +26,7 @@ type shelf struct {
 	wait bool // until ctx has ended
 }
 
-func (s *shelf) Change(ctx context.Context, _ string, edit datacache.Edit) error {
+func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]byte, bool, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -164,7 +163,7 @@ func TestStoreRefuses(t *testing.T) {
 	set, reason := mines.Native(options(t, "", 3006), 3006)
 	s.Use(set, reason)
 	broken := errors.New("broken disk")
-	for _, err := range []error{broken, datacache.ErrNotHere} {
+	for _, err := range []error{broken, mines.ErrNotHere} {
 		store.err = err
 		if _, got := answer("_mine_flush", flush); !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/saltvalue"
 )
 
-// editor decides what becomes of a mine, as datacache.Edit, and what the minion hears.
+// editor decides what becomes of a mine, as Store.Change asks for it, and what the minion hears.
 type editor func(now []byte) (then []byte, write bool, reply []byte, err error)
 
 // What a master answers.

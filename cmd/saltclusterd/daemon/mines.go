@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"saltclusterd/fsync/datacache"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
@@ -11,9 +14,20 @@ import (
 // buildMines makes what answers requests about mines without the local master.
 func (s *service) buildMines() (err error) {
 	d := s.m.d
-	s.mined, err = mines.New(mines.Config{Store: s.mines, Keys: s.keys, Settle: mineSettle, Logger: d.log, Registerer: d.reg})
+	s.mined, err = mines.New(mines.Config{Store: mineStore{s.mines}, Keys: s.keys, Settle: mineSettle, Logger: d.log, Registerer: d.reg})
 	if err == nil {
 		s.useMines(d.master)
+	}
+	return err
+}
+
+// mineStore implements mines.Store.
+type mineStore struct{ *datacache.Store }
+
+func (m mineStore) Change(ctx context.Context, id string, edit datacache.Edit) error {
+	err := m.Store.Change(ctx, id, edit)
+	if errors.Is(err, datacache.ErrNotHere) {
+		return fmt.Errorf("%w: %w", mines.ErrNotHere, err)
 	}
 	return err
 }
