@@ -6,32 +6,73 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// maxParsed bounds the cache of parsed keys; one takes about 2 KiB.
+// maxParsed bounds the cache of minions' keys; one takes about 3 KiB.
 const maxParsed = 50_000
 
-// keyCache keeps parsed public keys by their text, for a key is parsed again at each sign-in otherwise.
+// minionKey is a minion's public key with what was last sealed to it.
+type minionKey struct {
+	*saltcrypt.PublicKey
+
+	mu     sync.Mutex
+	sealed [seals]sealed
+}
+
+// seal is which secret of a reply is sealed.
+type seal int
+
+const (
+	sealAES seal = iota
+	sealSession
+	seals
+)
+
+// sealed is a secret as it was encrypted to a minion.
+type sealed struct {
+	algo, text string
+	ciphertext []byte
+}
+
+// encrypt seals a secret that is the same in every reply of an epoch, or always. So may its ciphertext be: whoever listens learns that
+// the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is said by the signature over
+// it and its nonce.
+func (k *minionKey) encrypt(which seal, algo, text string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := &k.sealed[which]
+	if s.ciphertext == nil || s.algo != algo || s.text != text {
+		ct, err := k.EncryptOAEP(algo, []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		*s = sealed{algo, text, ct}
+	}
+	return s.ciphertext, nil
+}
+
+// keyCache keeps minions' keys by their text, for one is parsed again at each sign-in otherwise.
 type keyCache struct {
 	max int
 
 	mu   sync.Mutex
-	keys map[string]*saltcrypt.PublicKey
+	keys map[string]*minionKey
 }
 
 func newKeyCache(max int) *keyCache {
-	return &keyCache{max: max, keys: map[string]*saltcrypt.PublicKey{}}
+	return &keyCache{max: max, keys: map[string]*minionKey{}}
 }
 
-func (c *keyCache) get(pem string) (*saltcrypt.PublicKey, error) {
+func (c *keyCache) get(pem string) (*minionKey, error) {
 	c.mu.Lock()
 	key, ok := c.keys[pem]
 	c.mu.Unlock()
 	if ok {
 		return key, nil
 	}
-	key, err := saltcrypt.ParsePublicKey(pem)
+	parsed, err := saltcrypt.ParsePublicKey(pem)
 	if err != nil {
 		return nil, err
 	}
+	key = &minionKey{PublicKey: parsed}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for old := range c.keys { // any one: a fleet larger than the cache only parses more often

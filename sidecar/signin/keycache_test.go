@@ -1,0 +1,70 @@
+package signin
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// TestSealedOnce: what a minion is told again is not encrypted again, and never is one secret told in place of another.
+func TestSealedOnce(t *testing.T) {
+	minion, err := saltcrypt.GenerateMasterKey(1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := newKeyCache(10).get(minion.PublicText())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := map[seal][]byte{}
+	for i, step := range []struct {
+		which      seal
+		algo, text string
+		again      bool
+	}{
+		{sealAES, saltcrypt.OAEPSHA1, "epoch 1", false},
+		{sealAES, saltcrypt.OAEPSHA1, "epoch 1", true},
+		{sealSession, saltcrypt.OAEPSHA1, "epoch 1", false},
+		{sealSession, saltcrypt.OAEPSHA1, "session", false},
+		{sealAES, saltcrypt.OAEPSHA1, "epoch 1", true},
+		{sealAES, saltcrypt.OAEPSHA1, "epoch 2", false},
+		{sealAES, saltcrypt.OAEPSHA1, "epoch 1", false},
+		{sealAES, saltcrypt.OAEPSHA224, "epoch 1", false},
+		{sealSession, saltcrypt.OAEPSHA1, "session", true},
+	} {
+		ct, err := key.encrypt(step.which, step.algo, step.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := minion.DecryptOAEP(step.algo, ct); err != nil || string(got) != step.text {
+			t.Errorf("step %d: %q, %v; want %q", i, got, err, step.text)
+		}
+		if again := bytes.Equal(ct, last[step.which]); again != step.again {
+			t.Errorf("step %d: the same ciphertext: %v, want %v", i, again, step.again)
+		}
+		last[step.which] = ct
+	}
+	if _, err := key.encrypt(sealAES, "OAEP-MD5", "epoch 1"); err == nil {
+		t.Error("sealed with an algorithm that Salt does not have")
+	}
+}
+
+func TestKeyCacheIsBounded(t *testing.T) {
+	c := newKeyCache(2)
+	for i := range 4 {
+		minion, err := saltcrypt.GenerateMasterKey(1024)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if key, err := c.get(minion.PublicText()); err != nil || !key.Equal(minion.Public()) {
+				t.Fatal(fmt.Sprint("key ", i), err)
+			}
+		}
+	}
+	if len(c.keys) != 2 {
+		t.Errorf("%d keys are kept", len(c.keys))
+	}
+}
