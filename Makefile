@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
-.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
+.PHONY: help setup build build-openssl demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
 	test-identity test-operate test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
 	chaos soak lint clean
 
@@ -31,6 +31,10 @@ build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab, bin/sharefs
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab ./integration/lab/sharefs
 
+build-openssl: build ## bin/openssl: the same, with RSA by the host's OpenSSL where it has one; needs a C compiler (docs/performance.md)
+	@mkdir -p bin/openssl && cp bin/saltclusterctl bin/lab bin/sharefs bin/openssl/
+	CGO_ENABLED=1 $(GO) build -trimpath -tags libcrypto,netgo,osusergo -o bin/openssl/ ./cmd/saltclusterd
+
 demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C (ARGS=--once: check and end)
 	@$(GO) build -o bin/demo ./integration/demo
 	@exec bin/demo $(ARGS)
@@ -43,6 +47,7 @@ test-unit: ## unit tests, quicker than under the race detector
 
 test-race: ## unit tests under the race detector
 	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -p 3 -parallel 4 $(PKGS)
+	@CGO_ENABLED=1 $(GO) test -race -count=1 -tags libcrypto ./sidecar/saltcrypt/libcrypto
 
 test-fuzz: ## every decoder has a fuzz target; each for two seconds
 	$(GO) test -count=1 ./integration/fuzzed
@@ -148,6 +153,7 @@ lint-fast:
 	 if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags integration ./integration/...
+	CGO_ENABLED=1 $(GO) vet -tags libcrypto ./sidecar/saltcrypt/libcrypto
 
 lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck, gosec
 	$(GO) run $(STATICCHECK) -tags integration ./...

@@ -231,13 +231,14 @@ func (s *service) buildProxy() error {
 	if err != nil {
 		return err
 	}
+	operations := m.operations()
 	s.signin = signin.New(signin.Config{
-		Identity: m.key, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Identity: operations, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
 		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Pinned: s.pinned,
 		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
-		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: m.key, Algorithm: s.publishAlgorithm(), Clock: s.clock,
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.publishAlgorithm(), Clock: s.clock,
 		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Logger: d.log, Registerer: d.reg,
 	})

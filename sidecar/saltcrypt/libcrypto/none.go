@@ -1,0 +1,5 @@
+//go:build !(libcrypto && cgo && linux)
+
+package libcrypto
+
+func load([]byte) (engine, error) { return nil, ErrNotBuilt }
