@@ -100,7 +100,7 @@ func Parse(s string) (Token, error) {
 
 func decode(s string, size int) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != size {
+	if err != nil || len(b) != size || len(s) != base64.RawURLEncoding.EncodedLen(size) { // it passes over line feeds
 		return nil, fmt.Errorf("%w: is it complete?", ErrMalformed)
 	}
 	return b, nil
