@@ -32,6 +32,11 @@ func (s *Store) collect() error {
 			return err
 		}
 	}
+	for _, st := range s.slots {
+		if err := s.markDir(st.spell.from, used); err != nil {
+			return err
+		}
+	}
 	removed, err := s.db.sweep(used)
 	if removed > 0 {
 		s.log.Debug("old directories forgotten", "removed", removed)

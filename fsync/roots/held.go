@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"errors"
 	"time"
 
 	"saltclusterd/fsync/tree"
@@ -25,31 +26,48 @@ type spell struct {
 // spellLasts is how long removals count as one.
 const spellLasts = 10 * time.Minute
 
-// removedSince counts what a slot has lost since its spell began, the files it had then, and whether there is a spell.
-func (s *Store) removedSince(st *slotState, before Hash) (files, removed int, ok bool) {
-	if st.spell.to != before || time.Since(st.spell.began) >= spellLasts {
-		return 0, 0, false
-	}
-	files, _, err := tree.Count(s, st.spell.from)
-	if err != nil { // not kept any more
-		return 0, 0, false
-	}
-	e := edits{objects: tree.Memory{}}
-	if err := e.compare(s, st.Name, st.spell.from, st.dir); err != nil {
-		return 0, 0, false
-	}
-	return files, e.stats.Removed, true
+// goesOn says whether a slot that looks like before is in a spell of removals. One of which something is held lasts until an operator
+// has said what becomes of it: or else the next edit would take the rest along.
+func (s *Store) goesOn(st *slotState, before Hash) bool {
+	return st.spell.to == before && (time.Since(st.spell.began) < spellLasts || s.holds())
 }
 
-// goesOn notes a revision of this node that has been taken: a spell of removals begins, goes on, or ends with an operator's word.
-func (s *Store) goesOn(e *edits, confirmed bool) {
+// holds says whether something of this node is held that would come after the base.
+func (s *Store) holds() bool {
+	for _, r := range s.cfg.Log.Revisions() {
+		if r.State == StateHeld && r.Author == s.cfg.Self && r.Parent == s.base.Number {
+			return true
+		}
+	}
+	return false
+}
+
+// removesBitByBit says whether a slot that looked like before has lost too much since a spell of removals began.
+func (s *Store) removesBitByBit(st *slotState, before Hash) (bool, error) {
+	if !s.goesOn(st, before) {
+		return false, nil
+	}
+	files, _, err := tree.Count(s, st.spell.from)
+	e := edits{objects: tree.Memory{}}
+	if err == nil {
+		err = e.compare(s, st.Name, st.spell.from, st.dir)
+	}
+	if errors.Is(err, tree.ErrNoObject) { // a spell that cannot be judged ends, and another one begins
+		st.spell = spell{}
+		return false, nil
+	}
+	return s.removesTooMuch(files, e.stats.Removed), err
+}
+
+// noteSpells notes a revision of this node that has been taken: spells of removals begin, go on, or end with an operator's word.
+func (s *Store) noteSpells(e *edits, confirmed bool) {
 	for _, st := range e.slots {
 		before, changed := e.before[st.Name]
 		switch {
 		case confirmed:
 			st.spell = spell{}
 		case !changed:
-		case st.spell.to == before && time.Since(st.spell.began) < spellLasts:
+		case s.goesOn(st, before):
 			st.spell.to = st.dir
 		case e.lost[st.Name]:
 			st.spell = spell{began: time.Now(), from: before, to: st.dir}

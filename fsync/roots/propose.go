@@ -71,7 +71,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 			"removed", p.Stats.Removed)
 		return res, nil
 	}
-	s.goesOn(e, p.Confirmed)
+	s.noteSpells(e, p.Confirmed)
 	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
 	s.becomes(rev)
 	return res, nil
@@ -118,9 +118,11 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 				return nil, err
 			}
 			e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
-			if files, removed, ok := s.removedSince(st, before); ok {
-				e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
+			bitByBit, err := s.removesBitByBit(st, before)
+			if err != nil {
+				return nil, err
 			}
+			e.tooMuch = e.tooMuch || bitByBit
 		}
 	}
 	if e.root, err = e.objects.PutRoot(root); err != nil || found && e.root == s.base.Root { // nothing to tell
