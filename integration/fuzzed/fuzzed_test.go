@@ -33,7 +33,6 @@ var untried = map[string]string{
 	"(*saltclusterd/consensus.boundedReader).Read":         "counts what passes; FuzzRaftMessages reads through it",
 	"(*saltclusterd/consensus.streamConn).Read":            "counts what passes; what it reads is the library's",
 	"(*saltclusterd/consensus/state.Secret).UnmarshalJSON": "refuses whatever it is given",
-	"saltclusterd/sidecar/saltcrypt/libcrypto.Accelerate":  "the key that this process has read before",
 	"(*saltclusterd/sidecar/upstream.SubClient).Import":    "takes a descriptor along with what FuzzDecodeClient tries",
 	"(*saltclusterd/gossip.stream).Read":                   "reads what FuzzVet has looked at",
 	"(saltclusterd/fsync/scan.until).Read":                 "ends reading when somebody has lost patience",

@@ -97,6 +97,9 @@ func (m *MasterKey) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(m.key)})
 }
 
+// DER is the private key as PKCS#1. The result is a secret, and the caller's to clear.
+func (m *MasterKey) DER() []byte { return x509.MarshalPKCS1PrivateKey(m.key) }
+
 // PublicText is the public half as clean SubjectPublicKeyInfo PEM: pub_key of a sign-in reply.
 func (m *MasterKey) PublicText() string { return m.text }
 

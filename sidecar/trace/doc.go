@@ -2,7 +2,7 @@
 // judged by the wall and routed, where it was carried out (this node's master, another node, a journal, the bus), and when it was answered.
 //
 // A Request is the trace of one request on one node: a span for the whole and one for each step, which follow each other. What another
-// node does with a relayed request are spans of the same trace: the W3C header traceparent goes along on the peer port, and the node that
+// node does with a relayed request, sign-ins excepted, are spans of the same trace: the W3C header traceparent goes along on the peer port, and the node that
 // gets it follows the decision of the one that began. All of it is nil when nothing is to be traced, and methods of nil do nothing and
 // allocate nothing.
 //

@@ -8,7 +8,7 @@
 // turns a minion away, and a ciphertext is only called wrong when Go says so.
 //
 // Promises: the key is blinded and its results are checked by OpenSSL itself (RSA_blinding_on and the check of the CRT result are
-// its defaults, which nothing here changes); its copy of the key is erased when the Key is let go, ours in between at once;
+// its defaults, which nothing here changes); its copy of the key is erased when the Key is let go, the encoded one in between at once;
 // every call into C is one whole operation that leaves nothing in the thread's error queue, so goroutines need no thread of
 // their own; no configuration file of OpenSSL is read, no engine or provider but the default one loaded.
 package libcrypto

@@ -3,7 +3,6 @@ package libcrypto
 import (
 	"bytes"
 	"crypto"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
@@ -38,14 +37,9 @@ type Key struct {
 
 // Accelerate loads the library and gives it the key. Errors: ErrNotBuilt, ErrUnfit; the caller goes on with m.
 func Accelerate(m *saltcrypt.MasterKey) (*Key, error) {
-	text := m.PEM()
-	defer clear(text)
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, fmt.Errorf("%w: the key has no PEM", ErrUnfit) // not reachable
-	}
-	defer clear(block.Bytes)
-	e, err := load(block.Bytes)
+	der := m.DER()
+	defer clear(der)
+	e, err := load(der)
 	if err != nil {
 		return nil, err
 	}
