@@ -18,7 +18,7 @@ import (
 // masters are globs of tags that masters and clusters tell themselves things with.
 var masters = []string{
 	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
-	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*", "salt/fileserver/*",
+	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*",
 	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*",
 }
 

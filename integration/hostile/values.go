@@ -93,7 +93,7 @@ func (d *dice) aJid() packed {
 var reserved = []string{
 	"salt/key", "salt/auth", "key", "rotate_aes_key", "rotate_cluster_aes_key", "salt/job/%j/new", "salt/job/%j/publish", "salt/job/%j/return",
 	"salt/run/%j/new", "salt/run/%j/ret", "salt/wheel/%j/new", "salt/wheel/%j/ret", "salt/cloud/x/created", "salt/presence/change",
-	"salt/presence/present", "salt/cluster/x", "cluster/peer", "cluster/pub_aes", "salt/master/x/start", "salt/fileserver/gitfs/update",
+	"salt/presence/present", "salt/cluster/x", "cluster/peer", "cluster/pub_aes", "salt/master/x/start",
 	"salt/netapi/hook", "salt/stats/x", "salt/batch/%j/start", "minion/refresh/%o", "resource/refresh/%o", "salt/reactors/manage/add",
 	"%m/salt/reactors/manage/list",
 }

@@ -2,24 +2,45 @@ package wall
 
 import (
 	"bytes"
+	"strconv"
 
 	"saltclusterd/sidecar/saltwire"
 )
 
-// What is found in events, worst first.
+// found is all that is wrong with an event.
+type found uint8
+
 const (
-	foundNothing = iota
-	foundOtherID
+	foundOtherID found = 1 << iota
 	foundOtherReturn
 	foundWhom
 	foundTag
 )
 
-var eventFindings = [...]finding{
-	foundOtherID:     {rule: EventIDs, reason: "event_of_another_minion"},
-	foundOtherReturn: {rule: ReturnIDs, reason: "job_event_of_another_minion"},
-	foundWhom:        {rule: SyndicReturns, reason: "minions_of_a_job"},
-	foundTag:         {rule: EventTags, reason: "tag_of_masters"},
+// eventFindings are what can be found, worst first.
+var eventFindings = [...]struct {
+	found found
+	finding
+}{
+	{foundTag, tagOfMasters},
+	{foundWhom, finding{rule: SyndicReturns, reason: "minions_of_a_job"}},
+	{foundOtherReturn, finding{rule: ReturnIDs, reason: "job_event_of_another_minion"}},
+	{foundOtherID, finding{rule: EventIDs, reason: "event_of_another_minion"}},
+}
+
+var tagOfMasters = finding{rule: EventTags, reason: "tag_of_masters"}
+
+// decide returns what counts of all that was found: the worst whose rule is enforced, or else the worst that is logged. A rule that
+// was relaxed hides no other.
+func (w *Wall) decide(all found) (finding, Mode) {
+	for _, mode := range [...]Mode{Enforce, Log} {
+		for _, f := range eventFindings {
+			if all&f.found != 0 && w.modes[f.rule] == mode {
+				return f.finding, mode
+			}
+		}
+	}
+	return finding{}, Off
 }
 
 // event judges a _minion_event in either form. A master looks for the list first.
@@ -27,83 +48,95 @@ func (w *Wall) event(r *Request) finding {
 	if r.Peek.Events != nil {
 		return w.events(r)
 	}
-	var f finding
-	switch kind := max(w.tag(r.Peek.Tag, r.Peek.ID), w.single(r)); {
-	case r.Peek.Tag == "": // a master answers False to a load without a tag; nothing fires
+	if r.Peek.Tag == "" { // a master answers False to a load without a tag; nothing fires
 		return finding{}
-	case kind == foundNothing, w.modes[eventFindings[kind].rule] == Off:
-		return finding{}
-	default:
-		f = eventFindings[kind]
 	}
-	f.then = Verdict{Refused: true, Reply: replyNil}
+	f, mode := w.decide(w.tag(r.Peek.Tag, r.Peek.ID) | w.single(r))
+	if mode != Off {
+		f.then = Verdict{Refused: true, Reply: replyNil}
+	}
 	return f
 }
 
 // tag says what is wrong with the tag of an event of a minion.
-func (w *Wall) tag(tag, sender string) int {
+func (w *Wall) tag(tag, sender string) (all found) {
 	if masterTag(tag) {
-		return foundTag
+		all |= foundTag
 	}
+	return all | w.tagIDs(tag, sender)
+}
+
+// tagIDs says whether a tag names another minion.
+func (w *Wall) tagIDs(tag, sender string) (all found) {
 	if id, ok := jobTagID(tag); ok && w.another(id, sender) {
-		return foundOtherReturn
+		all |= foundOtherReturn
 	}
 	if id, ok := minionTagID(tag); ok && w.another(id, sender) {
-		return foundOtherID
+		all |= foundOtherID
 	}
-	return foundNothing
+	return all
 }
 
 // single says what is wrong with an event that is the load itself, beside its tag. Its id is the sender's.
-func (w *Wall) single(r *Request) int {
-	switch {
-	case r.Peek.Peer:
-		return foundTag
-	case !jobTag(r.Peek.Tag):
-		return foundNothing
-	case r.Peek.Whom:
-		return foundWhom
-	case r.Peek.Raw.ResourceID != nil && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID):
-		return foundOtherReturn
+func (w *Wall) single(r *Request) (all found) {
+	if r.Peek.Peer {
+		all |= foundTag
 	}
-	return foundNothing
+	if r.Peek.Whom && waitedTag(r.Peek.Tag) {
+		all |= foundWhom
+	}
+	if jobTag(r.Peek.Tag) && r.Peek.Raw.ResourceID != nil && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID) {
+		all |= foundOtherReturn
+	}
+	return all
 }
 
-// body says what is wrong with what a list has fired under a tag. Under that of a job it is what a command line shows, by the id in it, and
-// under that of a minion reactors go by the id. Whatever the tag, a master adds the minions of a job that stand in it to its job cache.
-func (w *Wall) body(body []byte, ofJob, ofMinion bool, sender string) int {
-	if !ofJob && !ofMinion && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
-		return foundNothing
+// under is what the tag of an event makes of what is in it.
+type under struct {
+	job    bool // a command line shows it, by the id in it
+	minion bool // reactors go by the id
+	waited bool // a command line may hear of it while it waits for a job, and of its minions
+	syndic bool // a syndic hands it on, which tells of minions below it and of whom jobs are for
+}
+
+// body says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a job that stand in it
+// to its job cache.
+func (w *Wall) body(body []byte, u under, sender string) (all found) {
+	if !u.job && !u.minion && !u.waited && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
+		return 0
 	}
-	kind, minions, jid := foundNothing, false, false
+	minions, jid := false, false
 	err := saltwire.WalkData(body, func(key, value []byte) {
 		switch string(key) {
 		case "id", "resource_id":
-			switch {
-			case ofJob && !w.mayBear(value, sender):
-				kind = max(kind, foundOtherReturn)
-			case ofMinion && !w.mayBear(value, sender) && !saltwire.IsContainer(value):
-				kind = max(kind, foundOtherID)
+			if u.job && !u.syndic && !w.mayBear(value, sender) {
+				all |= foundOtherReturn
+			}
+			if u.job && u.syndic && w.names(value, sender) {
+				all |= foundOtherReturn
+			}
+			if u.minion && w.names(value, sender) {
+				all |= foundOtherID
 			}
 		case "minions":
 			minions = true
 		case "jid":
 			jid = true
 		case "missing", "error":
-			if ofJob {
-				kind = max(kind, foundWhom)
+			if u.waited && !u.syndic {
+				all |= foundWhom
 			}
 		case "__peer_id":
-			kind = foundTag
+			all |= foundTag
 		}
 	})
-	switch {
-	case err != nil:
-		return foundTag
-	case minions && (jid || ofJob):
-		return max(kind, foundWhom)
+	if err != nil {
+		all |= foundTag
 	}
-	return kind
+	if minions && (jid || u.waited) && !u.syndic {
+		all |= foundWhom
+	}
+	return all
 }
 
 var wordMinions, wordPeer = []byte("minions"), []byte("__peer_id")
@@ -114,28 +147,40 @@ func (w *Wall) mayBear(id []byte, sender string) bool {
 	return ok && !w.anothers(string(b), sender)
 }
 
+// names says whether an id in what a minion tells is that of another one. A site's own beacon may put anything there.
+func (w *Wall) names(id []byte, sender string) bool {
+	if b, ok := saltwire.Bytes(id); ok {
+		return w.anothers(string(b), sender)
+	}
+	n, ok := saltwire.Int(id)
+	return ok && w.anothers(strconv.FormatInt(n, 10), sender)
+}
+
 // another says whether an id is that of a minion other than the sender.
 func (w *Wall) another(id, sender string) bool { return id != sender && w.cfg.Accepted(id) }
 
 // events judges a list of events. What is wrong in it is cut out, as a stock master passes over it.
 func (w *Wall) events(r *Request) finding {
+	malformed := tagOfMasters // no Salt sends such a list
+	malformed.then = Verdict{Refused: true, Reply: replyNil}
 	pre, ok := pretag(r.Peek.Raw.Pretag)
 	if !ok {
-		f := eventFindings[foundTag]
-		f.then = Verdict{Refused: true, Reply: replyNil}
-		return f
+		return malformed
 	}
 	var cuts []bool // of the events so far; nil: there is nothing to cut
-	worst, n := [...]int{Enforce: foundNothing, Log: foundNothing, Off: foundNothing}, 0
+	var cutFor, noted found
+	n := 0
 	err := saltwire.WalkEvents(r.Peek.Events, func(tag, body []byte) {
-		kind := w.listed(pre, tag, body, r)
-		mode := Off
-		if kind != foundNothing {
-			mode = w.modes[eventFindings[kind].rule]
-			worst[mode] = max(worst[mode], kind)
-		}
-		if mode == Enforce && cuts == nil {
-			cuts = make([]bool, n, n+16)
+		all := w.listed(pre, tag, body, r)
+		_, mode := w.decide(all)
+		switch mode {
+		case Enforce:
+			cutFor |= all
+			if cuts == nil {
+				cuts = make([]bool, n, n+16)
+			}
+		case Log:
+			noted |= all
 		}
 		if cuts != nil {
 			cuts = append(cuts, mode == Enforce)
@@ -143,17 +188,15 @@ func (w *Wall) events(r *Request) finding {
 		n++
 	})
 	switch {
-	case err != nil: // no Salt sends such a list
-		f := eventFindings[foundTag]
-		f.then = Verdict{Refused: true, Reply: replyNil}
-		return f
-	case worst[Enforce] != foundNothing:
-		f := eventFindings[worst[Enforce]]
+	case err != nil:
+		return malformed
+	case cuts != nil:
+		f, _ := w.decide(cutFor)
 		f.then = cut(r.Plain, cuts)
 		return f
-	default:
-		return eventFindings[worst[Log]]
 	}
+	f, _ := w.decide(noted)
+	return f
 }
 
 // cut is the verdict on a list of which some events must not be seen.
@@ -175,24 +218,25 @@ func cut(plain []byte, where []bool) Verdict {
 }
 
 // listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above that filters
-// by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job.
-func (w *Wall) listed(pre string, tag, body []byte, r *Request) int {
-	name := string(tag)
-	if pre != "" && w.policy.Load().Syndics {
-		switch {
-		case unprintable(name), masterTag(pre + "/" + name):
-			return foundTag
-		case StockTag(name) && !w.policy.Load().Filters:
-			return foundTag
-		}
-		return foundNothing
-	}
-	kind, ofJob, ofMinion := w.tag(name, r.Peek.ID), jobTag(name), minionTag(name)
+// by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job. The minions below a
+// syndic are none of those that sign in here (salt/minion.py:SyndicManager._forward_events).
+func (w *Wall) listed(pre string, tag, body []byte, r *Request) found {
+	name, whole := string(tag), string(tag)
 	if pre != "" {
-		name = pre + "/" + name
-		kind, ofJob, ofMinion = max(kind, w.tag(name, r.Peek.ID)), ofJob || jobTag(name), ofMinion || minionTag(name)
+		whole = pre + "/" + name
 	}
-	return max(kind, w.body(body, ofJob, ofMinion, r.Peek.ID))
+	u := under{
+		job: jobTag(name) || jobTag(whole), minion: minionTag(name) || minionTag(whole), waited: waitedTag(whole),
+		syndic: w.policy.Load().Syndics && pre == "syndic/"+r.Peek.ID,
+	}
+	if u.syndic {
+		all := w.tagIDs(name, r.Peek.ID) | w.body(body, u, r.Peek.ID)
+		if unprintable(name) || masterTag(whole) || StockTag(name) && !w.policy.Load().Filters {
+			all |= foundTag
+		}
+		return all
+	}
+	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
 }
 
 // pretag reads what stands before each tag of a list; false: no Salt sends that.

@@ -7,7 +7,7 @@ import "strings"
 var (
 	stockPrefixes = []string{"salt/cloud/", "salt/run/", "salt/cluster/"}
 	otherPrefixes = []string{
-		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/fileserver/", "salt/netapi/",
+		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/netapi/",
 		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/",
 	}
 )
@@ -47,6 +47,12 @@ const reactorTag = "salt/reactors/manage"
 
 // jobTag says whether somebody who waits for a job hears of an event with that tag.
 func jobTag(tag string) bool { return strings.HasPrefix(tag, "salt/job/") }
+
+// waitedTag says whether who waits for a job may hear of an event with that tag. Below a master of syndics a command line looks for
+// the job behind either word, wherever it stands (salt/client/__init__.py:LocalClient.get_iter_returns).
+func waitedTag(tag string) bool {
+	return strings.Contains(tag, "salt/job/") || strings.Contains(tag, "syndic/")
+}
 
 // unprintable says whether a tag would end before its end on the bus, where an empty line ends it.
 func unprintable(tag string) bool {

@@ -16,7 +16,7 @@ import (
 )
 
 // keys are the minions of these tests.
-var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true}
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true}
 
 func accepted(id string) bool { return keys[id] }
 
@@ -105,6 +105,8 @@ func TestLegalTraffic(t *testing.T) {
 		{"start of a job", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/start/web1", "data": fields{}}},
 		{"results of a state run", "web1", "_minion_event", stock, fields{"events": list(event("state_False_True"), event("state_True_True"))}},
 		{"an error", "web1", "_minion_event", stock, fields{"tag": "_salt_error", "data": fields{"message": "x"}}},
+		{"a git hook, as the guide to gitfs has it", "web1", "_minion_event", stock, fields{"tag": "salt/fileserver/gitfs/update", "data": fields{}}},
+		{"a beacon with numbers for ids", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", fields{"id": 17}), event("salt/beacon/web1/y/", fields{"id": nil}))}},
 		{"an event with a word of masters in it", "web1", "_minion_event", stock, fields{"tag": "app/salt/key", "data": fields{}}},
 		{"an event about a run", "web1", "_minion_event", stock, fields{"tag": "salt/runner", "data": fields{}}},
 		{"start of a syndic", "syndic1", "_minion_event", above, fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
@@ -260,6 +262,22 @@ func TestRefused(t *testing.T) {
 		{"an event of a job without data that bears another's name", "web1", "_minion_event", stock, fields{"events": list(fields{"tag": "salt/job/x/ret/web1", "id": "db1"})}, otherRet},
 		{"whom a job is for", "web1", "_minion_event", stock, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
 		{"whom a job is for, without a tag before it at a master of syndics", "web1", "_minion_event", above, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"another's return behind a word of a minion's own, at a master of syndics", "web1", "_minion_event", above,
+			fields{"pretag": "x", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+		{"another's return behind another syndic's word", "web1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+		{"another's return, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+		{"another's return under its own tag, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/low1", fields{"id": "db1", "return": true}))}, otherRet},
+		{"start of another minion, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/minion/db1/start"))}, otherID},
+		{"what is marked as a peer's, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/minion/low1/start", fields{"__peer_id": "m2"}))}, tag},
+		{"whom a job is for, under what looks like a syndic's tag", "web1", "_minion_event", stock,
+			fields{"tag": "syndic/x/" + publishedJID, "data": fields{}, "error": "no"}, whom},
+		{"whom a job misses, under what ends like a job's tag", "web1", "_minion_event", stock, told("y/salt/job/"+publishedJID, fields{"missing": list("db1")}), whom},
+		{"a number that is another minion, in a beacon", "web1", "_minion_event", stock, told("salt/beacon/web1/load/", fields{"id": 4711}), otherID},
 		{"whom a job misses", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/x", fields{"missing": list("db1")}), whom},
 		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
 		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
@@ -716,5 +734,30 @@ func BenchmarkMet(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Met(r)
+	}
+}
+
+// A rule that was relaxed does not hide what another one refuses.
+func TestRelaxedRulesHideNothing(t *testing.T) {
+	stolen := event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true, "error": 1, "__peer_id": "m2"})
+	for _, c := range []struct {
+		name  string
+		modes map[Rule]Mode
+		want  Rule
+	}{
+		{"tags logged", map[Rule]Mode{EventTags: Log}, SyndicReturns},
+		{"tags and whom off", map[Rule]Mode{EventTags: Off, SyndicReturns: Off}, ReturnIDs},
+		{"whom logged, tags off", map[Rule]Mode{EventTags: Off, SyndicReturns: Log}, ReturnIDs},
+	} {
+		w := New(Config{Modes: c.modes, Policy: Policy{Filters: true}, Accepted: accepted, Job: jobs})
+		for form, f := range map[string]fields{
+			"list":   {"events": list(stolen)},
+			"single": {"tag": "salt/job/" + publishedJID + "/ret/db1", "data": fields{}, "error": 1, "__peer_id": "m2"},
+		} {
+			v := w.Check(request(t, load(t, "web1", "_minion_event", f)), func(Rule, string, bool) {})
+			if !v.Refused || v.Rule != c.want {
+				t.Errorf("%s, %s: %+v, want %s", c.name, form, v, c.want)
+			}
+		}
 	}
 }
