@@ -17,6 +17,16 @@ const masterTemp = ".___atomic_write"
 // writing is how long a master may be about to write a return into the directory that it has made for it.
 const writing = 2 * time.Second
 
+// Stored says whether a minion's return for a job is in the job cache of a master, whole. Cache.Has does, where there is a Cache.
+func Stored(cacheDir, hashType, jid, minion string) bool {
+	h := hashes[hashType]
+	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
+		return false
+	}
+	is, err := look(unix.AT_FDCWD, filepath.Join(cacheDir, jobPath(h, jid), minion, "return.p"))
+	return err == nil && is == whole
+}
+
 // Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it. The master
 // itself would take the minion's next try for a second return, acknowledge it and drop it. To be called before it gets that one: should
 // it be writing the first all the same, the next takes its place.

@@ -188,6 +188,9 @@ func TestMend(t *testing.T) {
 			cache, dir := newCache(t, stockOptions())
 			apply(t, cache, load)
 			job := jobDir(t, dir)
+			if !jobcache.Stored(dir, "sha256", testJID, "m1") || jobcache.Stored(dir, "sha256", testJID, "m2") {
+				t.Error("it is not told which returns are stored")
+			}
 			if removed, err := jobcache.Mend(dir, "sha256", testJID, "m1"); removed || err != nil {
 				t.Errorf("a whole return was removed: %v", err)
 			}
@@ -204,6 +207,9 @@ func TestMend(t *testing.T) {
 			if err := os.Chtimes(half, at, at); err != nil {
 				t.Fatal(err)
 			}
+			if jobcache.Stored(dir, "sha256", testJID, "m2") {
+				t.Error("half a return is taken for one")
+			}
 			removed, err := jobcache.Mend(dir, "sha256", testJID, "m2")
 			if _, gone := os.Stat(half); removed != c.want || os.IsNotExist(gone) != c.want || err != nil {
 				t.Errorf("removed: %v, %v (%v)", removed, gone, err)
@@ -211,7 +217,7 @@ func TestMend(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"", "..", "a/b", "jid", ".load.p", "nobody"} {
-		if removed, err := jobcache.Mend(t.TempDir(), "sha256", testJID, id); removed || err != nil {
+		if removed, err := jobcache.Mend(t.TempDir(), "sha256", testJID, id); removed || err != nil || jobcache.Stored(t.TempDir(), "sha256", testJID, id) {
 			t.Errorf("%q: %v, %v", id, removed, err)
 		}
 	}

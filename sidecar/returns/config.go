@@ -66,6 +66,8 @@ type Mode struct {
 	Reasons map[string]string // command: why it needs Python; absent: it does not
 	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets the next try.
 	Mend func(jid, minion string)
+	// Stored, if set, says whether the master's job cache has a minion's return (jobcache.Stored).
+	Stored func(jid, minion string) bool
 }
 
 // Config configures a Service. Zero values take the defaults named.

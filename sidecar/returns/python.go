@@ -42,6 +42,7 @@ type replay struct {
 // failure is what has come of a record so far.
 type failure struct {
 	times int
+	asked int   // of them, those that were no refusals
 	over  error // the master does not get it again; it could not be put aside yet
 }
 
@@ -98,7 +99,7 @@ func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 	case ctx.Err() != nil || !r.over(rec.Seq, err):
 		return err
 	default:
-		if kept := r.s.unanswered.put(*rec, err); kept != nil {
+		if kept := r.s.unanswered.put(*rec, err, r.asked(rec.Seq)); kept != nil {
 			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 		}
 		r.s.metrics.count("unanswered")
@@ -145,10 +146,27 @@ func (r *replay) over(seq uint64, err error) bool {
 		f = &failure{}
 		r.failed[seq] = f
 	}
-	if f.times++; f.over == nil && (late || f.times >= limit) {
+	if f.over != nil {
+		return true
+	}
+	f.times++
+	if !errors.Is(err, ErrRefused) {
+		f.asked++
+	}
+	if late || f.times >= limit {
 		f.over = err
 	}
 	return f.over != nil
+}
+
+// asked is how often the master had a record without an answer.
+func (r *replay) asked(seq uint64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.failed[seq]; f != nil {
+		return f.asked
+	}
+	return 0
 }
 
 // was is why the master does not get a record again.

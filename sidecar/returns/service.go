@@ -14,6 +14,8 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/once"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
 )
 
 // Names of the journals' directories.
@@ -173,6 +175,16 @@ func (s *Service) Mend(jid, minion string) {
 	if mend := s.mode.Load().Mend; mend != nil {
 		mend(jid, minion)
 	}
+}
+
+// stored says whether the local master has stored a return, though nobody heard it say so. What a syndic sends is many returns.
+func (s *Service) stored(rec *spool.Record) bool {
+	is := s.mode.Load().Stored
+	if is == nil {
+		return false
+	}
+	peek, err := saltwire.PeekLoad(rec.Load)
+	return err == nil && peek.Cmd == "_return" && peek.ID == rec.Minion && is(peek.JID, rec.Minion)
 }
 
 // Native says whether returns with that command are taken here, and why not.

@@ -23,6 +23,8 @@ import (
 const (
 	unansweredName = "unanswered"
 	unansweredExt  = ".return"
+	// heldExt marks one that only an operator gives to the master again: an empty file beside it, so that no restart forgets it.
+	heldExt = ".held"
 	// maxUnanswered bounds the number of returns put aside, beside their bytes.
 	maxUnanswered = 10_000
 	// maxUnansweredFile bounds what is read as one of them.
@@ -33,6 +35,9 @@ const (
 	giveAgain      = time.Minute
 	giveAgainTimes = 4
 	giveAgainMost  = 2 * time.Hour
+	// maxAsked is how often the master may have one, by itself, that it does not answer: a stock master fires a return's events before it
+	// stores it, so its reactor may act on each of these tries. Refusals do not count, for a master refuses before it does anything.
+	maxAsked = 3
 	// masterAway is how often it is looked whether the master is back, when nobody tells.
 	masterAway = 5 * time.Second
 )
@@ -52,8 +57,8 @@ type Unanswered struct {
 	Received         time.Time // when it came from the minion
 	Since            time.Time // when it was put aside
 	Bytes            int64
-	Tries            int       // since this process began, or it was put aside
-	Next             time.Time // when the master gets it again, if it is up; zero: never
+	Tries            int       // since this process began, or it was put aside; at least maxAsked of one that waits for an operator
+	Next             time.Time // when the master gets it again, if it is up; zero: when an operator says so
 	Err              string    // what came of the last try
 }
 
@@ -75,7 +80,9 @@ type unanswered struct {
 
 type waiting struct {
 	Unanswered
-	last time.Time // when the master had it last
+	last    time.Time // when the master had it last
+	asked   int       // tries that may have fired its events
+	damaged bool      // its file is no return: there is nothing to give
 }
 
 func newUnanswered(s *Service) *unanswered {
@@ -95,7 +102,12 @@ func (u *unanswered) open(ctx context.Context) error {
 		return fmt.Errorf("returns put aside: %w", err)
 	}
 	now := time.Now()
+	var held []string
 	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), heldExt); ok {
+			held = append(held, id)
+			continue
+		}
 		id, ok := strings.CutSuffix(e.Name(), unansweredExt)
 		if !ok || !e.Type().IsRegular() {
 			if strings.HasPrefix(e.Name(), durable.Prefix) { // of a process that was killed
@@ -109,7 +121,7 @@ func (u *unanswered) open(ctx context.Context) error {
 		}
 		w := &waiting{Unanswered: Unanswered{ID: id, Since: info.ModTime(), Bytes: info.Size()}, last: now}
 		if rec, err := u.read(id); err != nil {
-			w.Err = err.Error()
+			w.Err, w.damaged = err.Error(), errors.Is(err, errDamaged)
 			u.s.c.Logger.Error("return that was put aside is not readable", "path", u.path(id), "err", err)
 		} else {
 			w.describe(rec)
@@ -118,9 +130,26 @@ func (u *unanswered) open(ctx context.Context) error {
 		u.items[id] = w
 		u.bytes += w.Bytes
 	}
+	for _, id := range held {
+		w := u.items[id]
+		if w == nil { // the process was killed between the two
+			_ = os.Remove(u.heldPath(id))
+			continue
+		}
+		w.asked, w.Tries, w.Next = maxAsked, maxAsked, time.Time{}
+	}
 	u.s.metrics.putAside(len(u.items))
 	u.wg.Go(func() { u.run(ctx) })
 	return nil
+}
+
+func (u *unanswered) heldPath(id string) string { return filepath.Join(u.dir, id+heldExt) }
+
+// hold notes on disk that a return waits for an operator. Without the note it gets some more tries after a restart.
+func (u *unanswered) hold(id string) {
+	if err := durable.WriteFile(u.heldPath(id), nil, 0o600); err != nil {
+		u.s.c.Logger.Warn("not noted that a return waits for an operator", "path", u.heldPath(id), "err", err)
+	}
 }
 
 func (u *unanswered) close() { u.wg.Wait() }
@@ -154,8 +183,9 @@ func (u *unanswered) read(id string) (spool.Record, error) {
 	return batch[0], nil
 }
 
-// put takes a return; it is on disk when put returns nil. The same one twice, as after a kill, is one.
-func (u *unanswered) put(rec spool.Record, why error) error {
+// put takes a return that the master had asked times without an answer; it is on disk when put returns nil. The same one twice, as after a
+// kill, is one.
+func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	body, _, err := appendBatch(nil, []spool.Record{rec})
 	if err != nil {
 		return err
@@ -175,10 +205,14 @@ func (u *unanswered) put(rec spool.Record, why error) error {
 		return err
 	}
 	now := time.Now()
-	w := &waiting{last: now, Unanswered: Unanswered{
-		ID: id, Since: now, Bytes: size, Tries: 1, Next: now.Add(u.first), Err: why.Error(),
+	w := &waiting{last: now, asked: asked, Unanswered: Unanswered{
+		ID: id, Since: now, Bytes: size, Tries: max(asked, 1), Next: now.Add(u.first), Err: why.Error(),
 	}}
 	w.describe(rec)
+	if w.asked >= maxAsked {
+		w.Next = time.Time{}
+		u.hold(id)
+	}
 	u.items[id] = w
 	u.bytes += size
 	u.s.metrics.putAside(len(u.items))
@@ -219,6 +253,7 @@ func (u *unanswered) remove(id string) (Unanswered, error) {
 		return Unanswered{}, ErrNotAside
 	}
 	err := os.Remove(u.path(id))
+	_ = os.Remove(u.heldPath(id)) // seldom there; what a kill leaves of it goes when the next process begins
 	if err == nil {
 		err = durable.SyncDir(u.dir)
 	}
@@ -232,7 +267,22 @@ func (u *unanswered) remove(id string) (Unanswered, error) {
 	return w.Unanswered, nil
 }
 
-// again makes every return due, but those that the master had less than ago before.
+// retry makes all due that can be given, those that wait for an operator too, and says how many.
+func (u *unanswered) retry() (due int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	for _, w := range u.items {
+		if !w.damaged {
+			w.Next = now
+			due++
+		}
+	}
+	u.rouse()
+	return due
+}
+
+// again makes every return due that does not wait for an operator, but those that the master had less than ago before.
 func (u *unanswered) again(ago time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -287,10 +337,11 @@ func (u *unanswered) give(ctx context.Context, id string) {
 		_, _ = u.remove(id)
 		return
 	}
-	damaged := errors.Is(err, errDamaged)
-	if err == nil {
+	damaged, asked := errors.Is(err, errDamaged), false
+	if err == nil && !u.s.stored(&rec) { // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
 		err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load)
+		asked = err != nil && !errors.Is(err, ErrNotAsked) && !errors.Is(err, ErrRefused)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -309,18 +360,31 @@ func (u *unanswered) give(ctx context.Context, id string) {
 		u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", err)
 		return
 	}
+	if u.failed(id, err, asked, damaged) {
+		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion", rec.Minion,
+			"jid", rec.JID, "err", err)
+		u.hold(id)
+	}
+}
+
+// failed notes a try that has not worked; held: it was the last one.
+func (u *unanswered) failed(id string, err error, asked, damaged bool) (held bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	w := u.items[id]
 	if w == nil {
-		return
+		return false
 	}
 	w.Tries++
-	w.last, w.Err = time.Now(), err.Error()
+	w.last, w.Err, w.damaged = time.Now(), err.Error(), damaged
 	w.Next = w.last.Add(u.pause(w.Tries))
-	if damaged {
+	if asked {
+		w.asked++
+	}
+	if damaged || w.asked >= maxAsked {
 		w.Next = time.Time{}
 	}
+	return asked && w.asked == maxAsked
 }
 
 // pause is how long a return waits after so many tries.
@@ -352,12 +416,8 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 	return one, err
 }
 
-// Again gives the master all returns that were put aside once more, now, and says how many there are.
-func (s *Service) Again() int {
-	list := s.unanswered.list()
-	s.unanswered.again(0)
-	return len(list)
-}
+// Again gives the master all returns that were put aside once more, now, and says how many: all but damaged ones.
+func (s *Service) Again() int { return s.unanswered.retry() }
 
 // MasterStarted says that the local master was started anew, and may answer what it did not. One that it had moments ago waits a little,
 // for it may be what has ended the master.

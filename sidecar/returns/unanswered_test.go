@@ -132,6 +132,86 @@ func TestUnansweredAgain(t *testing.T) {
 	}
 }
 
+// times is how often the master got a minion's.
+func (w *world) times(minion string) (n int) {
+	w.set(func() {
+		for _, id := range w.pyGot {
+			if id == minion {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+// TestUnansweredWaitsForAnOperator: each try may fire the events of a return, so the master gets it maxAsked times, over restarts of both;
+// then once whenever an operator says so. Refusals are no such tries.
+func TestUnansweredWaitsForAnOperator(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["mute"], w.pyErr["refused"] = context.DeadlineExceeded, ErrRefused
+	s := w.service("a")
+	s.unanswered.first, s.unanswered.top = time.Millisecond, time.Millisecond
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keepOn(t, w, s, "mute", "refused")
+	held := func(s *Service) (mute Unanswered, is bool) {
+		list, _ := s.Unanswered()
+		for _, one := range list {
+			if one.Minion == "mute" {
+				mute = one
+			}
+		}
+		return mute, mute.Next.IsZero()
+	}
+	eventually(t, "the last try", func() bool { _, is := held(s); return is })
+	before := w.times("refused")
+	eventually(t, "more tries of the other", func() bool { return w.times("refused") > before+maxAsked })
+	mute, _ := held(s)
+	if n := w.times("mute"); n != maxAsked || mute.Tries != maxAsked {
+		t.Errorf("the master got it %d times: %+v", n, mute)
+	}
+	file := filepath.Join(w.dir, "a", "returns", unansweredName, mute.ID+heldExt)
+	eventually(t, "the note", func() bool { _, err := os.Stat(file); return err == nil })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("a")
+	s.MasterStarted()
+	if mute, is := held(s); !is || mute.Tries != maxAsked {
+		t.Errorf("after a restart: %+v", mute)
+	}
+	if n := s.Again(); n != 2 {
+		t.Errorf("%d are given again", n)
+	}
+	eventually(t, "the operator's try", func() bool { _, is := held(s); return is && w.times("mute") == maxAsked+1 })
+	w.set(func() { clear(w.pyErr) })
+	s.Again()
+	eventually(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the note: %v", err)
+	}
+}
+
+// TestStoredIsDone: one that is in the job cache is not given to the master again, whose answer alone was missing.
+func TestStoredIsDone(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["mute"], w.pyErr["other"] = context.DeadlineExceeded, context.DeadlineExceeded
+	s := w.open("a", func(c *Config) {
+		c.Mode.Stored = func(id, minion string) bool { return id == jid && minion == "mute" }
+	})
+	keepOn(t, w, s, "mute", "other")
+	s.Again()
+	eventually(t, "the other's try", func() bool { return w.times("other") == 2 && len(asideOf(s)) == 1 })
+	if n := w.times("mute"); n != 1 {
+		t.Errorf("the master got it %d times", n)
+	}
+	syndic := spool.Record{Minion: "mute", JID: jid, Load: request(t, "mute", "cmd", "_syndic_return").Load}
+	if s.stored(&syndic) {
+		t.Error("what a syndic sends is taken for the return of one minion")
+	}
+}
+
 // TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is nobody's fault.
 func TestMasterAwayPutsNothingAside(t *testing.T) {
 	w := newWorld(t)
@@ -234,7 +314,7 @@ func TestUnansweredOnce(t *testing.T) {
 	s := w.open("a")
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
 	for range 2 {
-		if err := s.unanswered.put(rec, context.DeadlineExceeded); err != nil {
+		if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,7 +330,7 @@ func TestDamagedUnanswered(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic, "notes": "x", ".saltcluster-12": "x"} {
+	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic, "cc" + heldExt: "", "notes": "x", ".saltcluster-12": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func (s *service) buildReturns() error {
 // returnMode says which returns are taken without a master of that configuration.
 func (s *service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 	d := s.m.d
-	mode := returns.Mode{Reasons: map[string]string{}, Mend: d.mendReturn(master)}
+	mode := returns.Mode{Reasons: map[string]string{}, Mend: d.mendReturn(master), Stored: storedReturn(master)}
 	for _, cmd := range returnCommands {
 		if ok, reason := jobcache.Native(master, master.Version.Major, cmd); !ok {
 			mode.Reasons[cmd] = reason
@@ -94,6 +94,16 @@ func (d *Daemon) mendReturn(master *localmaster.Config) func(jid, minion string)
 		if removed || err != nil {
 			d.log.Warn("half-written return of a killed salt-master removed", "jid", jid, "minion", minion, "err", err)
 		}
+	}
+}
+
+// storedReturn looks into the job cache of a master of that configuration; nil where its returns are no files.
+func storedReturn(master *localmaster.Config) func(jid, minion string) bool {
+	if master.Text("master_job_cache") != "local_cache" {
+		return nil
+	}
+	return func(jid, minion string) bool {
+		return jobcache.Stored(master.CacheDir, master.Text("hash_type"), jid, minion)
 	}
 }
 
