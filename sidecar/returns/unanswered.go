@@ -1,6 +1,7 @@
 package returns
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,7 +64,8 @@ type Unanswered struct {
 }
 
 // unanswered is where returns go that the master does not answer: a file each, so that none holds up another and any can be dropped.
-// The master gets them again one at a time, since each may cost it a worker, after pauses that grow.
+// The master gets them again one at a time, since each may cost it a worker, after pauses that grow: each one's own, and that of all after
+// one was not answered. Else as many of them as the master has workers, all due, would stop it.
 type unanswered struct {
 	s          *Service
 	dir        string
@@ -76,6 +78,10 @@ type unanswered struct {
 	items map[string]*waiting
 	bytes int64
 	full  bool // the last one that should have been put aside was not
+
+	inVain    int       // tries in a row that the master has not answered
+	notBefore time.Time // it gets none before: the pause after those
+	trial     bool      // it may be another one: when it answers the next, all are due
 }
 
 type waiting struct {
@@ -272,6 +278,7 @@ func (u *unanswered) retry() (due int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
+	u.inVain, u.notBefore = 0, now
 	for _, w := range u.items {
 		if !w.damaged {
 			w.Next = now
@@ -282,16 +289,44 @@ func (u *unanswered) retry() (due int) {
 	return due
 }
 
-// again makes every return due that does not wait for an operator, but those that the master had less than ago before.
-func (u *unanswered) again(ago time.Duration) {
+// hasten makes a return due that does not wait for an operator, unless the master had it moments ago. Wants mu.
+func (u *unanswered) hasten(w *waiting) {
+	if at := w.last.Add(u.first); at.Before(w.Next) {
+		w.Next = at
+	}
+}
+
+// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all goes on: what is told here is no more
+// than that the master is there again, which is so, too, after one of these has stopped it for a while.
+func (u *unanswered) masterStarted() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	var oldest *waiting
 	for _, w := range u.items {
-		if at := w.last.Add(ago); !w.Next.IsZero() && at.Before(w.Next) {
-			w.Next = at
+		if !w.Next.IsZero() && (oldest == nil || cmp.Or(w.Since.Compare(oldest.Since), strings.Compare(w.ID, oldest.ID)) < 0) {
+			oldest = w
 		}
 	}
+	if oldest == nil {
+		return
+	}
+	u.trial = true
+	u.hasten(oldest)
 	u.rouse()
+}
+
+// answered notes that the master has answered one.
+func (u *unanswered) answered() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.inVain, u.notBefore = 0, time.Time{}
+	if !u.trial {
+		return
+	}
+	u.trial = false
+	for _, w := range u.items {
+		u.hasten(w)
+	}
 }
 
 // next is the return that is due first, and when it is.
@@ -302,6 +337,9 @@ func (u *unanswered) next() (id string, at time.Time) {
 		if w := u.items[one]; !w.Next.IsZero() && (id == "" || w.Next.Before(at)) {
 			id, at = one, w.Next
 		}
+	}
+	if at.Before(u.notBefore) {
+		at = u.notBefore
 	}
 	return id, at
 }
@@ -337,10 +375,12 @@ func (u *unanswered) give(ctx context.Context, id string) {
 		_, _ = u.remove(id)
 		return
 	}
-	damaged, asked := errors.Is(err, errDamaged), false
-	if err == nil && !u.s.stored(&rec) { // else an earlier try was carried out, and only its answer is missing
+	damaged, asked := errors.Is(err, errDamaged), false // asked: in vain
+	if err == nil && !u.s.stored(&rec) {                // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
-		err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load)
+		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
+			u.answered()
+		}
 		asked = err != nil && !errors.Is(err, ErrNotAsked) && !errors.Is(err, ErrRefused)
 	}
 	switch {
@@ -371,13 +411,18 @@ func (u *unanswered) give(ctx context.Context, id string) {
 func (u *unanswered) failed(id string, err error, asked, damaged bool) (held bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	now := time.Now()
+	if asked {
+		u.inVain++
+		u.notBefore, u.trial = now.Add(u.pause(u.inVain)), false
+	}
 	w := u.items[id]
 	if w == nil {
 		return false
 	}
 	w.Tries++
-	w.last, w.Err, w.damaged = time.Now(), err.Error(), damaged
-	w.Next = w.last.Add(u.pause(w.Tries))
+	w.last, w.Err, w.damaged = now, err.Error(), damaged
+	w.Next = now.Add(u.pause(w.Tries))
 	if asked {
 		w.asked++
 	}
@@ -419,6 +464,6 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 // Again gives the master all returns that were put aside once more, now, and says how many: all but damaged ones.
 func (s *Service) Again() int { return s.unanswered.retry() }
 
-// MasterStarted says that the local master was started anew, and may answer what it did not. One that it had moments ago waits a little,
-// for it may be what has ended the master.
-func (s *Service) MasterStarted() { s.unanswered.again(s.unanswered.first) }
+// MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not. The oldest that was
+// put aside finds out. One that it had moments ago waits a little, for it may be what has ended the master.
+func (s *Service) MasterStarted() { s.unanswered.masterStarted() }

@@ -97,7 +97,7 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestUnansweredAgain: the pauses grow up to a limit, a start of the master makes it due, and one whose minion is gone is left out.
+// TestUnansweredAgain: the pauses grow up to a limit, and when the master was started the oldest says whether the others are due.
 func TestUnansweredAgain(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"], w.pyErr["other"] = context.DeadlineExceeded, context.DeadlineExceeded
@@ -113,22 +113,86 @@ func TestUnansweredAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	keepOn(t, w, s, "mute", "other")
-	s.unanswered.mu.Lock()
-	for _, one := range s.unanswered.items { // as if that was long ago
-		one.last, one.Next = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	keepOn(t, w, s, "mute")
+	keepOn(t, w, s, "other")
+	longAgo := func() {
+		s.unanswered.mu.Lock()
+		defer s.unanswered.mu.Unlock()
+		for _, one := range s.unanswered.items {
+			one.last, one.Next = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		}
+		s.unanswered.notBefore = time.Time{}
 	}
-	s.unanswered.mu.Unlock()
-	w.set(func() { w.pyDown = true; w.pyErr["other"] = ErrGone })
+	longAgo()
+	w.set(func() { w.pyDown = true })
 	s.MasterStarted()
 	w.set(func() { w.pyDown = false })
 	s.MasterStarted()
-	eventually(t, "another try", func() bool {
-		list, _ := s.Unanswered()
-		return len(list) == 1 && list[0].Minion == "mute" && list[0].Tries == 2
-	})
-	if list, _ := s.Unanswered(); time.Until(list[0].Next) < giveAgain {
+	eventually(t, "another try", func() bool { list, _ := s.Unanswered(); return list[0].Tries == 2 })
+	s.MasterStarted() // all pause
+	list, _ := s.Unanswered()
+	if len(list) != 2 || list[0].Minion != "mute" || time.Until(list[0].Next) < giveAgain/2 || time.Until(list[1].Next) < time.Hour/2 {
 		t.Errorf("%+v", list)
+	}
+	if n := w.times("mute") + w.times("other"); n != 3 {
+		t.Errorf("the master got %d", n)
+	}
+	longAgo()
+	w.set(func() { clear(w.pyErr) })
+	s.MasterStarted()
+	eventually(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
+}
+
+// TestGoneIsLeftOut: one whose minion is gone is done with.
+func TestGoneIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["web1"] = context.DeadlineExceeded
+	s := w.open("a")
+	keepOn(t, w, s, "web1")
+	w.set(func() { w.pyErr["web1"] = ErrGone })
+	s.Again()
+	eventually(t, "its end", func() bool { return len(asideOf(s)) == 0 })
+}
+
+// TestUnansweredPauses: after one that was not answered the master gets none of the others for a while, which grows until it answers one.
+func TestUnansweredPauses(t *testing.T) {
+	w := newWorld(t)
+	s := w.service("a")
+	u := s.unanswered
+	u.first, u.top = time.Hour, 100*time.Hour
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	minions := []string{"mute1", "mute2", "mute3", "mute4"}
+	for _, id := range minions {
+		w.set(func() { w.pyErr[id] = context.DeadlineExceeded })
+	}
+	keepOn(t, w, s, minions...)
+	asleep := func() (d time.Duration) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return time.Until(u.notBefore)
+	}
+	for i := range 2 { // all are due; an operator ends the pause
+		w.set(func() { w.pyGot = nil })
+		s.Again()
+		eventually(t, "the pause", func() bool { return asleep() > time.Hour/2 })
+		w.set(func() {
+			if len(w.pyGot) != 1 {
+				t.Errorf("try %d: the master got %v", i, w.pyGot)
+			}
+		})
+	}
+	for _, want := range []time.Duration{4 * time.Hour, 16 * time.Hour} {
+		u.failed("none", context.DeadlineExceeded, true, false)
+		if d := asleep(); d > want || d < want-time.Hour/2 {
+			t.Errorf("%v instead of %v", d, want)
+		}
+	}
+	u.answered()
+	if asleep() > 0 {
+		t.Error("it sleeps on")
 	}
 }
 

@@ -210,7 +210,8 @@ func (s *service) setPeers(v state.View) {
 	s.hub.SetPeers(peers)
 }
 
-// masterUp notes that the local master (re)appeared: it has a new AES key, and its workers have forgotten all sessions.
+// masterUp notes that the local master (re)appeared, or goes on after it stood still: it may be another process, with a new AES key and
+// workers that have forgotten all sessions.
 func (s *service) masterUp() {
 	s.sessions.Reset()
 	s.umask.masterStarted()

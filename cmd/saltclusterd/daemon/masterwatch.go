@@ -42,7 +42,7 @@ func (s *service) workersAnswer(ctx context.Context) {
 	}
 }
 
-// masterBack notes that the local master was started.
+// masterBack notes that the local master publishes again: it may have been started.
 func (s *service) masterBack() {
 	s.masterUp()
 	select {
