@@ -88,7 +88,7 @@ type waiting struct {
 	Unanswered
 	last    time.Time // when the master had it last
 	asked   int       // tries that may have fired its events
-	damaged bool      // its file is no return: there is nothing to give
+	damaged bool      // there is nothing to give: its file is no return, or stays though it is done with
 }
 
 func newUnanswered(s *Service) *unanswered {
@@ -127,7 +127,10 @@ func (u *unanswered) open(ctx context.Context) error {
 		}
 		w := &waiting{Unanswered: Unanswered{ID: id, Since: info.ModTime(), Bytes: info.Size()}, last: now}
 		if rec, err := u.read(id); err != nil {
-			w.Err, w.damaged = err.Error(), errors.Is(err, errDamaged)
+			w.Err = err.Error()
+			if w.damaged = errors.Is(err, errDamaged); !w.damaged { // the disk may give it later
+				w.Next = now.Add(u.first)
+			}
 			u.s.c.Logger.Error("return that was put aside is not readable", "path", u.path(id), "err", err)
 		} else {
 			w.describe(rec)
@@ -368,51 +371,72 @@ func (u *unanswered) run(ctx context.Context) {
 	}
 }
 
+// outcome is what came of a try that has not worked.
+type outcome uint8
+
+const (
+	unasked    outcome = iota // neither has the master got it, nor was there anything wrong with it
+	refused                   // before anything was done with it
+	inVain                    // it may have fired its events
+	impossible                // there is nothing to give
+)
+
 // give gives the master one of them once more.
 func (u *unanswered) give(ctx context.Context, id string) {
 	rec, err := u.read(id)
-	if errors.Is(err, fs.ErrNotExist) { // dropped, by hand perhaps
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // dropped, by hand perhaps
 		_, _ = u.remove(id)
 		return
+	case errors.Is(err, errDamaged):
+		u.failed(id, err, impossible)
+		return
+	case err != nil: // the disk may give it later
+		u.failed(id, err, unasked)
+		return
 	}
-	damaged, asked := errors.Is(err, errDamaged), false // asked: in vain
-	if err == nil && !u.s.stored(&rec) {                // else an earlier try was carried out, and only its answer is missing
+	if !u.s.stored(&rec) { // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
 		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
 			u.answered()
 		}
-		asked = err != nil && !errors.Is(err, ErrNotAsked) && !errors.Is(err, ErrRefused)
 	}
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return
 	case err == nil || errors.Is(err, ErrGone):
-		if _, rerr := u.remove(id); rerr != nil && !errors.Is(rerr, ErrNotAside) {
-			u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", rerr)
-			err, damaged = rerr, true // it must not be given again and again
-			break
-		}
-		outcome := "answered_late"
-		if err != nil {
-			outcome = "gone"
-		}
-		u.s.metrics.count(outcome)
-		u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", err)
-		return
-	}
-	if u.failed(id, err, asked, damaged) {
+		u.done(id, &rec, err)
+	case ctx.Err() != nil:
+	case errors.Is(err, ErrNotAsked):
+		u.failed(id, err, unasked)
+	case errors.Is(err, ErrRefused):
+		u.failed(id, err, refused)
+	case u.failed(id, err, inVain):
 		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion", rec.Minion,
 			"jid", rec.JID, "err", err)
 		u.hold(id)
 	}
 }
 
+// done forgets a return that the master has answered, or, with an error, does not take any more.
+func (u *unanswered) done(id string, rec *spool.Record, gone error) {
+	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) {
+		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
+		u.failed(id, err, impossible) // it must not be given again and again
+		return
+	}
+	if gone != nil {
+		u.s.metrics.count("gone")
+	} else {
+		u.s.metrics.count("answered_late")
+	}
+	u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", gone)
+}
+
 // failed notes a try that has not worked; held: it was the last one.
-func (u *unanswered) failed(id string, err error, asked, damaged bool) (held bool) {
+func (u *unanswered) failed(id string, err error, how outcome) (held bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	if asked {
+	if how == inVain {
 		u.inVain++
 		u.notBefore, u.trial = now.Add(u.pause(u.inVain)), false
 	}
@@ -420,16 +444,20 @@ func (u *unanswered) failed(id string, err error, asked, damaged bool) (held boo
 	if w == nil {
 		return false
 	}
+	w.Err = err.Error()
+	if how == unasked { // which says nothing about it
+		w.Next = now.Add(min(u.first, masterAway))
+		return false
+	}
 	w.Tries++
-	w.last, w.Err, w.damaged = now, err.Error(), damaged
-	w.Next = now.Add(u.pause(w.Tries))
-	if asked {
+	w.last, w.Next, w.damaged = now, now.Add(u.pause(w.Tries)), how == impossible
+	if how == inVain {
 		w.asked++
 	}
-	if damaged || w.asked >= maxAsked {
+	if w.damaged || w.asked >= maxAsked {
 		w.Next = time.Time{}
 	}
-	return asked && w.asked == maxAsked
+	return how == inVain && w.asked == maxAsked
 }
 
 // pause is how long a return waits after so many tries.

@@ -185,7 +185,7 @@ func TestUnansweredPauses(t *testing.T) {
 		})
 	}
 	for _, want := range []time.Duration{4 * time.Hour, 16 * time.Hour} {
-		u.failed("none", context.DeadlineExceeded, true, false)
+		u.failed("none", context.DeadlineExceeded, inVain)
 		if d := asleep(); d > want || d < want-time.Hour/2 {
 			t.Errorf("%v instead of %v", d, want)
 		}
@@ -274,6 +274,43 @@ func TestStoredIsDone(t *testing.T) {
 	if s.stored(&syndic) {
 		t.Error("what a syndic sends is taken for the return of one minion")
 	}
+}
+
+// TestUnaskedIsNoTry: what the master has not got, and what the disk does not give now, is neither a try nor a longer pause.
+func TestUnaskedIsNoTry(t *testing.T) {
+	w := newWorld(t)
+	w.pyErr["web1"] = context.DeadlineExceeded
+	s := w.service("a")
+	s.unanswered.first = time.Millisecond
+	w.set(func() {
+		w.pyDoes = func(minion string) { w.pyErr[minion] = fmt.Errorf("%w: %w", ErrNotAsked, context.DeadlineExceeded) }
+	})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.unanswered.put(spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}, ErrRefused, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
+	list, _ := s.Unanswered()
+	if len(list) != 1 || list[0].Tries != 1 || list[0].Next.IsZero() || time.Until(list[0].Next) > time.Second {
+		t.Fatalf("%+v", list)
+	}
+	path := s.unanswered.path(list[0].ID)
+	err := errors.Join(os.Link(path, path+".away"), os.Symlink(filepath.Base(path), path+".loop"), os.Rename(path+".loop", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an error", func() bool {
+		now, _ := s.Unanswered()
+		return len(now) == 1 && strings.Contains(now[0].Err, "symbolic links")
+	})
+	w.set(func() { clear(w.pyErr); w.pyDoes = nil })
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
 }
 
 // TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is nobody's fault.
