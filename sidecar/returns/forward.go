@@ -76,9 +76,16 @@ func (s *Service) Kept() uint64 {
 	return s.pending(func(journal string) bool { return strings.HasPrefix(journal, toPrefix) })
 }
 
-// Deferred counts the returns that wait for the local master's own Python, those put aside included.
+// Deferred counts the returns that wait for the local master's own Python, those put aside not included.
 func (s *Service) Deferred() uint64 {
-	return s.pending(func(journal string) bool { return journal == pythonName }) + uint64(len(s.unanswered.list()))
+	return s.pending(func(journal string) bool { return journal == pythonName })
+}
+
+// Aside counts the returns that were put aside.
+func (s *Service) Aside() int {
+	s.unanswered.mu.Lock()
+	defer s.unanswered.mu.Unlock()
+	return len(s.unanswered.items)
 }
 
 func (s *Service) pending(of func(journal string) bool) (n uint64) {

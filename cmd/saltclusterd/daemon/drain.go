@@ -41,6 +41,7 @@ type drainReport struct {
 	Leader      bool       `json:"leader,omitempty"`
 	Kept        uint64     `json:"kept,omitempty"`     // returns kept for nodes that cannot be reached
 	Deferred    uint64     `json:"deferred,omitempty"` // returns that wait for this node's master
+	Aside       int        `json:"aside,omitempty"`    // returns that it does not answer, which may be so for ever
 }
 
 // drainer carries out drains of this node, one at a time.
@@ -108,7 +109,7 @@ func (d *drainer) report() drainReport {
 	return drainReport{
 		Phase: phase, Subscribers: pub.Subscribers, Connections: req.Conns, InFlight: req.InFlight,
 		Jobs: d.s.published.running(), Leader: d.s.m.cons.Leader() == d.s.m.d.id, Kept: d.s.returns.Kept(),
-		Deferred: d.s.returns.Deferred(),
+		Deferred: d.s.returns.Deferred(), Aside: d.s.returns.Aside(),
 	}
 }
 

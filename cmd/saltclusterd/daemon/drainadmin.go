@@ -163,6 +163,11 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jo
 	}
 }
 
+// asideStay says what becomes of the returns that a node's master does not answer.
+func asideStay(n int) string {
+	return fmt.Sprintf("%d returns that its salt-master does not answer stay in state_dir/returns/unanswered", n)
+}
+
 // text is a report as a sentence.
 func (r drainReport) text(id node.ID) string {
 	s := fmt.Sprintf("%s: %s; %d subscribers, %d request connections left, %d requests in flight", id, r.Phase,
@@ -175,6 +180,9 @@ func (r drainReport) text(id node.ID) string {
 	}
 	if r.Deferred > 0 {
 		s += fmt.Sprintf(", %d returns wait for its salt-master", r.Deferred)
+	}
+	if r.Aside > 0 {
+		s += ", " + asideStay(r.Aside)
 	}
 	if r.Leader {
 		s += ", it leads"

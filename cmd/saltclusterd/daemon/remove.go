@@ -38,6 +38,10 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	if err := m.mayRemove(ctx, id, r.Force); err != nil {
 		return adminapi.Outcome{}, err
 	}
+	aside := 0
+	if r.Force { // else there are none
+		aside = m.asideOn(ctx, id)
+	}
 	if !r.Force {
 		m.emptyOut(ctx, id, p)
 	}
@@ -55,6 +59,9 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 		Message: fmt.Sprintf("%s was removed from the cluster %s", id, m.seed.ClusterID),
 		Next:    []string{"on " + string(id) + ": stop saltclusterd and the salt-master, or take it in again with saltclusterctl join PEER"},
 	}
+	if aside > 0 {
+		out.Next = append(out.Next, "on "+string(id)+": "+asideStay(aside)+"; no other node has them")
+	}
 	if id != d.id && !m.awaitGone(ctx, id, p) {
 		out.Next = append(out.Next, "the leader is still taking its vote and the gossip key away: saltclusterctl members")
 	}
@@ -71,10 +78,27 @@ func (m *member) mayRemove(ctx context.Context, id node.ID, force bool) error {
 	if _, ok := m.cons.View().Member(id); !ok {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "%s is not a member", id)
 	}
-	if no := m.census().removal(id); no != nil && !(force && no.forcible) {
+	c := m.census()
+	if !force {
+		c.aside = m.asideOn(ctx, id)
+	}
+	if no := c.removal(id); no != nil && !(force && no.forcible) {
 		return adminapi.Errorf(adminapi.CodeRefused, no.hint, "%s", no.sentence)
 	}
 	return nil
+}
+
+// asideOn is how many returns a node has that its master does not answer; 0 where it does not say. They leave it by nobody's doing but an
+// operator's.
+func (m *member) asideOn(ctx context.Context, id node.ID) int {
+	if mem, ok := m.cons.View().Member(id); !ok || mem.Witness || !m.alive(id) {
+		return 0
+	}
+	r, err := m.drainReport(ctx, id)
+	if err != nil {
+		return 0
+	}
+	return r.Aside
 }
 
 // emptyOut lets the minions of a node that answers go first. A node that does not manage is removed all the same.
@@ -94,6 +118,10 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 	if err == nil {
 		err = m.awaitDrain(ctx, id, phaseDrained, false, p)
 	}
+	if err != nil {
+		p("drain", "not all of its minions were handed over: "+err.Error())
+		return
+	}
 	for err == nil { // it hands them over meanwhile (returns.Peers.Heir), or to its master
 		var r drainReport
 		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 && r.Deferred == 0 {
@@ -105,7 +133,7 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 		}
 	}
 	if err != nil {
-		p("drain", "not all of its minions were handed over: "+err.Error())
+		p("returns", "not all returns that it keeps were handed over: "+err.Error())
 	}
 }
 
@@ -232,6 +260,7 @@ type census struct {
 	voters []node.ID
 	alive  map[node.ID]bool // as gossip sees it
 	serve  []node.ID        // members with a salt-master
+	aside  int              // returns that the salt-master of the node in question does not answer
 }
 
 func (m *member) census() census {
@@ -282,6 +311,13 @@ func (c census) removal(id node.ID) *refusal {
 				id, living, voters, need, strings.Join(down, " and "), are(len(down))),
 			hint: fmt.Sprintf("bring %s back, or remove it first (saltclusterctl remove %s); --force removes %s all the same, and then only "+
 				"saltclusterctl recover --force-new-cluster helps", down[0], down[0], id),
+			forcible: true,
+		}
+	case c.aside > 0:
+		return &refusal{
+			sentence: fmt.Sprintf("%s has returns that no other node has: %s", id, asideStay(c.aside)),
+			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then retry or drop them; or saltclusterctl drain %s, then remove --force, which leaves them there",
+				id, id),
 			forcible: true,
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func TestCensusRemoval(t *testing.T) {
 		witness  string
 		learners string
 		remove   node.ID
+		aside    int
 		want     string // in the sentence; empty: it may be removed
 		hint     string
 		forcible bool
@@ -38,9 +40,13 @@ func TestCensusRemoval(t *testing.T) {
 		{name: "the last one", voters: "a", remove: "a", want: "last node with a salt-master"},
 		{name: "the only voter", voters: "a", learners: "b", remove: "a", want: "only node that votes"},
 		{name: "the last master beside a witness", voters: "a w", witness: "w", remove: "a", want: "last node with a salt-master"},
+		{name: "one with returns that are put aside", voters: "a b c", remove: "b", aside: 2, hint: "saltclusterctl returns list", forcible: true,
+			want: "2 returns that its salt-master does not answer stay in state_dir/returns/unanswered"},
+		{name: "one with returns beside a dead one", voters: "a b c", down: "c", remove: "b", aside: 2, want: "c is down",
+			hint: "saltclusterctl remove c", forcible: true},
 		{name: "a witness", voters: "a b w", witness: "w", remove: "w"},
 	} {
-		c := census{alive: map[node.ID]bool{}}
+		c := census{alive: map[node.ID]bool{}, aside: tc.aside}
 		for _, id := range strings.Fields(tc.voters + " " + tc.learners) {
 			c.alive[node.ID(id)] = !strings.Contains(tc.down, id)
 			if !strings.Contains(tc.witness, id) {
@@ -108,6 +114,34 @@ func wantMembers(n *testNode, want ...string) func() error {
 			return fmt.Errorf("%s has %q, not %q", n.id, got, want)
 		}
 		return nil
+	}
+}
+
+// A node whose master does not answer returns is removed only when that is said, and nobody waits for them.
+func TestRemoveWithReturnsAside(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	aside := filepath.Join(dirs[2], "state", "returns", "unanswered")
+	if err := os.MkdirAll(aside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(aside, "aa.return"), "of a process before this one", 0o600)
+	nodes := cluster(t, dirs...)
+	a, c := nodes[0], nodes[2]
+	err := remove(t, a, "c", false)
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 returns that its salt-master does not answer") {
+		t.Fatalf("error %v", err)
+	}
+	if mem, ok := a.current().cons.View().Member("c"); !ok || mem.Draining {
+		t.Errorf("after the refusal: %+v, %v", mem, ok)
+	}
+	out, err := a.Remove(t.Context(), adminapi.RemoveRequest{Node: "c", Force: true}, quiet)
+	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "1 returns that its salt-master does not answer stay") {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	eventually(t, "c knows", gone(c))
+	if !exists(filepath.Join(aside, "aa.return")) {
+		t.Error("it is gone")
 	}
 }
 
