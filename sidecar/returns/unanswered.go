@@ -46,6 +46,7 @@ const (
 // What happens to returns that were put aside.
 var (
 	errUnansweredFull = errors.New("returns: no more are put aside: what was, waits for somebody to see to it")
+	errBusy           = errors.New("returns: its file is being written or removed")
 	errDamaged        = errors.New("returns: the file is damaged")
 	// ErrNotAside: no return with that id was put aside.
 	ErrNotAside = errors.New("returns: there is none with that id")
@@ -73,11 +74,13 @@ type unanswered struct {
 	first, top time.Duration // pauses
 	wake       chan struct{}
 	wg         sync.WaitGroup
+	writeFile  func(path string, body []byte) error
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards what follows; the disk is not touched under it, for it may hang, and health is not to hang with it
 	items map[string]*waiting
-	bytes int64
-	full  bool // the last one that should have been put aside was not
+	busy  map[string]bool // whose files are being written or removed: of one that is being written nothing is in items yet
+	bytes int64           // of those, too
+	full  bool            // the last one that should have been put aside was not
 
 	inVain    int       // tries in a row that the master has not answered
 	notBefore time.Time // it gets none before: the pause after those
@@ -94,7 +97,8 @@ type waiting struct {
 func newUnanswered(s *Service) *unanswered {
 	return &unanswered{
 		s: s, dir: s.path(unansweredName), maxBytes: s.c.MaxBytes / 4, first: giveAgain, top: giveAgainMost,
-		wake: make(chan struct{}, 1), items: map[string]*waiting{},
+		wake: make(chan struct{}, 1), items: map[string]*waiting{}, busy: map[string]bool{},
+		writeFile: func(path string, body []byte) error { return durable.WriteFile(path, body, 0o600) },
 	}
 }
 
@@ -201,32 +205,49 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %s", rec.Minion, rec.JID, rec.Received.UnixNano(), rec.Load))
 	id := hex.EncodeToString(sum[:8])
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.items[id] != nil {
-		return nil
-	}
 	size := int64(len(body))
-	if u.full = u.bytes+size > u.maxBytes || len(u.items) >= maxUnanswered; u.full {
-		return errUnansweredFull
-	}
-	if err := durable.WriteFile(u.path(id), body, 0o600); err != nil {
+	if there, err := u.reserve(id, size); there || err != nil {
 		return err
 	}
+	err = u.writeFile(u.path(id), body)
 	now := time.Now()
 	w := &waiting{last: now, asked: asked, Unanswered: Unanswered{
 		ID: id, Since: now, Bytes: size, Tries: max(asked, 1), Next: now.Add(u.first), Err: why.Error(),
 	}}
 	w.describe(rec)
-	if w.asked >= maxAsked {
+	if w.asked >= maxAsked && err == nil {
 		w.Next = time.Time{}
 		u.hold(id)
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.busy, id)
+	if err != nil {
+		u.bytes -= size
+		return err
+	}
 	u.items[id] = w
-	u.bytes += size
 	u.s.metrics.putAside(len(u.items))
 	u.rouse()
 	return nil
+}
+
+// reserve takes room for a return, unless it is there already. What is reserved is busy.
+func (u *unanswered) reserve(id string, size int64) (there bool, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.busy[id] {
+		return false, errBusy
+	}
+	if u.items[id] != nil {
+		return true, nil
+	}
+	if u.full = u.bytes+size > u.maxBytes || len(u.items)+len(u.busy) >= maxUnanswered; u.full {
+		return false, errUnansweredFull
+	}
+	u.bytes += size
+	u.busy[id] = true
+	return false, nil
 }
 
 func (u *unanswered) rouse() {
@@ -256,17 +277,23 @@ func (u *unanswered) list() []Unanswered {
 // remove forgets a return for good.
 func (u *unanswered) remove(id string) (Unanswered, error) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	w := u.items[id]
-	if w == nil {
+	w, busy := u.items[id], u.busy[id]
+	if w != nil && !busy {
+		u.busy[id] = true
+	}
+	u.mu.Unlock()
+	switch {
+	case busy:
+		return Unanswered{}, errBusy
+	case w == nil:
 		return Unanswered{}, ErrNotAside
 	}
-	err := os.Remove(u.path(id))
-	_ = os.Remove(u.heldPath(id)) // seldom there; what a kill leaves of it goes when the next process begins
-	if err == nil {
-		err = durable.SyncDir(u.dir)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := u.deleteFile(id)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.busy, id)
+	if err != nil {
+		u.rouse() // it may have been due meanwhile
 		return Unanswered{}, fmt.Errorf("drop a return: %w", err)
 	}
 	delete(u.items, id)
@@ -274,6 +301,18 @@ func (u *unanswered) remove(id string) (Unanswered, error) {
 	u.full = false
 	u.s.metrics.putAside(len(u.items))
 	return w.Unanswered, nil
+}
+
+func (u *unanswered) deleteFile(id string) error {
+	err := os.Remove(u.path(id))
+	_ = os.Remove(u.heldPath(id)) // seldom there; what a kill leaves of it goes when the next process begins
+	if err == nil {
+		err = durable.SyncDir(u.dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // retry makes all due that can be given, those that wait for an operator too, and says how many.
@@ -337,7 +376,7 @@ func (u *unanswered) next() (id string, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, one := range slices.Sorted(maps.Keys(u.items)) {
-		if w := u.items[one]; !w.Next.IsZero() && (id == "" || w.Next.Before(at)) {
+		if w := u.items[one]; !u.busy[one] && !w.Next.IsZero() && (id == "" || w.Next.Before(at)) {
 			id, at = one, w.Next
 		}
 	}
@@ -418,7 +457,7 @@ func (u *unanswered) give(ctx context.Context, id string) {
 
 // done forgets a return that the master has answered, or, with an error, does not take any more.
 func (u *unanswered) done(id string, rec *spool.Record, gone error) {
-	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) {
+	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) { // an operator drops it
 		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
 		u.failed(id, err, impossible) // it must not be given again and again
 		return

@@ -424,6 +424,46 @@ func TestUnansweredOnce(t *testing.T) {
 	}
 }
 
+// TestUnansweredOnADiskThatHangs: who asks what is aside does not hang with it, and what is not on disk is not aside.
+func TestUnansweredOnADiskThatHangs(t *testing.T) {
+	w := newWorld(t)
+	s := w.service("a")
+	hangs, goOn, broken := make(chan struct{}), make(chan struct{}), errors.New("broken disk")
+	write := s.unanswered.writeFile
+	s.unanswered.writeFile = func(string, []byte) error {
+		hangs <- struct{}{}
+		<-goOn
+		return broken
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
+	done := make(chan error, 1)
+	go func() { done <- s.unanswered.put(rec, context.DeadlineExceeded, 1) }()
+	<-hangs
+	if got := asideOf(s); len(got) != 0 {
+		t.Errorf("aside: %v", got)
+	}
+	if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); !errors.Is(err, errBusy) {
+		t.Errorf("the same once more: %v", err)
+	}
+	close(goOn)
+	if err := <-done; !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	s.unanswered.writeFile = write
+	s.unanswered.mu.Lock()
+	if n := s.unanswered.bytes; n != 0 || len(s.unanswered.busy) != 0 {
+		t.Errorf("%d bytes and %d places are taken for nothing", n, len(s.unanswered.busy))
+	}
+	s.unanswered.mu.Unlock()
+	if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); err != nil || len(asideOf(s)) != 1 {
+		t.Errorf("%v, aside: %v", err, asideOf(s))
+	}
+}
+
 // TestDamagedUnanswered: a file that is no return stays for somebody to look at, and can be dropped.
 func TestDamagedUnanswered(t *testing.T) {
 	w := newWorld(t)
