@@ -20,7 +20,11 @@ func (f *fake) UnansweredReturns(context.Context) (adminapi.UnansweredReturns, e
 }
 
 func (f *fake) RetryReturns(context.Context) (adminapi.RetriedReturns, error) {
-	return adminapi.RetriedReturns{From: f.status.Node.ID, Returns: 2}, f.err
+	out := adminapi.RetriedReturns{From: f.status.Node.ID}
+	if f.status.Node.Returns != nil && f.status.Node.Returns.Unanswered > 0 {
+		out.Returns, out.Damaged, out.MasterDown = 1, 1, true
+	}
+	return out, f.err
 }
 
 func (f *fake) DropReturn(_ context.Context, id string) (adminapi.UnansweredReturn, error) {

@@ -15,8 +15,8 @@ func newReturnsCommand(e *env) *cli.Command {
 		Name:  "returns",
 		Usage: "look at the returns that the salt-master of this host does not answer",
 		Description: "Returns that only the salt-master itself can take are kept for it while it is away. One that it does not answer, though it\n" +
-			"answers others, is put aside and given to it again now and then, and when it is started: nothing that was acknowledged is\n" +
-			"lost. Each is a file below state_dir/returns/unanswered.",
+			"answers others, is put aside and given to it again up to three times, for each may fire its events again; then only by\n" +
+			"retry. Nothing that was acknowledged is lost. Each is a file below state_dir/returns/unanswered.",
 		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
 		Action: func(c *cli.Context) error {
 			return usagef("saltclusterctl returns --help", "returns has no %q: it is list, retry or drop", c.Args().First())
@@ -44,7 +44,7 @@ func newReturnsListCommand(e *env) *cli.Command {
 func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time) {
 	rows := make([][]cell, 0, len(list.Returns))
 	for _, r := range list.Returns {
-		next := "never"
+		next := "by hand"
 		if !r.Next.IsZero() {
 			next = "in " + age(r.Next.Sub(now))
 		}
@@ -80,11 +80,23 @@ func newReturnsRetryCommand(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return e.show(c, done, func(s *screen) {
-				s.line("%s: %s given to the salt-master again", clean(done.From), plural(done.Returns, "return"))
-			})
+			return e.show(c, done, func(s *screen) { retriedScreen(s, done) })
 		},
 	})
+}
+
+func retriedScreen(s *screen, r adminapi.RetriedReturns) {
+	s.line("%s: %s due", clean(r.From), plural(r.Returns, "return"))
+	switch {
+	case r.Returns == 0:
+	case !r.MasterDown:
+		s.line("the salt-master gets them one after the other, with a pause after one that it does not answer")
+	default:
+		s.line("%s", s.paint(yellow, "the salt-master is down: it gets them when it is up"))
+	}
+	if r.Damaged > 0 {
+		s.line("%s", s.paint(yellow, plural(r.Damaged, "damaged file")+" cannot be given: saltclusterctl returns list"))
+	}
 }
 
 func newReturnsDropCommand(e *env) *cli.Command {

@@ -57,7 +57,7 @@ type UnansweredReturn struct {
 	Since    time.Time `json:"since"`             // when it was put aside
 	Bytes    int64     `json:"bytes"`
 	Tries    int       `json:"tries"`           // since saltclusterd was started, or it was put aside
-	Next     time.Time `json:"next,omitzero"`   // when the salt-master gets it again; zero: never
+	Next     time.Time `json:"next,omitzero"`   // when the salt-master gets it again; zero: not by itself, RetryReturns gives it
 	Error    string    `json:"error,omitempty"` // what came of the last try
 }
 
@@ -74,8 +74,10 @@ const MaxUnansweredListed = 1000
 
 // RetriedReturns is the answer of POST /v1/returns/unanswered.
 type RetriedReturns struct {
-	From    string `json:"from"`
-	Returns int    `json:"returns"` // that the salt-master gets now, one after the other
+	From       string `json:"from"`
+	Returns    int    `json:"returns"`               // that the salt-master gets now, one after the other
+	Damaged    int    `json:"damaged,omitempty"`     // that it cannot get
+	MasterDown bool   `json:"master_down,omitempty"` // it gets them when it is up
 }
 
 // UnansweredReturns lists what a node's salt-master does not answer, what waits longest first.

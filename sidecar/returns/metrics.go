@@ -28,7 +28,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		aside: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "saltcluster_returns_unanswered",
-			Help: "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again now and then.",
+			Help: "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again a few times.",
 		}),
 	}
 	reg.MustRegister(m.returns, m.given, m.aside)

@@ -103,7 +103,7 @@ func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 		}
 		r.s.metrics.count("unanswered")
-		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again now and then", "minion", rec.Minion,
+		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again a few times", "minion", rec.Minion,
 			"jid", rec.JID, "err", err)
 	}
 	r.mu.Lock()

@@ -315,20 +315,22 @@ func (u *unanswered) deleteFile(id string) error {
 	return err
 }
 
-// retry makes all due that can be given, those that wait for an operator too, and says how many.
-func (u *unanswered) retry() (due int) {
+// retry makes all due that can be given, those that wait for an operator too, and says how many, and how many cannot.
+func (u *unanswered) retry() (due, damaged int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
 	u.inVain, u.notBefore = 0, now
 	for _, w := range u.items {
-		if !w.damaged {
-			w.Next = now
-			due++
+		if w.damaged {
+			damaged++
+			continue
 		}
+		w.Next = now
+		due++
 	}
 	u.rouse()
-	return due
+	return due, damaged
 }
 
 // hasten makes a return due that does not wait for an operator, unless the master had it moments ago. Wants mu.
@@ -528,8 +530,9 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 	return one, err
 }
 
-// Again gives the master all returns that were put aside once more, now, and says how many: all but damaged ones.
-func (s *Service) Again() int { return s.unanswered.retry() }
+// Again gives the master all returns that were put aside once more, as soon as it is up, and says how many. There is nothing to give of
+// damaged ones.
+func (s *Service) Again() (due, damaged int) { return s.unanswered.retry() }
 
 // MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not. The oldest that was
 // put aside finds out. One that it had moments ago waits a little, for it may be what has ended the master.

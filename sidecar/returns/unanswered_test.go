@@ -83,7 +83,7 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 		t.Errorf("due at once: %+v", now)
 	}
 	w.set(func() { delete(w.pyErr, "mute"); w.pyGot = nil })
-	if n := s.Again(); n != 1 {
+	if n, _ := s.Again(); n != 1 {
 		t.Errorf("%d are given again", n)
 	}
 	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
@@ -245,7 +245,7 @@ func TestUnansweredWaitsForAnOperator(t *testing.T) {
 	if mute, is := held(s); !is || mute.Tries != maxAsked {
 		t.Errorf("after a restart: %+v", mute)
 	}
-	if n := s.Again(); n != 2 {
+	if n, _ := s.Again(); n != 2 {
 		t.Errorf("%d are given again", n)
 	}
 	eventually(t, "the operator's try", func() bool { _, is := held(s); return is && w.times("mute") == maxAsked+1 })
@@ -477,7 +477,9 @@ func TestDamagedUnanswered(t *testing.T) {
 		}
 	}
 	s := w.open("a")
-	s.Again()
+	if due, damaged := s.Again(); due != 0 || damaged != 2 {
+		t.Errorf("%d due, %d damaged", due, damaged)
+	}
 	list, _ := s.Unanswered()
 	if len(list) != 2 || list[0].Err == "" || !list[0].Next.IsZero() || !list[1].Next.IsZero() {
 		t.Fatalf("%+v", list)

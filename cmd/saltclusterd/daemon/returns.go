@@ -362,7 +362,8 @@ func (d *Daemon) RetryReturns(context.Context) (adminapi.RetriedReturns, error) 
 	if m == nil || m.svc == nil {
 		return adminapi.RetriedReturns{}, errNoMember()
 	}
-	return adminapi.RetriedReturns{From: string(d.id), Returns: m.svc.returns.Again()}, nil
+	due, damaged := m.svc.returns.Again()
+	return adminapi.RetriedReturns{From: string(d.id), Returns: due, Damaged: damaged, MasterDown: !m.svc.masterServes()}, nil
 }
 
 // DropReturn implements admin.ReturnKeeper.
