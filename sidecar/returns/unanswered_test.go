@@ -265,6 +265,7 @@ func TestStoredIsDone(t *testing.T) {
 		c.Mode.Stored = func(id, minion string) bool { return id == jid && minion == "mute" }
 	})
 	keepOn(t, w, s, "mute", "other")
+	w.set(func() { w.pyErr["other"] = ErrRefused }) // after which there is no pause
 	s.Again()
 	eventually(t, "the other's try", func() bool { return w.times("other") == 2 && len(asideOf(s)) == 1 })
 	if n := w.times("mute"); n != 1 {

@@ -38,11 +38,10 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	if err := m.mayRemove(ctx, id, r.Force); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	aside := 0
-	if r.Force { // else there are none
+	aside := 0 // as mayRemove says
+	if r.Force {
 		aside = m.asideOn(ctx, id)
-	}
-	if !r.Force {
+	} else {
 		m.emptyOut(ctx, id, p)
 	}
 	if m.cons.Leader() == id {
