@@ -12,6 +12,8 @@
 // resource that a minion manages.
 //
 // Promises: an error of Answer means that nothing was changed or answered: the request can go to the master. An answered write is on
-// disk, whole, and where every other node that could be reached reads it. Requests cost no more than their size and that of the
-// mines they name; few are read at a time.
+// disk, whole, and where every other node that could be reached reads it. A _mine_get costs memory for its own size, its answer and
+// one mine, and time for its own size and that of the mines it names; few are answered at a time. One with more than 1,000 functions
+// or 20,000 ids, or that comes upon a mine or an entry of more than 4 MiB or 20,000 entries, or upon more than 256 different
+// allow_tgt, is left to the master, as is every load of more than 2 MiB; what is too long is not taken apart before.
 package mines

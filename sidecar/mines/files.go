@@ -11,8 +11,8 @@ import (
 	"saltclusterd/sidecar/saltvalue"
 )
 
-// maxFile bounds one mine, as in fsync/datacache.
-const maxFile = 16 << 20
+// maxFile bounds one mine that is read here.
+const maxFile = 4 << 20
 
 // files is a master's cachedir during one question.
 type files struct {

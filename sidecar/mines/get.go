@@ -2,6 +2,7 @@ package mines
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -17,8 +18,16 @@ const (
 	aclData = "__data__"
 )
 
-// maxReply bounds an answer; peers carry 64 MiB.
-const maxReply = 48 << 20
+// What one question may cost here; a master answers what goes beyond.
+const (
+	maxReply     = 48 << 20 // bytes of an answer; peers carry 64 MiB
+	maxFound     = 500_000  // values in it
+	maxFunctions = 1_000    // names of functions
+	maxTargets   = 20_000   // ids in a target
+	maxGlob      = 1 << 10  // bytes of a glob
+	maxAllowed   = 256      // distinct allow_tgt of the entries it comes upon
+	maxEntries   = 20_000   // of a mine, and of an entry
+)
 
 // get is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the one that asks may see
 // it.
@@ -56,16 +65,13 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, d saltv
 		return nil, err
 	}
 	defer files.close()
-	r := &reader{set: set, keys: s.c.Keys, files: files, minion: minion, functions: functions, named: named, allowed: map[string]*crowd{}}
-	who, err := r.match(kind, target)
+	r := &reader{set: set, keys: s.c.Keys, files: files, minion: minion, functions: functions, named: named, allowed: map[[sha256.Size]byte]bool{}}
+	ids, err := r.match(ctx, kind, target)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range who.ids {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := r.read(id); err != nil {
+	for _, id := range ids {
+		if err := r.read(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -78,23 +84,49 @@ func functions(d saltvalue.Fields) (names []string, named bool, err error) {
 	if !ok {
 		return nil, false, saltvalue.Needs("a question for nothing")
 	}
-	list, named := saltvalue.ParseList(raw)
-	if !named {
-		text, ok := saltvalue.Text(raw)
-		if !ok {
-			return nil, false, saltvalue.Needs("a function that is neither text nor a list")
+	if text, ok := saltvalue.Text(raw); ok {
+		if strings.Count(text, ",") >= maxFunctions {
+			return nil, false, saltvalue.Needs("more than %d functions", maxFunctions)
 		}
 		names = unique(strings.Split(text, ","))
 		return names, len(names) > 1, nil
 	}
+	if names, err = texts(raw, maxFunctions); err != nil {
+		return nil, false, err
+	}
+	return unique(names), true, nil
+}
+
+// texts are the elements of a list of text, of so many at most.
+func texts(raw []byte, most uint32) ([]string, error) {
+	if !saltvalue.IsList(raw) {
+		return nil, saltvalue.Needs("names that are neither text nor a list")
+	}
+	if n, _, err := msgp.ReadArrayHeaderBytes(raw); err != nil || n > most {
+		return nil, saltvalue.Needs("a list of more than %d names", most)
+	}
+	list, _ := saltvalue.ParseList(raw)
+	names := make([]string, 0, len(list))
 	for _, e := range list {
 		name, ok := saltvalue.Text(e)
 		if !ok {
-			return nil, false, saltvalue.Needs("the name of a function that is not text")
+			return nil, saltvalue.Needs("a name that is not text")
 		}
 		names = append(names, name)
 	}
-	return unique(names), true, nil
+	return names, nil
+}
+
+// fields splits a map that is not too large.
+func fields(raw []byte) (f saltvalue.Fields, isMap bool, err error) {
+	if !saltvalue.IsMap(raw) {
+		return nil, false, nil
+	}
+	if n, _, err := msgp.ReadMapHeaderBytes(raw); err != nil || n > maxEntries {
+		return nil, true, saltvalue.Needs("a map of more than %d entries", maxEntries)
+	}
+	f, isMap = saltvalue.ParseFields(raw)
+	return f, isMap, nil
 }
 
 // unique keeps the first of equal names.
@@ -135,7 +167,7 @@ type reader struct {
 	functions []string
 	named     bool
 
-	allowed map[string]*crowd // whom entries allow, by what they say
+	allowed map[[sha256.Size]byte]bool // whether entries allow the one that asks, by the hash of what they say, which may be long
 	found   []found
 	size    int
 }
@@ -148,7 +180,10 @@ type found struct {
 }
 
 // read looks into one minion's mine.
-func (r *reader) read(id string) error {
+func (r *reader) read(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	raw, err := r.files.mine(id)
 	if err != nil || raw == nil {
 		return err
@@ -156,37 +191,72 @@ func (r *reader) read(id string) error {
 	if rest, err := msgp.Skip(raw); err != nil || len(rest) > 0 || !saltvalue.IsMap(raw) {
 		return saltvalue.Needs("a file that holds no mine")
 	}
-	mine, _ := saltvalue.ParseFields(raw)
+	mine, _, err := fields(raw)
+	if err != nil {
+		return err
+	}
 	if err := ours(mine); err != nil {
 		return err
 	}
+	get := lookup(mine, len(r.functions))
 	for i, function := range r.functions {
-		value, ok := mine.Get(function)
+		value, ok := get(function)
 		if !ok {
 			continue
 		}
-		value, visible, err := r.visible(id, function, value)
-		if err != nil {
+		if err := r.take(ctx, i, id, value); err != nil {
 			return err
 		}
-		if !visible {
-			continue
-		}
-		sent, _, err := saltvalue.AppendWire(make([]byte, 0, len(value)), value)
-		if err != nil {
-			return err
-		}
-		if r.size += len(sent) + len(id) + 8; r.size > maxReply {
-			return saltvalue.Needs("an answer of more than %d bytes", maxReply)
-		}
-		r.found = append(r.found, found{i, id, sent})
 	}
+	return nil
+}
+
+// fewLooks is how many entries may be looked at to find what is asked for, until an index is cheaper.
+const fewLooks = 1_000
+
+// lookup is Fields.Get for as many names.
+func lookup(mine saltvalue.Fields, names int) func(name string) ([]byte, bool) {
+	if len(mine)*names <= fewLooks {
+		return mine.Get
+	}
+	index := make(map[string][]byte, len(mine))
+	for _, e := range slices.Backward(mine) { // the first of equal ones, as with Get
+		if name, ok := saltvalue.Text(e.Key); ok {
+			index[name] = e.Val
+		}
+	}
+	return func(name string) ([]byte, bool) {
+		value, ok := index[name]
+		return value, ok
+	}
+}
+
+// take adds what a mine has under the name of a function, if the one that asks may see it.
+func (r *reader) take(ctx context.Context, function int, id string, entry []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	value, visible, err := r.visible(id, r.functions[function], entry)
+	if err != nil || !visible {
+		return err
+	}
+	sent, _, err := saltvalue.AppendWire(make([]byte, 0, len(value)), value)
+	if err != nil {
+		return err
+	}
+	if r.size += len(sent) + len(id) + 8; r.size > maxReply || len(r.found) == maxFound {
+		return saltvalue.Needs("an answer of more than %d bytes or %d values", maxReply, maxFound)
+	}
+	r.found = append(r.found, found{function, id, sent})
 	return nil
 }
 
 // visible takes what an entry holds out of what says who may read it.
 func (r *reader) visible(id, function string, entry []byte) (value []byte, yes bool, err error) {
-	e, ok := saltvalue.ParseFields(entry)
+	e, ok, err := fields(entry)
+	if err != nil {
+		return nil, false, err
+	}
 	if !ok || !e.Has(aclMark) {
 		return entry, true, nil
 	}
@@ -206,15 +276,32 @@ func (r *reader) visible(id, function string, entry []byte) (value []byte, yes b
 			return nil, false, saltvalue.Needs("an entry for a target of a type that is not text")
 		}
 	}
-	key := kind + " " + string(tgt)
-	who := r.allowed[key]
-	if who == nil {
-		if who, err = r.match(kind, tgt); err != nil {
-			return nil, false, err
-		}
-		r.allowed[key] = who
+	yes, err = r.allows(kind, tgt)
+	return value, yes, err
+}
+
+// allows says whether the one that asks is in a target.
+func (r *reader) allows(kind string, tgt []byte) (bool, error) {
+	if kind != globKind && kind != listKind {
+		return false, needsKind(kind)
 	}
-	return value, who.has(r.minion), nil
+	h := sha256.New()
+	h.Write([]byte(kind))
+	h.Write(tgt)
+	key := [sha256.Size]byte(h.Sum(nil))
+	if yes, known := r.allowed[key]; known {
+		return yes, nil
+	}
+	if len(r.allowed) == maxAllowed {
+		return false, saltvalue.Needs("entries for more than %d targets", maxAllowed)
+	}
+	who, err := r.crowd(kind, tgt)
+	if err != nil {
+		return false, err
+	}
+	yes := who.has(r.minion) && r.accepted(r.minion)
+	r.allowed[key] = yes
+	return yes, nil
 }
 
 // reply is {id: value}, or {function: {id: value}}.

@@ -74,6 +74,9 @@ type mode struct {
 // maxReading is how many _mine_get are answered at a time: each may hold many mines in memory.
 const maxReading = 4
 
+// maxLoad bounds a load that is taken apart here, which takes many times its size in memory.
+const maxLoad = 2 << 20
+
 // New checks the configuration.
 func New(c Config) (*Service, error) {
 	if c.Store == nil || c.Keys == nil {
@@ -131,6 +134,9 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	set := s.mode.Load().set
 	if set == nil {
 		return nil, saltvalue.Needs("everything about mines")
+	}
+	if len(load) > maxLoad {
+		return nil, saltvalue.Needs("a load of %d bytes", len(load))
 	}
 	d, err := saltvalue.ParseLoad(load)
 	if err != nil {

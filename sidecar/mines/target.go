@@ -2,6 +2,8 @@ package mines
 
 import (
 	"cmp"
+	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,84 +17,104 @@ const (
 	listKind = "list"
 )
 
-// crowd are the minions of a target, in the order of a master's.
-type crowd struct{ ids []string }
+// crowd is whom a target names, with a key or without.
+type crowd struct {
+	names []string
+	glob  *regexp.Regexp // nil: the names are meant
+}
 
-func (c *crowd) has(id string) bool { return slices.Contains(c.ids, id) }
+func (c crowd) has(id string) bool {
+	if c.glob != nil {
+		return c.glob.MatchString(id)
+	}
+	return slices.Contains(c.names, id)
+}
 
-// match is CkMinions.check_minions.
-func (r *reader) match(kind string, raw []byte) (*crowd, error) {
+// match is CkMinions.check_minions: the minions of a target, in the order of a master's.
+func (r *reader) match(ctx context.Context, kind string, raw []byte) ([]string, error) {
+	who, err := r.crowd(kind, raw)
+	if err != nil {
+		return nil, err
+	}
+	if who.glob == nil {
+		return unique(slices.DeleteFunc(who.names, func(name string) bool { return !r.accepted(name) })), nil
+	}
+	var ids []string
+	for _, id := range r.keys.IDs() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if who.has(id) && !hidden(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
+	})
+	return ids, nil
+}
+
+// crowd reads a target.
+func (r *reader) crowd(kind string, raw []byte) (crowd, error) {
 	expr, isText := saltvalue.Text(raw)
 	isText = isText || isNil(raw) // "" then
 	switch {
 	case kind == globKind && isText:
 		return r.glob(expr)
 	case kind == listKind && isText:
+		if strings.Count(expr, ",") >= maxTargets {
+			return crowd{}, saltvalue.Needs("a target of more than %d names", maxTargets)
+		}
 		return r.list(strings.FieldsFunc(expr, func(c rune) bool { return c == ',' }))
 	case kind == listKind:
-		list, ok := saltvalue.ParseList(raw)
-		if !ok {
-			return nil, saltvalue.Needs("a target that is neither text nor a list")
-		}
-		var names []string
-		for _, e := range list {
-			name, ok := saltvalue.Text(e)
-			if !ok {
-				return nil, saltvalue.Needs("a target with other things than text")
-			}
-			names = append(names, name)
+		names, err := texts(raw, maxTargets)
+		if err != nil {
+			return crowd{}, err
 		}
 		return r.list(names)
 	}
-	return nil, saltvalue.Needs("a target of type %q", kind)
+	return crowd{}, needsKind(kind)
 }
 
+func needsKind(kind string) error { return saltvalue.Needs("a target of type %.20q", kind) }
+
 // list is CkMinions._check_list_minions.
-func (r *reader) list(names []string) (*crowd, error) {
-	who := &crowd{}
-	for _, name := range names {
-		if r.accepted(name) {
-			who.ids = append(who.ids, name)
-		} else if r.set.major >= splitSince {
-			return nil, saltvalue.Needs("a name that may be that of a resource")
-		}
+func (r *reader) list(names []string) (crowd, error) {
+	if r.set.major >= splitSince && slices.ContainsFunc(names, func(name string) bool { return !r.accepted(name) }) {
+		return crowd{}, saltvalue.Needs("a name that may be that of a resource")
 	}
-	who.ids = unique(who.ids)
-	return who, nil
+	return crowd{names: names}, nil
 }
 
 // glob is CkMinions._check_glob_minions.
-func (r *reader) glob(expr string) (*crowd, error) {
+func (r *reader) glob(expr string) (crowd, error) {
+	if len(expr) > maxGlob {
+		return crowd{}, saltvalue.Needs("a glob of %d bytes", len(expr))
+	}
 	if r.set.major >= splitSince && strings.Contains(expr, ",") {
-		return nil, saltvalue.Needs("a target of several globs")
+		return crowd{}, saltvalue.Needs("a target of several globs")
 	}
 	if expr == "" {
-		return &crowd{}, nil
+		return crowd{}, nil
 	}
 	if !strings.ContainsAny(expr, "*?[") {
 		return r.list([]string{expr})
 	}
 	if r.set.major >= splitSince && r.files.resources() {
-		return nil, saltvalue.Needs("a glob that may mean resources of minions, too")
+		return crowd{}, saltvalue.Needs("a glob that may mean resources of minions, too")
 	}
 	re, err := fnmatch.Compile(expr)
 	if err != nil {
-		return nil, saltvalue.Needs("a glob that only Python can read")
+		return crowd{}, saltvalue.Needs("a glob that only Python can read")
 	}
-	who := &crowd{}
-	for _, id := range r.keys.IDs() {
-		if re.MatchString(id) && !strings.HasPrefix(id, ".") {
-			who.ids = append(who.ids, id)
-		}
-	}
-	slices.SortFunc(who.ids, func(a, b string) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
-	})
-	return who, nil
+	return crowd{glob: re}, nil
 }
 
 // accepted says whether a minion has an accepted key.
 func (r *reader) accepted(id string) bool {
 	_, ok := r.keys.Accepted(id)
-	return ok && !strings.HasPrefix(id, ".")
+	return ok && !hidden(id)
 }
+
+// hidden says whether a master takes the file of a key for none.
+func hidden(id string) bool { return strings.HasPrefix(id, ".") }
