@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/upstream"
@@ -79,6 +80,46 @@ func TestMinesWithoutTheMaster(t *testing.T) {
 			}
 			if len(q.asked) != c.asked || len(w.atMaster) != c.master || peers != c.peers || done != c.done {
 				t.Errorf("asked %q, the master %d times, peers %d times, %d times done", q.asked, len(w.atMaster), peers, done)
+			}
+		})
+	}
+}
+
+// A question for mines that nobody waits for any more costs nobody anything; a change is made all the same.
+func TestMinesNobodyWaitsFor(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		cmd    string
+		goneAt int // when it is asked for that many times whether the connection is gone
+		err    error
+		want   int // 0: dropped, 1: answered by mines, 2: by the master
+		asked  int
+	}{
+		{name: "at first", cmd: "_mine_get", goneAt: 1},
+		{name: "while it was answered", cmd: "_mine_get", goneAt: 2, want: 1, asked: 1},
+		{name: "while it waited", cmd: "_mine_get", goneAt: 2, err: errors.New("too many"), asked: 1},
+		{name: "a change", cmd: "_mine", goneAt: 1, want: 1, asked: 1},
+		{name: "a change for the master", cmd: "_mine", goneAt: 1, err: errors.New("only Python"), want: 2, asked: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			q := &quarry{err: c.err}
+			w.proxy.cfg.Mines = q
+			got, asked := make(chan []byte, 2), 0
+			w.proxy.serve(&exchange{
+				body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(),
+				reply: func(b []byte) { got <- b }, drop: func() { got <- nil },
+				gone: func() bool { asked++; return asked >= c.goneAt },
+			})
+			reply := <-got
+			if err := w.proxy.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"dropped", "\xc3", "\x81\xa2ok\xc3"}[c.want]; reply == nil && c.want != 0 || reply != nil && w.answer(reply) != want {
+				t.Errorf("answered %q", reply)
+			}
+			if len(q.asked) != c.asked || len(w.atMaster) != max(0, c.want-1) {
+				t.Errorf("asked %q, the master %d times", q.asked, len(w.atMaster))
 			}
 		})
 	}

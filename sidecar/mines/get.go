@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -35,12 +36,10 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, d saltv
 	if set.unread != "" {
 		return nil, saltvalue.Needs("%s", set.unread)
 	}
-	select {
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.place(ctx); err != nil {
+		return nil, err
 	}
+	defer func() { <-s.reading }()
 	functions, named, err := functions(d)
 	if err != nil {
 		return nil, err
@@ -76,6 +75,31 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, d saltv
 		}
 	}
 	return r.reply(), nil
+}
+
+// patience is how long a question waits for its turn: the master must have time to answer it instead.
+const patience = 2 * time.Second
+
+// place waits for one of the places in reading.
+func (s *Service) place(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.reading <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case s.reading <- struct{}{}:
+		return nil
+	case <-late.C:
+		return saltvalue.Needs("too many questions at a time")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // functions are the names that are asked for, each once; named: the answer tells them apart.

@@ -3,8 +3,12 @@ package mines_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
@@ -96,6 +100,55 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slow are keys whose list takes until it is released.
+type slow struct {
+	keys
+	release chan struct{}
+}
+
+func (s slow) IDs() []string {
+	<-s.release
+	return s.keys
+}
+
+// A question that finds no place among those at work goes to the master while that has time to answer it.
+func TestTooManyQuestions(t *testing.T) {
+	c := options(t, "", 3006)
+	if err := os.MkdirAll(c.CacheDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set, reason := mines.Native(c, 3006)
+	glob := wire(t, load("_mine_get", "m1", "fun", "f", "tgt", "*"))
+	synctest.Test(t, func(t *testing.T) {
+		k := slow{everybody, make(chan struct{})}
+		s, err := mines.New(mines.Config{Store: &shelf{}, Keys: k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Use(set, reason)
+		var wg sync.WaitGroup
+		ask := func() {
+			if err := s.Answer(t.Context(), "_mine_get", "m1", glob, func([]byte) {}); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 4 {
+			wg.Go(ask)
+		}
+		synctest.Wait()
+		began := time.Now()
+		err = s.Answer(t.Context(), "_mine_get", "m1", glob, func([]byte) { t.Error("answered") })
+		var python *saltvalue.NeedsPython
+		if took := time.Since(began); !errors.As(err, &python) || took != 2*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		wg.Go(ask)
+		time.Sleep(time.Second) // of the bubble: it waits
+		close(k.release)
+		wg.Wait()
+	})
 }
 
 // Many functions of a large mine are found as few of a small one are, the first of equal ones.
