@@ -7,10 +7,18 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"saltclusterd/fsync/msgpack"
 )
 
 // ErrNotHere says that a mine is not to be changed here: the master's own code has to, and Touched or Spread be told.
 var ErrNotHere = errors.New("datacache: only the master's own code can change it")
+
+// What is changed here: all other mines wait meanwhile, and the master changes larger ones, which are rare, in its own time.
+const (
+	maxEdit    = 1 << 20
+	maxEntries = 10_000
+)
 
 // Edit decides what becomes of a mine, given the msgpack map that it is now, which must not be changed; nil: there is none. Without write
 // nothing becomes of it; else then takes its place, and nil removes it. It may be called several times, as masters lock nothing: what the
@@ -18,8 +26,8 @@ var ErrNotHere = errors.New("datacache: only the master's own code can change it
 type Edit = func(now []byte) (then []byte, write bool, err error)
 
 // Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does until
-// the other members have what came of it. Changes of one mine take turns with each other and with what peers send. Errors: ErrNotHere,
-// edit's, the disk's; then the mine is as it was.
+// the other members have what came of it. Changes take turns with each other and with what peers send. A mine of more than 1 MiB or
+// 10,000 entries, before or after, is not changed here. Errors: ErrNotHere, edit's, the disk's; then the mine is as it was.
 func (s *Store) Change(ctx context.Context, id string, edit Edit) error {
 	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
 		return ErrNotHere
@@ -60,13 +68,20 @@ func (s *Store) edit(root *os.Root, id string, edit Edit) error {
 	if !ok {
 		return ErrNotHere
 	}
+	names := s.layout.names(id)
+	if look(root, names).size > maxEdit {
+		return ErrNotHere
+	}
 	files, err := s.observe(root, id, false)
 	if err != nil {
 		return err
 	}
-	name := s.layout.names(id)[0]
+	name := names[0]
 	now, there := files[name]
 	if !there && s.elsewhere(root, name) {
+		return ErrNotHere
+	}
+	if msgpack.Len(now) > maxEntries {
 		return ErrNotHere
 	}
 	then, write, err := edit(now)
@@ -74,7 +89,7 @@ func (s *Store) edit(root *os.Root, id string, edit Edit) error {
 	switch {
 	case err != nil || !write || !there && then == nil:
 		return err
-	case len(then) > maxFile:
+	case len(then) > maxEdit, msgpack.Len(then) > maxEntries:
 		return ErrNotHere
 	case then == nil:
 		return s.unmake(root, id, name, now, e)

@@ -3,13 +3,17 @@ package datacache
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/fsync/msgpack"
 )
 
 // edited is an Edit that makes a mine of what was there and something more.
@@ -142,8 +146,10 @@ func TestChangeNotHere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := n.change("web1", always(make([]byte, maxFile+1))); !errors.Is(err, ErrNotHere) {
-		t.Errorf("too large: %v", err)
+	for name, then := range map[string][]byte{"large": sized(maxEdit + 1), "many": counted(maxEntries + 1)} {
+		if err := n.change("web1", always(then)); !errors.Is(err, ErrNotHere) {
+			t.Errorf("too %s: %v", name, err)
+		}
 	}
 	broken := errors.New("broken")
 	if err := n.change("web1", func([]byte) ([]byte, bool, error) { return nil, true, broken }); !errors.Is(err, broken) {
@@ -159,6 +165,59 @@ func TestChangeNotHere(t *testing.T) {
 	data := &Store{cfg: Config{Kind: Data}}
 	if err := data.Change(t.Context(), "web1", always(nil)); !errors.Is(err, ErrNotHere) {
 		t.Errorf("grains: %v", err)
+	}
+}
+
+// sized is a mine of so many bytes.
+func sized(n int) []byte {
+	head := append(msgpack.AppendShort([]byte{0x81}, "f"), 0xdb)
+	head = binary.BigEndian.AppendUint32(head, uint32(n-len(head)-4))
+	return append(head, make([]byte, n-len(head))...)
+}
+
+// counted is a mine of so many entries.
+func counted(n int) []byte {
+	out := binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(n))
+	for i := range n {
+		out = append(msgpack.AppendShort(out, strconv.Itoa(i)), 1)
+	}
+	return out
+}
+
+// A mine that takes long to change is left to the master: nobody is asked what becomes of it.
+func TestChangeOfLargeMines(t *testing.T) {
+	w := newWorld(t)
+	w.kind = Mine
+	dir := t.TempDir()
+	t.Cleanup(w.close) // before the directory goes
+	n := w.add("a", 3007, dir)
+	w.setKey("web1", "k")
+	for _, c := range []struct {
+		name string
+		now  []byte
+		here bool
+	}{
+		{"large", sized(maxEdit), true},
+		{"too large", sized(maxEdit + 1), false},
+		{"many", counted(maxEntries), true},
+		{"too many", counted(maxEntries + 1), false},
+	} {
+		n.mine("web1", c.now)
+		asked := false
+		err := n.change("web1", func(now []byte) ([]byte, bool, error) {
+			asked = true
+			return texts("by", "us"), true, nil
+		})
+		if asked != c.here || c.here && err != nil || !c.here && !errors.Is(err, ErrNotHere) {
+			t.Errorf("%s: asked %v, %v", c.name, asked, err)
+		}
+		want := c.now
+		if c.here {
+			want = texts("by", "us")
+		}
+		if got, _ := n.has("web1"); !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes are there", c.name, len(got))
+		}
 	}
 }
 

@@ -82,11 +82,22 @@ func number(b []byte) uint64 {
 
 // WholeMap says whether b is exactly one map.
 func WholeMap(b []byte) bool {
-	if len(b) == 0 || b[0]&0xf0 != 0x80 && b[0] != 0xde && b[0] != 0xdf {
+	if !isMap(b) {
 		return false
 	}
 	rest, err := skipValue(b)
 	return err == nil && len(rest) == 0
+}
+
+func isMap(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) }
+
+// Len returns how many entries the map at the start of b says it has; 0 when there is none.
+func Len(b []byte) uint64 {
+	if !isMap(b) {
+		return 0
+	}
+	_, children, _ := head(b)
+	return children / 2
 }
 
 // Entries calls visit with each key and value of the map b. Keys that are no texts are passed as they are encoded.

@@ -42,6 +42,25 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestLen(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   []byte
+		want uint64
+	}{
+		"small":    {[]byte{0x82}, 2},
+		"map16":    {[]byte{0xde, 0x27, 0x11}, 10_001},
+		"map32":    {[]byte{0xdf, 0xff, 0xff, 0xff, 0xff}, 1<<32 - 1},
+		"cut off":  {[]byte{0xdf, 0xff}, 0},
+		"a list":   {[]byte{0x92, 1, 2}, 0},
+		"nothing":  {nil, 0},
+		"no entry": {[]byte{0x80}, 0},
+	} {
+		if got := Len(c.in); got != c.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
 // stockTraffic adds what stock daemons of three versions sent (sidecar/saltwire/testdata/golden) to a corpus.
 func stockTraffic(f *testing.F, add func(request []byte)) {
 	f.Helper()

@@ -195,9 +195,11 @@ func TestLargeLoad(t *testing.T) {
 	}
 	set, reason := mines.Native(options(t, "", 3006), 3006)
 	s.Use(set, reason)
-	err = s.Answer(t.Context(), "_mine", "m1", wire(t, load("_mine", "m1", "data", dict{"f", strings.Repeat("x", 2<<20)})), func([]byte) { t.Error("answered") })
-	var python *saltvalue.NeedsPython
-	if !errors.As(err, &python) {
-		t.Errorf("%v", err)
+	for name, data := range map[string]dict{"large": {"f", strings.Repeat("x", 2<<20)}, "many": mineOf(20_001, 1)} {
+		err := s.Answer(t.Context(), "_mine", "m1", wire(t, load("_mine", "m1", "data", data)), func([]byte) { t.Error("answered") })
+		var python *saltvalue.NeedsPython
+		if !errors.As(err, &python) {
+			t.Errorf("too %s: %v", name, err)
+		}
 	}
 }

@@ -21,7 +21,10 @@ var (
 // store is RemoteFuncs._mine: entries are added or replaced.
 func store(d saltvalue.Fields) (editor, error) {
 	raw, ok := d.Get("data")
-	entries, isMap := saltvalue.ParseFields(raw)
+	entries, isMap, err := fields(raw)
+	if err != nil {
+		return nil, err
+	}
 	if !ok || !isMap {
 		return nil, saltvalue.Needs("a mine that is no map")
 	}
