@@ -27,7 +27,8 @@ type Edit = func(now []byte) (then []byte, write bool, err error)
 
 // Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does until
 // the other members have what came of it. Changes take turns with each other and with what peers send. A mine of more than 1 MiB or
-// 10,000 entries, before or after, is not changed here. Errors: ErrNotHere, edit's, the disk's; then the mine is as it was.
+// 10,000 entries, before or after, is not changed here. What is written survives a kill, not a power loss: as with a master nobody waits
+// for the disk, which would hold the lock meanwhile. Errors: ErrNotHere, edit's, the disk's; then the mine is as it was.
 func (s *Store) Change(ctx context.Context, id string, edit Edit) error {
 	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
 		return ErrNotHere

@@ -11,9 +11,10 @@
 // stumble (_mine with clear does in all three versions), whatever the files hold that is no mine, and with 3008 what might mean a
 // resource that a minion manages.
 //
-// Promises: an error of Answer means that nothing was changed or answered: the request can go to the master. An answered write is on
-// disk, whole, and where every other node that could be reached reads it. A _mine_get costs memory for its own size, its answer and
-// one mine, and time for its own size and that of the mines it names; few are answered at a time. One with more than 1,000 functions
-// or 20,000 ids, or that comes upon a mine or an entry of more than 4 MiB or 20,000 entries, or upon more than 256 different
-// allow_tgt, is left to the master, as is every load of more than 2 MiB; what is too long is not taken apart before.
+// Promises: an error of Answer means that nothing was changed or answered: the request can go to the master. An answered write is in
+// the file, whole, and where every other node that could be reached in time reads it; it survives a kill, not a power loss, for nobody
+// waits for the disk, as with a stock master. A _mine_get costs memory for its own size, its answer and one mine, and time for its own
+// size and that of the mines it names; few are answered at a time. One with more than 1,000 functions or 20,000 ids, or that comes
+// upon a mine or an entry of more than 4 MiB or 20,000 entries, or upon more than 256 different allow_tgt, is left to the master, as is
+// every load of more than 2 MiB; what is too long is not taken apart before.
 package mines
