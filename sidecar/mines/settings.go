@@ -1,11 +1,13 @@
 package mines
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"saltclusterd/sidecar/pyregexp"
@@ -144,6 +146,9 @@ func readACL(o Options) (_ *acl, reason string) {
 	}
 	a := &acl{}
 	for minions, functions := range m {
+		if maybeNoText(minions) {
+			return nil, fmt.Sprintf("mine_get: the key %q may be no text", minions)
+		}
 		re, err := pyregexp.Match(minions)
 		if err != nil {
 			return nil, fmt.Sprintf("mine_get: the pattern %q: %v", minions, err)
@@ -163,6 +168,16 @@ func readACL(o Options) (_ *acl, reason string) {
 		a.rules = append(a.rules, r)
 	}
 	return a, ""
+}
+
+// maybeNoText says whether a key of an option is, as text, what one that was no text would be: a master stumbles on those.
+func maybeNoText(key string) bool {
+	switch key {
+	case "", "None", "True", "False":
+		return true
+	}
+	_, err := strconv.ParseFloat(key, 64)
+	return !errors.Is(err, strconv.ErrSyntax)
 }
 
 // allowed are those of the functions that a minion may ask for.

@@ -11,12 +11,15 @@ import (
 func Search(expr string) (*regexp.Regexp, error) {
 	var b strings.Builder
 	b.WriteString("(?s)")
-	for i := 0; i < len(expr); {
-		n, err := onePython(&b, expr[i:])
-		if err != nil {
+	for i, n, anchor := 0, 0, false; i < len(expr); i += n {
+		if anchor && strings.IndexByte("*+?{", expr[i]) >= 0 {
+			return nil, fmt.Errorf("%.4q: there is nothing to repeat", expr[i:]) // Go repeats an anchor, Python does not
+		}
+		var err error
+		if n, err = onePython(&b, expr[i:]); err != nil {
 			return nil, err
 		}
-		i += n
+		anchor = isAnchor(expr[i : i+n])
 	}
 	re, err := regexp.Compile(b.String())
 	if err != nil {
@@ -38,6 +41,8 @@ func Match(expr string) (*regexp.Regexp, error) {
 }
 
 var repetition = regexp.MustCompile(`^\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\}`)
+
+func isAnchor(item string) bool { return item == "^" || item == "$" || item == `\A` || item == `\Z` }
 
 // onePython writes what stands first in expr, and tells how long that was.
 func onePython(b *strings.Builder, expr string) (int, error) {

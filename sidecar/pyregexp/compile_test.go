@@ -32,6 +32,11 @@ func TestExpressionsAreReadAsByPython(t *testing.T) {
 		{`\~$`, "file~", true},
 		{`.*?\.tmp`, "x.tmp", true},
 		{``, "x", true},
+		{`(^)*a`, "xa", true},
+		{`(?:$)+`, "xa", true},
+		{`[$]*x`, "$$x", true},
+		{`\^*x`, "^^x", true},
+		{`[^^]*x$`, "^ax", true},
 	} {
 		re, err := pyregexp.Search(c.expr)
 		if err != nil {
@@ -47,6 +52,7 @@ func TestExpressionsAreReadAsByPython(t *testing.T) {
 func TestExpressionsLeftToPython(t *testing.T) {
 	for _, expr := range []string{
 		`\d+`, `\w`, `\bx`, `(?i)x`, `(?P<n>x)`, `(?=x)`, `(?!x)`, `(?<=x)y`, `(a)\1`, `a{,3}`, `a{`, `[\d]`, `[z-a]`, `(`, `)`, `*`, `a**`, `\`, `[a`, `a*+`,
+		`^*`, `$+`, `\A?`, `\Z*`, `^{2}`, `a|^*`, `(^*)`, `a$*?`, `(a|*)`, `(*)`, `|*`, `a{2}{3}`, `a+?+`, `a*??`,
 	} {
 		if re, err := pyregexp.Search(expr); err == nil {
 			t.Errorf("%s was read as %s", expr, re)
