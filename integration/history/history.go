@@ -53,8 +53,10 @@ type Cached struct {
 // Presence is a time in which a minion was subscribed.
 type Presence struct {
 	Minion   string
-	Node     string // empty: behind a load balancer, on any node
-	From, To time.Time
+	Node     string    // empty: behind a load balancer, on any node
+	From, To time.Time // To: alive for certain
+	Ended    time.Time // and when it was found to have ended
+	Why      string
 }
 
 // KeyVerb is what can be decided about a key.

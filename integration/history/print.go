@@ -52,7 +52,8 @@ func (h *History) lines() []line {
 			r.Number, r.Minion, r.Node, r.Jid, r.Tries, since(h.Start, r.Acked))
 	}
 	for _, p := range h.Presences {
-		add(p.From, 0, p.Minion, "SUB   %s to %s until %s", p.Minion, anyNode(p.Node), since(h.Start, p.To))
+		add(p.From, 0, p.Minion, "SUB   %s to %s until %s, ended %s: %s", p.Minion, anyNode(p.Node), since(h.Start, p.To),
+			since(h.Start, p.Ended), p.Why)
 	}
 	for _, k := range h.KeyOps {
 		add(k.Start, 0, k.ID, "KEY   %s %s on %s: %s after %s %s", k.Verb, k.ID, k.Node, k.Outcome, k.End.Sub(k.Start), k.Error)

@@ -19,7 +19,7 @@ type Job struct {
 
 // Observer hears what happens to minions. Its methods are called by several goroutines.
 type Observer interface {
-	Subscribed(m *Minion, addr string, from, to time.Time) // a subscription has ended
+	Subscribed(m *Minion, addr string, from, to time.Time, why error) // a subscription has ended
 	Ran(m *Minion, j Job)
 	Returned(m *Minion, j Job, first string, at, acked time.Time, tries int) // acked is zero when nobody took it
 }
@@ -78,7 +78,7 @@ func (m *Minion) connected(ctx context.Context, l Life, returns *sync.WaitGroup)
 	for {
 		parts, err := c.ReadMessage()
 		if err != nil {
-			l.Observer.Subscribed(m, l.Addr, from, m.heardUntil(ctx, from))
+			l.Observer.Subscribed(m, l.Addr, from, m.heardUntil(ctx, from), err)
 			return
 		}
 		m.publication(ctx, l, parts, returns)

@@ -43,7 +43,7 @@ func run(ctx context.Context, c chaos.SoakConfig) error {
 	}
 	r.Print(os.Stdout)
 	if len(r.Violations) > 0 {
-		return fmt.Errorf("%d violations", len(r.Violations))
+		return fmt.Errorf("%d violations\n%s", len(r.Violations), l.Tails(200))
 	}
 	return nil
 }
