@@ -1,0 +1,209 @@
+package returns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"saltclusterd/sidecar/spool"
+)
+
+// retry makes all due that can be given, those that wait for an operator too, and says how many, and how many cannot.
+func (u *unanswered) retry() (due, damaged int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	u.inVain, u.notBefore = 0, now
+	for _, w := range u.items {
+		if w.damaged {
+			damaged++
+			continue
+		}
+		w.Next = now
+		due++
+	}
+	u.rouse()
+	return due, damaged
+}
+
+// hasten makes a return due that does not wait for an operator, unless the master had it moments ago. Wants mu.
+func (u *unanswered) hasten(w *waiting) {
+	if at := w.last.Add(u.first); at.Before(w.Next) {
+		w.Next = at
+	}
+}
+
+// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all goes on: what is told here is no more
+// than that the master is there again, which is so, too, after one of these has stopped it for a while.
+func (u *unanswered) masterStarted() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var oldest *waiting
+	for _, w := range u.items {
+		if !w.Next.IsZero() && (oldest == nil || cmp.Or(w.Since.Compare(oldest.Since), strings.Compare(w.ID, oldest.ID)) < 0) {
+			oldest = w
+		}
+	}
+	if oldest == nil {
+		return
+	}
+	u.trial = true
+	u.hasten(oldest)
+	u.rouse()
+}
+
+// answered notes that the master has answered one.
+func (u *unanswered) answered() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.inVain, u.notBefore = 0, time.Time{}
+	if !u.trial {
+		return
+	}
+	u.trial = false
+	for _, w := range u.items {
+		u.hasten(w)
+	}
+}
+
+// next is the return that is due first, and when it is.
+func (u *unanswered) next() (id string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for one, w := range u.items {
+		if !u.busy[one] && !w.Next.IsZero() && (id == "" || cmp.Or(w.Next.Compare(at), strings.Compare(one, id)) < 0) {
+			id, at = one, w.Next
+		}
+	}
+	if at.Before(u.notBefore) {
+		at = u.notBefore
+	}
+	return id, at
+}
+
+// run gives the master what is due, one after the other.
+func (u *unanswered) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		id, at := u.next()
+		pause := masterAway
+		switch d := time.Until(at); {
+		case id == "":
+			pause = giveAgainMost // or when it is roused
+		case d > 0:
+			pause = d
+		case u.s.c.Python.Up():
+			u.give(ctx, id)
+			continue
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-u.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// outcome is what came of a try that has not worked.
+type outcome uint8
+
+const (
+	unasked    outcome = iota // neither has the master got it, nor was there anything wrong with it
+	refused                   // before anything was done with it
+	inVain                    // it may have fired its events
+	impossible                // there is nothing to give
+)
+
+// give gives the master one of them once more.
+func (u *unanswered) give(ctx context.Context, id string) {
+	rec, err := u.read(id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // dropped, by hand perhaps
+		_, _ = u.remove(id)
+		return
+	case errors.Is(err, errDamaged):
+		u.failed(id, err, impossible)
+		return
+	case err != nil: // the disk may give it later
+		u.failed(id, err, unasked)
+		return
+	}
+	if !u.s.stored(&rec) { // else an earlier try was carried out, and only its answer is missing
+		u.s.Mend(rec.JID, rec.Minion)
+		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
+			u.answered()
+		}
+	}
+	switch {
+	case err == nil || errors.Is(err, ErrGone):
+		u.done(id, &rec, err)
+	case ctx.Err() != nil:
+	case errors.Is(err, ErrNotAsked):
+		u.failed(id, err, unasked)
+	case errors.Is(err, ErrRefused):
+		u.failed(id, err, refused)
+	case u.failed(id, err, inVain):
+		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion", rec.Minion,
+			"jid", rec.JID, "err", err)
+		u.hold(id)
+	}
+}
+
+// done forgets a return that the master has answered, or, with an error, does not take any more.
+func (u *unanswered) done(id string, rec *spool.Record, gone error) {
+	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) { // an operator drops it
+		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
+		u.failed(id, err, impossible) // it must not be given again and again
+		return
+	}
+	if gone != nil {
+		u.s.metrics.count("gone")
+	} else {
+		u.s.metrics.count("answered_late")
+	}
+	u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", gone)
+}
+
+// failed notes a try that has not worked; held: it was the last one.
+func (u *unanswered) failed(id string, err error, how outcome) (held bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if how == inVain {
+		u.inVain++
+		u.notBefore, u.trial = now.Add(u.pause(u.inVain)), false
+	}
+	w := u.items[id]
+	if w == nil {
+		return false
+	}
+	w.Err = err.Error()
+	if how == unasked { // which says nothing about it
+		w.Next = now.Add(min(u.first, masterAway))
+		return false
+	}
+	w.Tries++
+	w.last, w.Next, w.damaged = now, now.Add(u.pause(w.Tries)), how == impossible
+	if how == inVain {
+		w.asked++
+	}
+	if w.damaged || w.asked >= maxAsked {
+		w.Next = time.Time{}
+	}
+	return how == inVain && w.asked == maxAsked
+}
+
+// pause is how long a return waits after so many tries.
+func (u *unanswered) pause(tries int) time.Duration {
+	d := u.first
+	for range tries - 1 {
+		if d *= giveAgainTimes; d >= u.top {
+			return u.top
+		}
+	}
+	return d
+}
