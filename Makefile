@@ -95,7 +95,7 @@ test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in 
 test-files: build ## what minions ask the file server, of masters of three versions and of ours
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiles$$' ./integration/scenario/
 
-test-operate: build ## what an operator does by hand: a key store in the wrong order, remove --force
+test-operate: build ## what an operator does by hand: a key store in the wrong order, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/
 
 test-identity: build ## master.pem of all nodes is replaced under minions of three versions; one is not told, nodes are killed

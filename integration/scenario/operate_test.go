@@ -33,6 +33,7 @@ func TestOperate(t *testing.T) {
 		test func(*testing.T, *lab.Cluster)
 	}{
 		{"a key store, the master restarted first", testStoreOrder},
+		{"a returner that hangs", testReturnerHangs},
 		{"remove --force", testRemoveForce},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, c) }) {

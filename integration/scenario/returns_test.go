@@ -144,6 +144,27 @@ func testReturns(t *testing.T, c *lab.Cluster) {
 	}
 }
 
+// published returns a function that waits until that many publications more have been handed to the subscribers of every node.
+func published(t *testing.T, c *lab.Cluster) func(more float64) {
+	t.Helper()
+	const name = "saltcluster_fanout_publications_total"
+	var before []float64
+	for _, n := range c.Nodes {
+		before = append(before, metricSum(t, n, name))
+	}
+	return func(more float64) {
+		t.Helper()
+		for i, n := range c.Nodes {
+			labtest.Must(t, lab.Eventually(t.Context(), 30*time.Second, "publications on "+n.Name, func(context.Context) error {
+				if got := metricSum(t, n, name) - before[i]; got < more {
+					return fmt.Errorf("%v of %v", got, more)
+				}
+				return nil
+			}))
+		}
+	}
+}
+
 // The publisher's salt-master dies in the middle of a job: its minions are acknowledged, and its job cache has all of it
 // before the master is back; then the job is found, and the events follow.
 func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
@@ -151,10 +172,12 @@ func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	marks := logSizes(t, c)
 	asker := twin(t, c, c.Minions[0])
 	for i, n := range c.Nodes {
+		out := published(t, c)
 		jid := async(t, n, "cmd.run", "sleep 3; echo done")
-		published := asker.publishes(t, n, "test.sleep", 2)
+		other := asker.publishes(t, n, "test.sleep", 2)
+		out(2) // a master answers before it publishes: killed in between, it publishes nothing
 		labtest.Must(t, n.Master.Kill())
-		asker.returned(t, c, c.Nodes[(i+1)%len(c.Nodes)], published, 90*time.Second) // asked while the master is down
+		asker.returned(t, c, c.Nodes[(i+1)%len(c.Nodes)], other, 90*time.Second) // asked while the master is down
 		inCache(t, c, n, jid, 90*time.Second)
 		labtest.Must(t, n.Master.Start(ctx))
 		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
@@ -293,23 +316,27 @@ func testEventsFollow(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, c.Answering(ctx, n))
 }
 
+// startAnew starts a node anew, with a master that has these settings, too.
+func startAnew(t *testing.T, c *lab.Cluster, n *lab.Node, over lab.Settings) {
+	t.Helper()
+	ctx := t.Context()
+	labtest.Must(t, n.Daemon.Stop(ctx))
+	labtest.Must(t, n.Master.Stop(ctx))
+	labtest.Must(t, n.Master.Configure(clusterMasters, over))
+	labtest.Must(t, n.Master.Start(ctx))
+	labtest.Must(t, n.Daemon.Start(ctx))
+	labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
+	labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
+	labtest.Must(t, c.Answering(ctx, n))
+}
+
 // A master whose options only Python can follow gets its returns itself, status says why, and what comes while it is down
 // reaches it later.
 func testReturnsOfPython(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	n := c.Nodes[0]
-	reconfigure := func(over lab.Settings) {
-		labtest.Must(t, n.Daemon.Stop(ctx))
-		labtest.Must(t, n.Master.Stop(ctx))
-		labtest.Must(t, n.Master.Configure(clusterMasters, over))
-		labtest.Must(t, n.Master.Start(ctx))
-		labtest.Must(t, n.Daemon.Start(ctx))
-		labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
-		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
-		labtest.Must(t, c.Answering(ctx, n))
-	}
-	reconfigure(lab.Settings{"master_stats": true})
-	defer reconfigure(nil)
+	startAnew(t, c, n, lab.Settings{"master_stats": true})
+	defer startAnew(t, c, n, nil)
 	r, err := returnsOf(ctx, n)
 	labtest.Must(t, err)
 	for _, p := range r.Paths {
