@@ -98,11 +98,7 @@ func (p *planner) place(c tree.Change) {
 		op.Old, op.Known = *c.From, false
 		op = p.over(op)
 	}
-	content := op.Entry.Content()
-	if op.Entry.Type == tree.Symlink {
-		content = tree.Sum([]byte("symlink\x00" + op.Entry.Target))
-	}
-	name := content.String()
+	name := op.Entry.Identity().String()
 	op.Stage = fmt.Sprintf("%s.%d", name, p.names[name])
 	p.names[name]++
 	p.add(op)

@@ -15,6 +15,36 @@ func (s *Store) removesTooMuch(before, removed int) bool {
 	return removed > minRemoved && removed*100 > before*s.cfg.MaxDeletePercent
 }
 
+// losesTooMuch says whether a slot would lose too much between two trees, of which the second lacks so many files of the first. What
+// only has another name is not lost: a directory that is renamed, whatever is in it, needs nobody's word.
+func (s *Store) losesTooMuch(from, to Hash, removed int) (bool, error) {
+	files, _, err := tree.Count(s, from)
+	if err != nil || !s.removesTooMuch(files, removed) {
+		return false, err
+	}
+	moved, err := s.moved(from, to)
+	return err == nil && s.removesTooMuch(files, removed-moved), err
+}
+
+// moved counts the files and symlinks of a tree that are gone in another one while something equal has come elsewhere; each that has
+// come stands for one.
+func (s *Store) moved(from, to Hash) (n int, err error) {
+	gone, come := map[Hash]int{}, map[Hash]int{}
+	err = tree.Diff(s, from, to, func(c tree.Change) error {
+		switch {
+		case c.To == nil && c.From.Type != tree.Dir:
+			gone[c.From.Identity()]++
+		case c.To != nil && c.To.Type != tree.Dir && (c.From == nil || c.From.Type == tree.Dir):
+			come[c.To.Identity()]++
+		}
+		return nil
+	})
+	for h, many := range gone {
+		n += min(many, come[h])
+	}
+	return n, err
+}
+
 // spell is a time in which files of a slot are removed bit by bit. A removal that takes a while, rm -r of a large directory say, is
 // seen as many small ones, and none of them alone would be held.
 type spell struct {
@@ -47,16 +77,17 @@ func (s *Store) removesBitByBit(st *slotState, before Hash) (bool, error) {
 	if !s.goesOn(st, before) {
 		return false, nil
 	}
-	files, _, err := tree.Count(s, st.spell.from)
+	var tooMuch bool
 	e := edits{objects: tree.Memory{}}
+	err := e.compare(s, st.Name, st.spell.from, st.dir)
 	if err == nil {
-		err = e.compare(s, st.Name, st.spell.from, st.dir)
+		tooMuch, err = s.losesTooMuch(st.spell.from, st.dir, e.stats.Removed)
 	}
 	if errors.Is(err, tree.ErrNoObject) { // a spell that cannot be judged ends, and another one begins
 		st.spell = spell{}
 		return false, nil
 	}
-	return s.removesTooMuch(files, e.stats.Removed), err
+	return tooMuch, err
 }
 
 // noteSpells notes a revision of this node that has been taken: spells of removals begin, go on, or end with an operator's word.

@@ -53,6 +53,45 @@ func TestAHeldDeletionIsDropped(t *testing.T) {
 	}
 }
 
+// A directory that gets another name takes nothing from anybody, however much is in it; what is removed beside that still counts.
+func TestARenameIsNoDeletion(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	for i := range 40 {
+		a.write(fmt.Sprintf("d/f%d", i), fmt.Sprint("content", i%7)) // some are alike
+	}
+	if err := os.Symlink("nowhere", a.path("d/link")); err != nil {
+		t.Fatal(err)
+	}
+	b := w.start("b")
+	w.await("b has it", func() bool { return b.has("d/f39", "content4") && b.store.CaughtUp() })
+	w.awaitEqual()
+	rename := func(from, to string) SyncResult {
+		if err := os.Rename(a.path(from), a.path(to)); err != nil {
+			t.Fatal(err)
+		}
+		res, err := a.store.Sync(t.Context(), SyncOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	if res := rename("d", "e"); res.Held {
+		t.Errorf("a rename is held: %+v", res)
+	}
+	w.await("b has it", func() bool { return b.has("e/f39", "content4") && b.lacks("d") })
+	w.awaitEqual()
+	for i := range 12 {
+		a.remove(fmt.Sprintf("e/f%d", i))
+	}
+	if res := rename("e", "f"); !res.Held {
+		t.Errorf("a deletion is not held because something was renamed: %+v", res)
+	}
+	if !b.has("e/f0", "content0") {
+		t.Error("b has carried out what is held")
+	}
+}
+
 func TestAMissingSlotIsNoDeletion(t *testing.T) {
 	pillar := SlotName{Kind: "pillar", Env: "base"}
 	w := newWorld(t, fileBase, pillar)

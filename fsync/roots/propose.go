@@ -113,16 +113,15 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 		}
 		if removed = e.stats.Removed - removed; removed > 0 {
 			e.lost[st.Name] = true
-			files, _, err := tree.Count(s, before)
+			atOnce, err := s.losesTooMuch(before, st.dir, removed)
 			if err != nil {
 				return nil, err
 			}
-			e.tooMuch = e.tooMuch || s.removesTooMuch(files, removed)
 			bitByBit, err := s.removesBitByBit(st, before)
 			if err != nil {
 				return nil, err
 			}
-			e.tooMuch = e.tooMuch || bitByBit
+			e.tooMuch = e.tooMuch || atOnce || bitByBit
 		}
 	}
 	if e.root, err = e.objects.PutRoot(root); err != nil || found && e.root == s.base.Root { // nothing to tell

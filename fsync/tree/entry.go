@@ -92,6 +92,14 @@ func (e *Entry) Content() Hash {
 	return Hash(h.Sum(nil))
 }
 
+// Identity is Content of a file, and of a symlink the same for its text.
+func (e *Entry) Identity() Hash {
+	if e.Type == Symlink {
+		return Sum([]byte("symlink\x00" + e.Target))
+	}
+	return e.Content()
+}
+
 // Same says whether two entries are the same thing, whatever their names and permissions.
 func (e *Entry) Same(o *Entry) bool {
 	return e.Type == o.Type && e.Object == o.Object && e.Target == o.Target && slices.Equal(e.Chunks, o.Chunks)
