@@ -114,3 +114,17 @@ func (r *noting) Read(p []byte) (int, error) {
 	r.note(n)
 	return n, err
 }
+
+// A directory that is deep is as any other.
+func TestADeepDirectory(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	deep := strings.Repeat("d/", 300)
+	a.write(deep+"f", "1")
+	w.await("b has it", func() bool { return b.has(deep+"f", "1") })
+	b.write(deep+"f", "2")
+	w.await("a has the edit", func() bool { return a.has(deep+"f", "2") })
+	a.remove("d")
+	w.await("b has the deletion", func() bool { return b.lacks("d") })
+	w.awaitEqual()
+}

@@ -42,7 +42,7 @@ const (
 	MaxFile    = 2 << 30
 	MaxEntries = 200_000  // of a directory
 	MaxObject  = 32 << 20 // bytes
-	MaxDepth   = 128      // of directories in a slot
+	MaxDepth   = 512      // of directories in a slot; Python, and so the master, goes no deeper than twice that
 )
 
 // Chunk is a part of a file.
