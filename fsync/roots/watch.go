@@ -2,11 +2,13 @@ package roots
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/fsync/slotfs"
 )
 
 // startWatch begins to listen to the kernel. The channel gets a value when it may be worthwhile to scan.
@@ -43,7 +45,10 @@ func (s *Store) watch(top, path string) {
 	if err == nil {
 		err = s.watcher.Add(dir) // each time: the directory may be another one than at the last scan
 	}
-	if err == nil || errors.Is(err, os.ErrNotExist) {
+	switch {
+	case err == nil, slotfs.Gone(err):
+		return
+	case errors.Is(err, unix.ENAMETOOLONG): // nobody opens it by its path; what changes there is seen in time
 		return
 	}
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package roots
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -104,4 +105,40 @@ func TestLimitOfHints(t *testing.T) {
 	w.await("hints again", func() bool { return a.store.Status().Watching })
 	a.write("y/f", "3")
 	w.await("b has that, too", func() bool { return b.has("y/f", "3") })
+}
+
+// A directory whose path no system call takes gets no hints; all others do.
+func TestHintsBesideAPathThatIsTooLong(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("a"), w.start("b")
+	var log lines
+	a.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	a.cfg.Timing.Scan = time.Hour
+	a.open()
+	a.write("f", "1")
+	w.await("b has it", func() bool { return b.has("f", "1") })
+	fd, err := unix.Open(a.path("."), unix.O_DIRECTORY|unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		name := strings.Repeat("x", 200)
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		below, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_RDONLY, 0)
+		if err := errors.Join(err, unix.Close(fd)); err != nil {
+			t.Fatal(err)
+		}
+		fd = below
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	w.await("both know it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+	a.write("f", "2")
+	w.await("b has the edit", func() bool { return b.has("f", "2") })
+	if !a.store.Status().Watching || log.count("no hints") != 0 {
+		t.Errorf("log: %s", log.buf.String())
+	}
 }
