@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterctl/haproxy"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
@@ -130,6 +131,13 @@ func checkWithHAProxy(ctx context.Context, text string) error {
 			said[i] = clean(said[i])
 		}
 		return fmt.Errorf("haproxy does not take it: %w\n%s", err, strings.Join(said, "\n"))
+	}
+	cfg, err := haproxy.Parse(text)
+	if err != nil {
+		return fmt.Errorf("read what was written: %w", err)
+	}
+	if found := haproxy.Files(cfg, doctor.OpenFiles("/proc")); len(found) > 0 { // which haproxy -c does not look at
+		return &adminapi.Error{Code: adminapi.CodeInternal, Message: "haproxy takes it, but would not start: " + found[0].What, Hint: found[0].Next}
 	}
 	return nil
 }

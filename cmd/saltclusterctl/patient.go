@@ -162,7 +162,7 @@ func (p *patient) balancer() error {
 	}
 	facts := p.facts
 	if path == usual { // that of this host
-		facts.LocalPorts = doctor.LocalPorts(p.proc)
+		facts.LocalPorts, facts.OpenFiles = doctor.LocalPorts(p.proc), doctor.OpenFiles(p.proc)
 	}
 	found := haproxy.Judge(cfg, facts)
 	for _, f := range found {

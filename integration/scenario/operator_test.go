@@ -188,7 +188,7 @@ func pageOf(ctx context.Context, n *lab.Node) (string, error) {
 // testHAProxyVerb: what is printed passes haproxy -c, and names every node; what the lab's own HAProxy has is the same.
 func testHAProxyVerb(t *testing.T, c *lab.Cluster) {
 	n := c.Nodes[0]
-	res, err := n.Daemon.Ctl(t.Context(), "haproxy", "--check")
+	res, err := n.Daemon.Ctl(t.Context(), "haproxy", "--check", "--minions", "1000")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	for _, one := range c.Nodes {

@@ -141,6 +141,37 @@ func TestLocalPorts(t *testing.T) {
 	}
 }
 
+func TestOpenFiles(t *testing.T) {
+	proc := t.TempDir()
+	process := func(pid, comm, hard, caps string) {
+		write(t, filepath.Join(proc, pid, "comm"), comm+"\n")
+		write(t, filepath.Join(proc, pid, "limits"), "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 "+hard+"                files\n")
+		write(t, filepath.Join(proc, pid, "status"), "Name:\t"+comm+"\nCapEff:\t"+caps+"\n")
+	}
+	write(t, filepath.Join(proc, "sys/fs/nr_open"), "1048576\n")
+	process("1", "systemd", "900000", "000001ffffffffff")
+	if got := OpenFiles(proc); got != 0 {
+		t.Errorf("no HAProxy: %d", got)
+	}
+	process("7", "haproxy", "20000", "0000000000000000")
+	if got := OpenFiles(proc); got != 20_000 {
+		t.Errorf("one without rights: %d", got)
+	}
+	process("6", "haproxy", "20000", "000001fffeffffff")
+	if got := OpenFiles(proc); got != 20_000 {
+		t.Errorf("root's, without that right: %d", got)
+	}
+	process("5", "haproxy", "4096", "000001ffffffffff")
+	if got := OpenFiles(proc); got != 1_048_576 {
+		t.Errorf("one that may raise it: %d", got)
+	}
+	write(t, filepath.Join(proc, "5/limits"), "what")
+	write(t, filepath.Join(proc, "5/status"), "CapEff:\tzz\n")
+	if got := OpenFiles(proc); got != 20_000 {
+		t.Errorf("beside one that says nothing: %d", got)
+	}
+}
+
 func TestPermissions(t *testing.T) {
 	dir := t.TempDir()
 	pki, secret := filepath.Join(dir, "pki"), filepath.Join(dir, "master.pem")

@@ -17,6 +17,7 @@ type Facts struct {
 	HealthPort  int // 0: the nodes have no health port
 	AgentPort   int // 0: no agent-check
 	Minions     int // 0: not known
+	OpenFiles   int // that the HAProxy of this host may have at most; 0: not known
 	LocalPorts  int // of the host HAProxy is on, for one destination; 0: not known, so what Linux has by itself
 
 	Heartbeat      time.Duration // of the nodes on 4505

@@ -147,6 +147,11 @@ func TestClassicMistakes(t *testing.T) {
 		{"ports enough", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_464 }, ""},
 		{"more ports", "maxconn", "# maxconn", func(f *Facts) { f.Minions, f.LocalPorts = 100_000, 55_296 }, ""},
 		{"ports of a source", "maxconn", "source 10.0.0.5:1024-65000 #", func(f *Facts) { f.Minions = 90_000 }, ""},
+		{"open files", "", "", func(f *Facts) { f.OpenFiles = 42_000 }, "maxconn 21000 of global needs 42016 open files, and what HAProxy may have on this host is 42000"},
+		{"open files enough", "", "", func(f *Facts) { f.OpenFiles = 42_016 }, ""},
+		{"ulimit-n", "maxconn 21000", "maxconn 21000\n ulimit-n 8192", nil, "and ulimit-n is 8192"},
+		{"fd-hard-limit", "maxconn 21000", "maxconn 21000\n fd-hard-limit 8192", nil, "and fd-hard-limit is 8192"},
+		{"what there is", "maxconn 21000", "ulimit-n 8192", func(f *Facts) { f.OpenFiles = 1024 }, ""},
 		{"for ever", "timeout client 1m", "", nil, "has no timeout client"},
 	}
 	for _, tt := range tests {

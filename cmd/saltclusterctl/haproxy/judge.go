@@ -47,6 +47,7 @@ func Judge(c *Config, f Facts) []Finding {
 		}
 	}
 	j.room()
+	j.found = append(j.found, Files(c, f.OpenFiles)...)
 	slices.SortStableFunc(j.found, func(a, b Finding) int { return a.Line - b.Line })
 	return slices.CompactFunc(j.found, func(a, b Finding) bool { return a == b })
 }

@@ -13,8 +13,10 @@ const MaxFile = 4 << 20
 
 // Config is what matters of a configuration.
 type Config struct {
-	MaxConn int // of global; 0: not set
-	Proxies []Proxy
+	MaxConn     int // of global; 0: not set
+	UlimitN     int // ulimit-n of global; 0: not set
+	FDHardLimit int // fd-hard-limit of global; 0: not set
+	Proxies     []Proxy
 }
 
 // Proxy is a listen, frontend or backend section with what it has from its defaults.
@@ -97,10 +99,22 @@ func (r *reader) line(number int, words []string) {
 		return
 	}
 	switch {
-	case r.global && words[0] == "maxconn":
-		r.cfg.MaxConn = number0(word(words, 1))
+	case r.global:
+		r.cfg.keyword(words)
 	case r.now != nil:
 		r.now.keyword(number, words)
+	}
+}
+
+// keyword of global.
+func (c *Config) keyword(words []string) {
+	switch n := number0(word(words, 1)); words[0] {
+	case "maxconn":
+		c.MaxConn = n
+	case "ulimit-n":
+		c.UlimitN = n
+	case "fd-hard-limit":
+		c.FDHardLimit = n
 	}
 }
 

@@ -34,6 +34,7 @@ var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -
 # Check it with: haproxy -c -f FILE. What is wrong with one that was changed: saltclusterctl doctor --haproxy FILE
 
 global
+    # Needs {{.Files}} open files: started by root it takes them by itself, else LimitNOFILE of its unit must allow them.
     maxconn {{.Limit}}
 {{- if .StatsSocket}}
     stats socket {{.StatsSocket}} mode 600 level admin
@@ -81,6 +82,7 @@ type page struct {
 	Options
 	Facts
 	Limit    int
+	Files    int
 	Sections []section
 }
 
@@ -102,6 +104,7 @@ func Write(f Facts, o Options) (string, error) {
 	if o.MaxConn > 0 {
 		p.Limit = o.MaxConn
 	}
+	p.Files = files(p.Limit)
 	if !o.NoPublish {
 		s := f.section(o, f.publish(), f.proxy(o.PublishProxy))
 		s.About, s.Balance = "Publications: one connection for each minion, for as long as it lives. The nodes send a PING every "+short(f.Heartbeat)+".", "leastconn"
