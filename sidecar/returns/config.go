@@ -48,6 +48,8 @@ type Peers interface {
 	Owner(jid string) (node.ID, bool)
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
+	// Successor is the node responsible for a job when this one is no member any more.
+	Successor(jid string) (node.ID, bool)
 	// Send hands a batch to Handler of another node and returns when that has it on disk.
 	Send(ctx context.Context, to node.ID, batch []byte) error
 }

@@ -12,7 +12,7 @@
 //   - stuck: what own's "files" could not write for some seconds although it can write other jobs.
 //   - python: what only the local master can take, kept while it does not answer. The oldest goes first.
 //   - unanswered: what of that the master does not answer though it answers others: no journal but files, which it gets again one at a
-//     time after growing pauses, a few times; then an operator gives them to it, or drops them.
+//     time after growing pauses, a few times; then an operator gives them to it, or drops them. A node that leaves hands them over.
 //   - to.<node>: returns for a publisher that cannot be reached. When it is back it gets them over the peer port (Handler);
 //     when it is a member no more, the ring's owner of each job does, which may be this node.
 //

@@ -109,6 +109,10 @@ func (w peers) Heir(node.ID) (node.ID, bool) {
 	defer w.mu.Unlock()
 	return w.heir, w.heir != "" && w.heir != w.self
 }
+
+// Successor of everything is the heir.
+func (w peers) Successor(string) (node.ID, bool) { return w.Heir("") }
+
 func (w *world) Send(ctx context.Context, to node.ID, body []byte) error {
 	w.mu.Lock()
 	s, err := w.at[to], w.sendErr

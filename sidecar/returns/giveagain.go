@@ -120,6 +120,12 @@ const (
 
 // give gives the master one of them once more.
 func (u *unanswered) give(ctx context.Context, id string) {
+	select {
+	case u.turn <- struct{}{}:
+		defer func() { <-u.turn }()
+	case <-ctx.Done():
+		return
+	}
 	rec, err := u.read(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // dropped, by hand perhaps

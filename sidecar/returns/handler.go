@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"saltclusterd/gossip/node"
-	"saltclusterd/sidecar/router"
-	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -60,13 +58,17 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, rec := range batch {
-		peek, err := saltwire.PeekLoad(rec.Load)
-		if err != nil || !router.IsReturn(peek.Cmd) || peek.ID != rec.Minion || saltwire.ValidID(rec.Minion) != nil {
+		peek, err := sound(rec)
+		if err != nil {
 			s.metrics.failed(ErrMalformed)
 			s.c.Logger.Warn("return of another node left out", "node", peer, "minion", rec.Minion, "err", err)
 			continue
 		}
 		rec.JID, rec.From = peek.JID, string(peer)
+		if rec.Kind&asideKind != 0 {
+			g.Go(func() error { return s.unanswered.inherit(peer, rec) })
+			continue
+		}
 		g.Go(func() error { return s.acceptOne(ctx, rec, peek.Cmd) })
 	}
 	return g.Wait()

@@ -71,6 +71,7 @@ type unanswered struct {
 	maxBytes   int64
 	first, top time.Duration // pauses
 	wake       chan struct{}
+	turn       chan struct{} // holds one: who has one of them in hand, the master or another node
 	wg         sync.WaitGroup
 	writeFile  func(path string, body []byte) error
 
@@ -95,7 +96,7 @@ type waiting struct {
 func newUnanswered(s *Service) *unanswered {
 	return &unanswered{
 		s: s, dir: s.path(unansweredName), maxBytes: s.c.MaxBytes / 4, first: giveAgain, top: giveAgainMost,
-		wake: make(chan struct{}, 1), items: map[string]*waiting{}, busy: map[string]bool{},
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), items: map[string]*waiting{}, busy: map[string]bool{},
 		writeFile: func(path string, body []byte) error { return durable.WriteFile(path, body, 0o600) },
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/returns"
 )
 
 // pathDrain is where a node tells how far its drain is, and takes an operator's wishes for the next.
@@ -71,6 +72,49 @@ func (m *member) drainWish(ctx context.Context, id node.ID, w drainWishes) error
 	}
 	_, err = m.call(ctx, http.MethodPost, id, pathDrain, body, maxDrain)
 	return err
+}
+
+// handedOver is what a node tells of the returns that its master does not answer, which it was to hand over.
+type handedOver struct {
+	Left int    `json:"left"`
+	Why  string `json:"why,omitempty"` // they were not handed over
+}
+
+// maxHandedOver bounds it on its way.
+const maxHandedOver = 64 << 10
+
+// handOverWithin is how long a node may take for it: its master may have one of them in hand.
+const handOverWithin = time.Minute
+
+func (m *member) handOver(ctx context.Context) handedOver {
+	left, err := m.svc.returns.HandOver(ctx)
+	h := handedOver{Left: left}
+	if err != nil {
+		h.Why = err.Error()
+	}
+	return h
+}
+
+func (m *member) handleLeaving(w http.ResponseWriter, r *http.Request) {
+	_ = json.NewEncoder(w).Encode(m.handOver(r.Context()))
+}
+
+// askToHandOver has a node hand over what its master does not answer.
+func (m *member) askToHandOver(ctx context.Context, id node.ID) (handedOver, error) {
+	ctx, cancel := context.WithTimeout(ctx, handOverWithin)
+	defer cancel()
+	if id == m.d.id {
+		return m.handOver(ctx), nil
+	}
+	var h handedOver
+	body, err := m.call(ctx, http.MethodPost, id, returns.PathLeaving, nil, maxHandedOver)
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(body, &h); err != nil {
+		return h, fmt.Errorf("what %s says of its returns: %w", id, err)
+	}
+	return h, nil
 }
 
 // publish hands a publication of the local master on.

@@ -30,7 +30,7 @@ import (
 
 // rpcPaths is all that a member can ask of another one.
 var rpcPaths = []string{
-	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, roots.Path,
+	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathSubscribers, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
 	pathPropose, pathStats, pathTransfer, pathCertificate, pathProtocols, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "%v", err)
 	}
-	if err := m.mayRemove(ctx, id, r.Force); err != nil {
+	if err := m.mayRemove(ctx, id, r.Force, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	aside := 0 // as mayRemove says
@@ -67,8 +68,8 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	return out, nil
 }
 
-// mayRemove looks with what the cluster decided last.
-func (m *member) mayRemove(ctx context.Context, id node.ID, force bool) error {
+// mayRemove looks with what the cluster decided last. What only that node has it hands over, or it may not go.
+func (m *member) mayRemove(ctx context.Context, id node.ID, force bool, p admin.Progress) error {
 	fresh, cancel := context.WithTimeout(ctx, freshView)
 	defer cancel()
 	if err := m.cons.Barrier(fresh); err != nil {
@@ -78,17 +79,31 @@ func (m *member) mayRemove(ctx context.Context, id node.ID, force bool) error {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "%s is not a member", id)
 	}
 	c := m.census()
-	if !force {
-		c.aside = m.asideOn(ctx, id)
+	no := c.removal(id)
+	if no == nil && !force {
+		c.aside, c.why = m.handAside(ctx, id, p)
+		no = c.removal(id)
 	}
-	if no := c.removal(id); no != nil && !(force && no.forcible) {
+	if no != nil && !(force && no.forcible) {
 		return adminapi.Errorf(adminapi.CodeRefused, no.hint, "%s", no.sentence)
 	}
 	return nil
 }
 
-// asideOn is how many returns a node has that its master does not answer; 0 where it does not say. They leave it by nobody's doing but an
-// operator's.
+// handAside has a node hand over the returns that its master does not answer, and says how many it still has, and why.
+func (m *member) handAside(ctx context.Context, id node.ID, p admin.Progress) (left int, why string) {
+	if left = m.asideOn(ctx, id); left == 0 {
+		return 0, ""
+	}
+	p("returns", fmt.Sprintf("%s: handing over to the others what its salt-master does not answer: %d returns", id, left))
+	h, err := m.askToHandOver(ctx, id)
+	if err != nil {
+		return left, err.Error() // an earlier version, perhaps
+	}
+	return h.Left, h.Why
+}
+
+// asideOn is how many returns a node has that its master does not answer; 0 where it does not say.
 func (m *member) asideOn(ctx context.Context, id node.ID) int {
 	if mem, ok := m.cons.View().Member(id); !ok || mem.Witness || !m.alive(id) {
 		return 0
@@ -157,7 +172,7 @@ func (m *member) strikeInTurn(ctx context.Context, id node.ID, force bool, p adm
 	waiting, cancel := context.WithTimeout(ctx, removedWithin)
 	defer cancel()
 	for said := false; ; said = true {
-		if err := m.mayRemove(ctx, id, force); err != nil {
+		if err := m.mayRemove(ctx, id, force, p); err != nil {
 			return err
 		}
 		err := m.strike(ctx, id)
@@ -259,7 +274,8 @@ type census struct {
 	voters []node.ID
 	alive  map[node.ID]bool // as gossip sees it
 	serve  []node.ID        // members with a salt-master
-	aside  int              // returns that the salt-master of the node in question does not answer
+	aside  int              // returns that the salt-master of the node in question does not answer, and that were not handed over
+	why    string           // they were not
 }
 
 func (m *member) census() census {
@@ -314,7 +330,7 @@ func (c census) removal(id node.ID) *refusal {
 		}
 	case c.aside > 0:
 		return &refusal{
-			sentence: fmt.Sprintf("%s has returns that no other node has: %s", id, asideStay(c.aside)),
+			sentence: fmt.Sprintf("%s has returns that no other node has: %s (not handed over: %s)", id, asideStay(c.aside), cmp.Or(c.why, "no reason is known")),
 			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then retry or drop them; or saltclusterctl drain %s, then remove --force, which leaves them there",
 				id, id),
 			forcible: true,

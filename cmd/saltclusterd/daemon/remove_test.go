@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
 )
 
 func TestCensusRemoval(t *testing.T) {
@@ -117,7 +120,57 @@ func wantMembers(n *testNode, want ...string) func() error {
 	}
 }
 
-// A node whose master does not answer returns is removed only when that is said, and nobody waits for them.
+// writeAside writes a return as a process has put it aside.
+func writeAside(t *testing.T, dir, minion string) {
+	t.Helper()
+	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_return", "id": minion, "jid": "20261121040506000001", "fun": "test.ping", "return": true}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := spool.AppendRecord(nil, spool.Record{Received: time.Now(), Minion: minion, JID: "20261121040506000001", Load: load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := append(binary.BigEndian.AppendUint32([]byte("SCDret\x00\x01"), uint32(len(rec))), rec...)
+	write(t, filepath.Join(dir, "state", "returns", "unanswered", minion+".return"), string(body), 0o600)
+}
+
+// A node whose master does not answer returns hands them over before it is removed: each to one other node.
+func TestRemoveHandsReturnsOver(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(dirs[2], "state", "returns", "unanswered"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeAside(t, dirs[2], "web1")
+	writeAside(t, dirs[2], "web2")
+	nodes := cluster(t, dirs...)
+	a, b, c := nodes[0], nodes[1], nodes[2]
+	if err := remove(t, a, "c", false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "c knows", gone(c))
+	var got []string
+	for _, n := range []*testNode{a, b} {
+		list, err := n.UnansweredReturns(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list.Returns {
+			got = append(got, one.Minion+" "+one.Function+" "+one.Error)
+		}
+	}
+	slices.Sort(got)
+	const why = " test.ping it was put aside on c, which has left the cluster"
+	if !slices.Equal(got, []string{"web1" + why, "web2" + why}) {
+		t.Errorf("the others have %q", got)
+	}
+	if left, err := os.ReadDir(filepath.Join(dirs[2], "state", "returns", "unanswered")); err != nil || len(left) > 0 {
+		t.Errorf("c has %v, %v", left, err)
+	}
+}
+
+// A node with what no other one can take is removed only when that is said, and nobody waits for it.
 func TestRemoveWithReturnsAside(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -129,7 +182,8 @@ func TestRemoveWithReturnsAside(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, c := nodes[0], nodes[2]
 	err := remove(t, a, "c", false)
-	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 returns that its salt-master does not answer") {
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 returns that its salt-master does not answer") ||
+		!strings.Contains(err.Error(), "not handed over: return aa: returns: the file is damaged") {
 		t.Fatalf("error %v", err)
 	}
 	if mem, ok := a.current().cons.View().Member("c"); !ok || mem.Draining {

@@ -209,6 +209,25 @@ func (p returnPeers) Owner(jid string) (node.ID, bool) {
 	return ring.Owner(jid, usable)
 }
 
+// Successor implements returns.Peers: as Owner, without this node.
+func (p returnPeers) Successor(jid string) (node.ID, bool) {
+	var usable, any []ring.Node
+	for _, n := range p.m.ringNodes() {
+		if n.ID != p.m.d.id && !n.Draining {
+			usable = append(usable, n)
+		}
+	}
+	for _, n := range p.m.routes().Nodes {
+		if n.Alive && n.TakesReturns && !n.Draining && n.ID != p.m.d.id {
+			any = append(any, ring.Node{ID: n.ID, Weight: n.Weight})
+		}
+	}
+	if len(usable) == 0 {
+		usable = any
+	}
+	return ring.Owner(jid, usable)
+}
+
 // Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it keeps.
 func (p returnPeers) Heir(kept node.ID) (node.ID, bool) {
 	self, ok := p.m.cons.View().Member(p.m.d.id)

@@ -74,6 +74,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("POST "+pathMigrate, m.handleMigrate)
 		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
 		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
+		mux.HandleFunc("POST "+returns.PathLeaving, m.handleLeaving)
 		m.svc.handleRoots(mux)
 	}
 	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
