@@ -78,6 +78,11 @@ func newApp(e *env) *cli.App {
 			e.colour = e.colour && !c.Bool("no-color")
 			return nil
 		}
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok && !b.Value {
+				b.DisableDefaultText = true // which nobody doubts
+			}
+		}
 	})
 	app.Action = func(c *cli.Context) error {
 		if !c.Args().Present() {
@@ -121,11 +126,19 @@ func hasFlag(c *cli.Command, name string) bool {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	name := "saltclusterctl"
+	name, flags := "saltclusterctl", []cli.Flag(nil)
 	if c.Command != nil && strings.HasPrefix(c.Command.HelpName, name+" ") {
-		name = c.Command.HelpName // with the verb that a verb is part of
+		name, flags = c.Command.HelpName, c.Command.Flags // with the verb that a verb is part of
 	}
-	return usagef(name+" --help", "%v", err)
+	return usagef(name+" --help", "%s", flagMistake(err.Error(), flags))
+}
+
+// noSuchWord answers who typed a verb that goes on with one of some words, and typed none of them.
+func noSuchWord(c *cli.Context, hint, words string) error {
+	if !c.Args().Present() {
+		return usagef(hint, "%s goes on with a word: %s", c.Command.Name, words)
+	}
+	return usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
 }
 
 // noArgs refuses positional arguments.

@@ -11,13 +11,20 @@ import (
 // them, so that `join PEER --timeout 1m` and `--out json members` work.
 func arrange(app *cli.App, args []string) []string {
 	_, words, _ := sortOut(args, valuedFlags(app.Commands))
+	if len(words) > 1 && (words[0] == "help" || words[0] == "h") { // of a verb that goes on, too
+		return arrange(app, append(words[1:], "--help"))
+	}
 	// Flags of one name may take a value in one command and none in another.
-	flags, words, rest := sortOut(args, valuedFlags(named(app.Commands, words)))
+	valued := valuedFlags(named(app.Commands, words))
+	flags, words, rest := sortOut(args, valued)
 	n := depth(app.Commands, words)
 	if n == 0 && len(words) > 0 { // the unknown command is what to talk about, not its flags
 		return append([]string{"--"}, words...)
 	}
 	out := slices.Concat(words[:n], flags)
+	if last := len(flags) - 1; last >= 0 && len(rest) == 0 && valued[strings.TrimLeft(flags[last], "-")] && flags[last][0] == '-' {
+		return out // its value is missing, and is not what would come next
+	}
 	if words = append(words[n:], rest...); len(words) > 0 {
 		out = append(append(out, "--"), words...)
 	}

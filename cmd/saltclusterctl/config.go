@@ -18,10 +18,7 @@ func newConfigCommand(e *env) *cli.Command {
 		OnUsageError:    onUsageError,
 		Subcommands:     []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e), newConfigDefaultCommand(e)},
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("saltclusterctl config check, show, diff or default", "config has no %q", c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
+			return noSuchWord(c, "saltclusterctl config --help", "check, show, diff or default")
 		},
 	}
 }

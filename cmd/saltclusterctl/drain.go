@@ -17,7 +17,7 @@ func newDrainCommand(e *env) *cli.Command {
 			"steps and requests under way answered. The node's salt-master stays usable: its publications reach all minions, its jobs\n" +
 			"get their returns. A drained node stays drained, also over restarts, until saltclusterctl undrain.",
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`; default: its option drain_time"},
+			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`", DefaultText: "its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs", Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
 			dryRunFlag(),

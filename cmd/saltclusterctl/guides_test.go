@@ -37,7 +37,7 @@ func TestGuidesNameWhatThereIs(t *testing.T) {
 			}
 			found[false]++
 			err := parses(guides.Arguments("saltclusterctl "+c.Text, "saltclusterctl")[0])
-			if err != nil && !strings.Contains(err.Error(), "flag needs an argument") { // `setup --join` speaks of the flag
+			if err != nil && !strings.Contains(err.Error(), "needs a value") { // `setup --join` speaks of the flag
 				t.Errorf("%s: %v", c, err)
 			}
 		}

@@ -44,7 +44,7 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 					if n++; len(args) > 0 && placeholder.MatchString(args[0]) {
 						continue
 					}
-					if err := parses(args); err != nil && !strings.Contains(err.Error(), "flag needs an argument") {
+					if err := parses(args); err != nil && !strings.Contains(err.Error(), "needs a value") {
 						t.Errorf("%s: %q: %v", path, text, err)
 					}
 				}

@@ -21,7 +21,7 @@ func newJobsCommand(e *env) *cli.Command {
 			"This command asks the other nodes for the rest.",
 		Subcommands: []*cli.Command{newJobsListCommand(e), newJobsShowCommand(e)},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl jobs --help", "jobs has no %q: it is list or show", c.Args().First())
+			return noSuchWord(c, "saltclusterctl jobs --help", "list or show")
 		},
 	})
 }

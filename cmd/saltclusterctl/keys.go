@@ -26,7 +26,7 @@ func newKeysCommand(e *env) *cli.Command {
 			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted, "forget keys; what they have is worth nothing any more, but they may ask again", ""),
 		},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl keys --help", "keys has no %q: it is list, show, history, collect, merge, accept, reject or delete", c.Args().First())
+			return noSuchWord(c, "saltclusterctl keys --help", "list, show, history, collect, merge, accept, reject or delete")
 		},
 	})
 }

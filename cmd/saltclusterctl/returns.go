@@ -19,7 +19,7 @@ func newReturnsCommand(e *env) *cli.Command {
 			"retry. Nothing that was acknowledged is lost. Each is a file below state_dir/returns/unanswered.",
 		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl returns --help", "returns has no %q: it is list, retry or drop", c.Args().First())
+			return noSuchWord(c, "saltclusterctl returns --help", "list, retry or drop")
 		},
 	})
 }

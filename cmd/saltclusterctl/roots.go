@@ -24,8 +24,7 @@ func newRootsCommand(e *env) *cli.Command {
 			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts)", false),
 		},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl roots --help", "roots has no %q: it is status, diff, history, conflicts, confirm, drop, rollback, restore or discard",
-				c.Args().First())
+			return noSuchWord(c, "saltclusterctl roots --help", "status, diff, history, conflicts, confirm, drop, rollback, restore or discard")
 		},
 	})
 }

@@ -30,7 +30,7 @@ func newRotateCommand(e *env) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("saltclusterctl rotate --help", "rotate has no %q: it is aes, gossip-key, certificates, secret or identity", c.Args().First())
+				return noSuchWord(c, "saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")
 			}
 			return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateAES})
 		},

@@ -24,7 +24,7 @@ func newSnapshotCommand(e *env) *cli.Command {
 			"owner only; --passphrase-file encrypts it.",
 		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl snapshot --help", "snapshot has no %q: it is save, inspect or restore", c.Args().First())
+			return noSuchWord(c, "saltclusterctl snapshot --help", "save, inspect or restore")
 		},
 	})
 	return c

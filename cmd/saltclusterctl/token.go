@@ -24,7 +24,7 @@ func newTokenCommand(e *env) *cli.Command {
 			"by the fingerprint of its key, so the node that uses it cannot end up in another one.",
 		Subcommands: []*cli.Command{newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e)},
 		Action: func(c *cli.Context) error {
-			return usagef("saltclusterctl token --help", "token has no %q: it is create, list or revoke", c.Args().First())
+			return noSuchWord(c, "saltclusterctl token --help", "create, list or revoke")
 		},
 	})
 }

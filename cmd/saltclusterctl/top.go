@@ -24,7 +24,7 @@ func newTopCommand(e *env) *cli.Command {
 			"When the output is no terminal, one screen follows the other.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second, Usage: "a screen every `TIME`, half a second at least"},
-			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens"},
+			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -94,10 +94,11 @@ func topScreen(s *screen, st adminapi.Status, now time.Time) {
 	s.line("")
 	membersTable(s, "", st.Members)
 	s.line("")
+	var rows [][]cell
 	for _, edge := range st.Node.Edges {
-		s.line("  %s  %s", edge.Name, edgeText(edge))
+		rows = append(rows, []cell{txt(edge.Name), txt(edgeText(edge))})
 	}
-	s.table("  ", nil, append([][]cell{upstreamRow(st.Node.Upstream, now)}, returnRows(st.Node.Returns, now)...))
+	s.table("  ", nil, append(append(rows, upstreamRow(st.Node.Upstream, now)), returnRows(st.Node.Returns, now)...))
 	s.line("")
 	problems(s, st.Problems)
 }
@@ -148,7 +149,11 @@ func readMetrics(ctx context.Context, url string) (counters, error) {
 		return counters{}, fmt.Errorf("ask for metrics: %w", err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return counters{}, errors.New("the option metrics is off")
+	default:
 		return counters{}, fmt.Errorf("%s says %s: is this host in health_trusted?", url, resp.Status)
 	}
 	return counters{time.Now(), sumMetrics(io.LimitReader(resp.Body, maxMetrics))}, nil

@@ -25,12 +25,16 @@ func TestArrange(t *testing.T) {
 		{"join -- -odd", "join -- -odd"},
 		{"config check --config x", "config check --config x"},
 		{"--config x config check", "config check --config x"},
-		{"help join", "help -- join"},
+		{"help join", "join --help"},
+		{"help keys accept", "keys accept --help"},
+		{"help nonsense", "-- nonsense"},
+		{"help", "help"},
 		{"events --explain -m web1 tag", "events --explain -m web1 -- tag"},
 		{"doctor --explain words", "doctor --explain words"},
 		{"--explain words doctor", "doctor --explain words"},
 		{"nonsense --out json", "-- nonsense"},
 		{"members --out", "members --out"},
+		{"join PEER --secret-file", "join --secret-file"},
 	}
 	app := newApp(&env{})
 	for _, tt := range tests {

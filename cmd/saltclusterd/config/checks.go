@@ -152,7 +152,7 @@ func validPort(s string) bool {
 }
 
 func didYouMean(s string, candidates []string) string {
-	if c := suggest(s, candidates); c != "" {
+	if c := Suggest(s, candidates); c != "" {
 		return "did you mean " + c + "?"
 	}
 	return ""

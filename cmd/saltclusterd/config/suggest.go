@@ -1,8 +1,8 @@
 package config
 
-// suggest returns the candidate nearest to name by edit distance, or "" when
+// Suggest returns the candidate nearest to name by edit distance, or "" when
 // none is near enough to be what was meant.
-func suggest(name string, candidates []string) string {
+func Suggest(name string, candidates []string) string {
 	best, bestDistance := "", 1+max(1, min(4, len(name)/3))
 	if len(name) > 64 { // not a slip of the finger; and it bounds the work
 		return ""

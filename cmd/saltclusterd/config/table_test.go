@@ -80,7 +80,7 @@ func TestSuggest(t *testing.T) {
 		"cluster_peer": "cluster_peers", "clusterid": "cluster_id", "interfaces": "interface", "retport": "ret_port",
 		"publish_prot": "publish_port", "zzz": "", "": "", strings.Repeat("x", 1000): "",
 	} {
-		if got := suggest(in, Names()); got != want {
+		if got := Suggest(in, Names()); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

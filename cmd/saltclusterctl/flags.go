@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/cmd/saltclusterd/config"
+)
+
+// What the library says of flags.
+var (
+	flagUnknown  = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
+	flagNoValue  = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
+	flagBadValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-+(\S+): `)
+)
+
+// flagMistake is what the library says of a flag as a sentence that says what to type instead.
+func flagMistake(said string, flags []cli.Flag) string {
+	if m := flagUnknown.FindStringSubmatch(said); m != nil {
+		var names []string
+		for _, f := range flags {
+			names = append(names, f.Names()...)
+		}
+		if near := config.Suggest(m[1], names); near != "" {
+			return fmt.Sprintf("there is no flag %s (did you mean %s?)", dashed(m[1]), dashed(near))
+		}
+		return "there is no flag " + dashed(m[1])
+	}
+	if m := flagNoValue.FindStringSubmatch(said); m != nil {
+		return dashed(m[1]) + " needs a value" + wanted(flags, m[1])
+	}
+	if m := flagBadValue.FindStringSubmatch(said); m != nil {
+		return fmt.Sprintf("%s is no value of %s%s", m[1], dashed(m[2]), wanted(flags, m[2]))
+	}
+	return said
+}
+
+// wanted says what kind of value a flag takes.
+func wanted(flags []cli.Flag, name string) string {
+	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if i < 0 {
+		return ""
+	}
+	switch f := flags[i].(type) {
+	case *cli.DurationFlag:
+		return ": a time has a unit, as 30s, 10m or 2h"
+	case *cli.IntFlag:
+		return ": it is a whole number"
+	case *cli.BoolFlag:
+		return ": it is true or false, and true without one"
+	case cli.DocGenerationFlag:
+		placeholder, _ := unquoteUsage(f)
+		return ": " + placeholder
+	}
+	return ""
+}
+
+func dashed(name string) string {
+	return strings.Repeat("-", min(len(name), 2)) + name
+}
