@@ -41,7 +41,7 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	if s.Status != nil && s.Status.Cluster != nil {
 		l.Others = c.staying()
 		c.whole(v)
-		c.returns()
+		c.returns(len(l.Others) == 0)
 	} else {
 		c.stranger()
 	}
@@ -125,11 +125,15 @@ func (c *checks) whole(v *adminapi.Verification) {
 	}
 }
 
-// returns that wait for the salt-master would never reach it.
-func (c *checks) returns() {
+// returns that wait for the salt-master would never reach it. Those that it does not answer go to the members that stay.
+func (c *checks) returns(last bool) {
 	r := c.site.Status.Node.Returns
 	if r == nil {
 		return
+	}
+	if last && r.Unanswered > 0 {
+		c.add("returns", doctor.Warn, "", fmt.Sprintf("%d returns that the salt-master does not answer were put aside", r.Unanswered),
+			"nobody gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
 	}
 	for _, j := range r.Journals {
 		for _, w := range j.Waiting {

@@ -36,6 +36,13 @@ func TestLeaveLast(t *testing.T) {
 	if l = h.look(serving()).Leaving(&adminapi.Verification{}); l.Remove != "" || l.Restore() != nil {
 		t.Errorf("again: %+v", l)
 	}
+	st := serving()
+	st.Node.Returns = &adminapi.Returns{Unanswered: 2}
+	l = h.look(st).Leaving(&adminapi.Verification{})
+	if l.Failed() > 0 {
+		t.Errorf("%s", text(l.Checks))
+	}
+	wants(t, text(l.Checks), "2 returns that the salt-master does not answer were put aside")
 }
 
 func TestLeaveOthers(t *testing.T) {
@@ -47,6 +54,10 @@ func TestLeaveOthers(t *testing.T) {
 		t.Errorf("%+v\n%s", l, text(l.Checks))
 	}
 	wants(t, text(l.Checks), "its minions go to m2, m3, m4", "each job is on 3 of 4 nodes")
+	st.Node.Returns = &adminapi.Returns{Unanswered: 2}
+	if said := text(h.look(st).Leaving(&adminapi.Verification{}).Checks); strings.Contains(said, "put aside") {
+		t.Errorf("they go to the others: %s", said)
+	}
 }
 
 // What the salt-master would lack is in the way.
