@@ -148,7 +148,7 @@ func keyTime(k adminapi.MinionKey) string {
 	if k.At.IsZero() {
 		return ""
 	}
-	return k.At.Format("2006-01-02 15:04:05") + "Z"
+	return stamp(k.At)
 }
 
 func keyStateCell(state string) cell {

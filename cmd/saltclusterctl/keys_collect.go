@@ -157,5 +157,5 @@ func readSet(path string) (keyset.Set, error) {
 
 // sourceText names a set and where it comes from.
 func sourceText(set keyset.Set, path string) string {
-	return fmt.Sprintf("%s (%s, %s, Salt %s)", clean(set.Name), clean(path), set.At.Format("2006-01-02 15:04:05")+"Z", clean(cmp.Or(set.Salt, "?")))
+	return fmt.Sprintf("%s (%s, %s, Salt %s)", clean(set.Name), clean(path), stamp(set.At), clean(cmp.Or(set.Salt, "?")))
 }

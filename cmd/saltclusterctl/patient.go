@@ -83,7 +83,7 @@ func (p *patient) daemon() {
 
 // host looks at ports, files and limits of this machine.
 func (p *patient) host() {
-	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Witness: p.cfg.Cluster.Witness}
+	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Interface: p.cfg.Edge.Interface, Witness: p.cfg.Cluster.Witness}
 	for _, edge := range p.status.Node.Edges {
 		ports.Ours = append(ports.Ours, edge.Addresses...)
 	}

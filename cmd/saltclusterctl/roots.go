@@ -220,7 +220,7 @@ func rootsHistoryScreen(s *screen, h adminapi.RootsHistory) {
 			note = cell{}
 		}
 		rows = append(rows, []cell{
-			num(&r.Number), txt(r.Time.Local().Format("2006-01-02 15:04:05")), txt(r.Author), num(&r.Changed), num(&r.Removed), num(&r.Files),
+			num(&r.Number), txt(stamp(r.Time)), txt(r.Author), num(&r.Changed), num(&r.Removed), num(&r.Files),
 			txt(state).in(tint), note,
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -113,3 +114,6 @@ func clean(s string) string {
 	}
 	return s
 }
+
+// stamp is a moment, the same on every host whatever its time zone.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -188,7 +188,7 @@ func headerText(s *screen, h archive.Header, now time.Time) {
 	rows := [][]cell{
 		{txt("cluster"), txt(fmt.Sprintf("%s  uuid %s  generation %d", h.ClusterID, h.UUID, h.Generation))},
 		{txt("identity"), txt(h.IdentityFingerprint)},
-		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", h.Created.Local().Format("2006-01-02 15:04:05"), age(now.Sub(h.Created)), h.Node, h.Version))},
+		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created), age(now.Sub(h.Created)), h.Node, h.Version))},
 		{txt("log"), txt(fmt.Sprintf("entry %d, revision %d, epoch %d", h.Index, h.Rev, h.Epoch))},
 		{txt("members"), txt(strings.Join(h.Members, " "))},
 		{txt("keys"), txt(fmt.Sprintf("%d accepted, %d pending, %d rejected, %d denied, %d deleted", h.Keys.Accepted, h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},

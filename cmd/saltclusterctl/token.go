@@ -92,7 +92,7 @@ func (e *env) createdText(s *screen, t createdToken) {
 		address = t.Addresses[0]
 	}
 	fmt.Fprintf(e.stderr, "token %s: one node may join with it until %s\non that node: saltclusterctl join %s --token-file -\n",
-		clean(t.Token.ID), t.Token.Expires.Local().Format("2006-01-02 15:04:05"), clean(address))
+		clean(t.Token.ID), stamp(t.Token.Expires), clean(address))
 }
 
 // writeNew writes a secret to a file that was not there.
@@ -130,7 +130,7 @@ func tokensScreen(s *screen, list adminapi.Tokens) {
 			state = state.in(green)
 		}
 		rows = append(rows, []cell{
-			txt(t.ID), state, txt(t.Expires.Local().Format("2006-01-02 15:04:05")), txt(t.Node), txt(t.UsedBy), txt(t.By), txt(t.Note),
+			txt(t.ID), state, txt(stamp(t.Expires)), txt(t.Node), txt(t.UsedBy), txt(t.By), txt(t.Note),
 		})
 	}
 	s.table("", []string{"ID", "STATE", "EXPIRES", "FOR", "USED BY", "MADE ON", "NOTE"}, rows)

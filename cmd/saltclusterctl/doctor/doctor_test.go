@@ -31,6 +31,8 @@ func levels(found []Finding) string {
 func TestJudgePorts(t *testing.T) {
 	at := func(addr, process string) Listener { return Listener{netip.MustParseAddrPort(addr), process} }
 	ours := Ports{Publish: 4505, Ret: 4506, Ours: []string{"10.0.0.11:4505", "10.0.0.11:4506"}}
+	named := ours
+	named.Interface = []string{"10.0.0.11"}
 	good := []Listener{at("127.0.0.1:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", ""), at("10.0.0.11:4505", ""), at("10.0.0.11:4506", "")}
 	for name, tt := range map[string]struct {
 		ports Ports
@@ -43,6 +45,10 @@ func TestJudgePorts(t *testing.T) {
 			Ports{Publish: 4505, Ret: 4506},
 			[]Listener{at("10.0.0.11:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", "")}, "fail",
 		},
+		"a load balancer":    {ours, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)")}, good...), "fail"},
+		"its own address":    {named, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)"), at("[2001:db8::5]:4506", "haproxy (pid 9)")}, good...), "ok"},
+		"not its own":        {Ports{Publish: 4505, Ret: 4506, Interface: named.Interface}, append([]Listener{at("10.0.0.11:4505", "haproxy (pid 9)")}, good[:2]...), "fail"},
+		"all addresses":      {named, append([]Listener{at("0.0.0.0:4505", "haproxy (pid 9)")}, good...), "fail"},
 		"no master":          {ours, good[2:], "fail"},
 		"not opened":         {Ports{Publish: 4505, Ret: 4506}, good[:2], "warn"},
 		"other ports":        {Ports{Publish: 14505, Ret: 14506, Ours: []string{"10.0.0.11:14505"}}, good, "fail"},

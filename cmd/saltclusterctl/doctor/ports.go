@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,7 @@ import (
 type Ports struct {
 	Publish, Ret int      // of minions
 	Ours         []string // addresses that saltclusterd says it has bound for them; nil: it does not run, or not yet
+	Interface    []string // what the option names; nil: every address of this host
 	Witness      bool
 }
 
@@ -27,7 +29,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		}
 		ours := slices.Contains(p.Ours, l.Addr.String()) || strings.HasPrefix(l.Process, "saltclusterd ")
 		switch {
-		case ours:
+		case ours, p.elsewhere(l):
 		case l.Addr.Addr().IsUnspecified():
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens on all addresses of this host",
@@ -39,8 +41,9 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		default:
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens where saltclusterd should",
-				Why:  "minions that come to this address do not reach the cluster",
-				Next: "move it away: for the salt-master 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf, then restart both",
+				Why: "minions that come to this address do not reach the cluster",
+				Next: "move it away: the salt-master by 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf; a load balancer that has an " +
+					"address of its own here, by naming the others in the option interface of saltclusterd; then restart both",
 			})
 		}
 	}
@@ -65,6 +68,15 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		out = append(out, ok("ports", "", fmt.Sprintf("%s for minions, 127.0.0.1 for the salt-master", strings.Join(p.Ours, " "))))
 	}
 	return out
+}
+
+// elsewhere says whether somebody listens on an address that is left to others.
+func (p Ports) elsewhere(l Listener) bool {
+	a := l.Addr.Addr()
+	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() && !slices.ContainsFunc(p.Interface, func(s string) bool {
+		named, err := netip.ParseAddr(s)
+		return err != nil || named.Unmap().WithZone("") == a.Unmap().WithZone("")
+	})
 }
 
 func who(l Listener) string {
