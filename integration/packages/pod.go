@@ -79,7 +79,8 @@ func (p *pod) net(argv ...string) []string {
 type container struct {
 	pod   *pod
 	outer *exec.Cmd
-	pid   int // of its first process, here
+	path  string // $PATH in it
+	pid   int    // of its first process, here
 	said  bytes.Buffer
 }
 
@@ -98,8 +99,11 @@ mkdir -m 1777 "$ROOT/dev/shm"; mount -t tmpfs tmpfs "$ROOT/dev/shm"
 for bind in $BINDS; do mount --bind "${bind%%=*}" "$ROOT${bind#*=}"; mount -o remount,bind,ro "$ROOT${bind#*=}"; done
 for bind in $VOLUMES; do mkdir -p "$ROOT${bind#*=}"; mount --bind "${bind%%=*}" "$ROOT${bind#*=}"; done
 cd /
-exec chroot "$ROOT" /usr/bin/env -i "PATH=$INNERPATH" NODE=salt-0 "ADDRESS=$ADDR" HOME=/tmp LANG=C.UTF-8 ` + asNobody + ` "$@"
+exec chroot "$ROOT" ` + inside + ` ` + asNobody + ` "$@"
 `
+
+// inside is the environment of everything in a container. What stands in /proc is not: Salt's processes write their names over it.
+const inside = `/usr/bin/env -i "PATH=$INNERPATH" NODE=salt-0 "ADDRESS=$ADDR" HOME=/tmp LANG=C.UTF-8`
 
 const asNobody = `/usr/bin/setpriv --reuid=450 --regid=450 --clear-groups --bounding-set=-all --no-new-privs`
 
@@ -115,7 +119,7 @@ func (p *pod) start(root, path string, argv ...string) (*container, error) {
 	for _, b := range p.binds {
 		binds = append(binds, b+"="+b)
 	}
-	c := &container{pod: p}
+	c := &container{pod: p, path: path}
 	args := p.net("unshare", "--mount", "--pid", "--fork", "--kill-child", "--ipc", "/bin/sh", "-c", containerScript, "container")
 	c.outer = exec.Command(args[0], append(args[1:], argv...)...)
 	c.outer.Env = append(os.Environ(), "ROOT="+root, "VOLUMES="+strings.Join(volumes, " "), "BINDS="+strings.Join(binds, " "), "ADDR="+podAddr,
@@ -143,14 +147,10 @@ func (c *container) exec(ctx context.Context, argv ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root"}
-	args = append(args, strings.Fields(asNobody)...)
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.pid))
-	if err != nil {
-		return "", err
-	}
+	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root",
+		"/bin/sh", "-c", "exec " + inside + " " + asNobody + ` "$@"`, "container"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
-	cmd.Env = strings.Split(strings.TrimSuffix(string(environ), "\x00"), "\x00")
+	cmd.Env = append(os.Environ(), "ADDR="+podAddr, "INNERPATH="+c.path)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, tail(string(out)))
@@ -174,8 +174,11 @@ func (c *container) stop(within time.Duration) error {
 	return err
 }
 
-// kill ends it in any way.
+// kill ends it in any way. Its first process does not go with the one outside: the kernel forgets that it should when it gives up its rights.
 func (c *container) kill() {
+	if first, err := onlyChild(c.outer.Process.Pid); err == nil {
+		_ = syscall.Kill(first, syscall.SIGKILL)
+	}
 	_ = c.outer.Process.Kill()
 	_ = c.outer.Wait()
 }
