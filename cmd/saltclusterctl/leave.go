@@ -58,7 +58,8 @@ func runLeave(c *cli.Context, e *env) error {
 		}
 		return setupResult(out.Failed(), c.Bool("dry-run"))
 	}
-	if !c.Bool("yes") {
+	shown := !c.Bool("yes")
+	if shown {
 		s := &screen{colour: e.colour}
 		checkLines(s, out.Checks)
 		fmt.Fprint(e.stderr, s.b.String())
@@ -75,7 +76,12 @@ func runLeave(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Done = true
-	return e.show(c, out, func(s *screen) { leaveScreen(s, out) })
+	return e.show(c, out, func(s *screen) {
+		if !shown {
+			checkLines(s, out.Checks)
+		}
+		leaveSteps(s, out)
+	})
 }
 
 func leaveQuestion(l left) string {
@@ -115,6 +121,11 @@ func (e *env) removeSelf(c *cli.Context, node string) error {
 
 func leaveScreen(s *screen, l left) {
 	checkLines(s, l.Checks)
+	leaveSteps(s, l)
+}
+
+// leaveSteps is what comes after the checks.
+func leaveSteps(s *screen, l left) {
 	would := "would be "
 	if l.Done {
 		would = ""

@@ -94,7 +94,8 @@ func runSetup(c *cli.Context, e *env) error {
 		}
 		return setupResult(out.Failed(), only)
 	}
-	if !c.Bool("yes") {
+	shown := !c.Bool("yes")
+	if shown {
 		s := &screen{colour: e.colour}
 		checkLines(s, out.Checks)
 		fileLines(s, out.Files, "to be written:", false)
@@ -107,7 +108,12 @@ func runSetup(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Written = true
-	return e.show(c, out, func(s *screen) { setupScreen(s, out, false, false) })
+	return e.show(c, out, func(s *screen) {
+		if !shown {
+			checkLines(s, out.Checks)
+		}
+		setupSteps(s, out, false, false)
+	})
 }
 
 func setupResult(failed int, only bool) error {
@@ -122,6 +128,11 @@ func setupResult(failed int, only bool) error {
 
 func setupScreen(s *screen, out setupDone, whole, only bool) {
 	checkLines(s, out.Checks)
+	setupSteps(s, out, whole, only)
+}
+
+// setupSteps is what comes after the checks.
+func setupSteps(s *screen, out setupDone, whole, only bool) {
 	switch {
 	case out.Failed() > 0:
 		s.line("%s", s.paint(red, fmt.Sprintf("%s in the way; nothing was changed", plural(out.Failed(), "thing"))))

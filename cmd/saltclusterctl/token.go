@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -91,8 +92,12 @@ func (e *env) createdText(s *screen, t createdToken) {
 	if len(t.Addresses) > 0 {
 		address = t.Addresses[0]
 	}
-	fmt.Fprintf(e.stderr, "token %s: one node may join with it until %s\non that node: saltclusterctl join %s --token-file -\n",
-		clean(t.Token.ID), stamp(t.Token.Expires), clean(address))
+	from, there := "-", "on that node"
+	if t.File != "" {
+		from, there = filepath.Base(t.File), "on that node, with this file"
+	}
+	fmt.Fprintf(e.stderr, "token %s: one node may join with it until %s\n%s: saltclusterctl join %s --token-file %s\n",
+		clean(t.Token.ID), stamp(t.Token.Expires), there, clean(address), clean(from))
 }
 
 // writeNew writes a secret to a file that was not there.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"saltclusterd/gossip/jointoken"
@@ -65,6 +66,9 @@ func (c JoinConfig) validate() error {
 		return fmt.Errorf("payload of %d bytes, at most %d are allowed", len(c.Payload), MaxJoinPayload)
 	case len(c.ClusterID) > maxClusterID || !printable([]byte(c.ClusterID)):
 		return errors.New("cluster_id is too long or not printable")
+	case c.Token.IsZero() && strings.TrimSpace(string(c.Secret)) == "":
+		return errors.New("this node has no cluster_secret, and was given no token: saltclusterctl token create on a member prints one, " +
+			"then here: saltclusterctl join PEER --token-file -")
 	case c.Token.IsZero():
 		return ValidateSecret(string(c.Secret))
 	}

@@ -44,9 +44,10 @@ type check struct {
 	mu      sync.Mutex
 	known   bool // it has answered once
 	last    Result
-	since   time.Time // of last.Level
-	well    time.Time // since when it does not fail; zero: it does
-	running time.Time // start of the run that goes on; zero: none
+	since   time.Time     // of last.Level
+	well    time.Time     // since when it does not fail; zero: it does
+	running time.Time     // start of the run that goes on; zero: none
+	ended   chan struct{} // closed with the end of the next run, or the one that goes on
 }
 
 // NewChecker returns a checker without checks.
@@ -70,7 +71,7 @@ func NewChecker(cfg CheckerConfig) *Checker {
 // Register adds a check; it must be called before Open. The name is shown to
 // strangers, so it says what is looked at and never names a node.
 func (c *Checker) Register(name string, scope Scope, f CheckFunc) {
-	c.checks = append(c.checks, &check{name: name, scope: scope, run: f, kick: make(chan struct{}, 1)})
+	c.checks = append(c.checks, &check{name: name, scope: scope, run: f, kick: make(chan struct{}, 1), ended: make(chan struct{})})
 }
 
 // Open starts all checks at once. Until a check has answered it fails every
@@ -128,6 +129,29 @@ func (c *Checker) Kick(names ...string) {
 	}
 }
 
+// Look runs all checks now and returns when each has answered, or ctx ends: for a report after a change that all of them are about.
+func (c *Checker) Look(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, one := range c.checks {
+		wg.Go(func() {
+			if ended, runs := one.end(); runs { // perhaps from before the change
+				awaitEnd(ctx, ended)
+			}
+			ended, _ := one.end()
+			c.Kick(one.name)
+			awaitEnd(ctx, ended)
+		})
+	}
+	wg.Wait()
+}
+
+func awaitEnd(ctx context.Context, ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
 // SetDraining makes the node unready for everything but live, at once.
 func (c *Checker) SetDraining(on bool) {
 	if c.draining.Swap(on) && !on {
@@ -179,7 +203,16 @@ func (k *check) finish(now time.Time, r Result) (changed bool) {
 		k.well = now
 	}
 	k.running, k.known, k.last = time.Time{}, true, r
+	close(k.ended)
+	k.ended = make(chan struct{})
 	return changed
+}
+
+// end is closed with the next run, or the one that goes on.
+func (k *check) end() (ended <-chan struct{}, runs bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ended, !k.running.IsZero()
 }
 
 func (k *check) idle() bool {

@@ -137,6 +137,37 @@ func TestKickShowsChangeAtOnce(t *testing.T) {
 	})
 }
 
+// TestLook: a report after it knows what changed before it, also while a check from before goes on.
+func TestLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewChecker(CheckerConfig{Interval: time.Hour, Timeout: time.Minute})
+		var well atomic.Bool
+		judge := func(before time.Duration) CheckFunc {
+			return func(context.Context) Result {
+				was := well.Load()
+				time.Sleep(before)
+				if was {
+					return Result{Level: OK}
+				}
+				return Result{Level: Fail}
+			}
+		}
+		c.Register("quick", ScopeReady, judge(0))
+		c.Register("slow", ScopeReady, judge(10*time.Second))
+		open(t, c)
+		defer c.Close()
+		synctest.Wait()
+		well.Store(true)
+		c.Look(t.Context())
+		if r := c.Report(ScopeReady); !r.OK {
+			t.Errorf("%+v", r)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.Look(ended) // waits for nothing
+	})
+}
+
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	c := NewChecker(CheckerConfig{Registerer: reg})

@@ -118,7 +118,7 @@ func (r Report) body(trusted bool) body {
 	b := body{Status: "ok"}
 	switch {
 	case r.OnlyDraining():
-		b.Status = draining
+		b.Status = Draining
 	case !r.OK:
 		b.Status = "failing"
 	}

@@ -35,11 +35,11 @@ func (r Report) Bad() []Finding {
 	return out
 }
 
-// draining is the name of the finding that SetDraining makes.
-const draining = "draining"
+// Draining is the name of the finding that SetDraining makes.
+const Draining = "draining"
 
 // OnlyDraining reports that nothing fails but that minions are being let go.
-func (r Report) OnlyDraining() bool { return r.Draining && r.failing() == draining }
+func (r Report) OnlyDraining() bool { return r.Draining && r.failing() == Draining }
 
 // failing returns the names of failing checks.
 func (r Report) failing() string {
@@ -59,7 +59,7 @@ func (c *Checker) Report(scope Scope) Report {
 	r := Report{OK: true, Draining: c.draining.Load() && scope&^ScopeLive != 0}
 	if r.Draining {
 		r.Findings = append(r.Findings, Finding{
-			Check:  draining,
+			Check:  Draining,
 			Result: Result{Level: Fail, Reason: "this node lets its minions go", Hint: "saltclusterd is stopping, or was told to drain"},
 		})
 	}
@@ -76,7 +76,7 @@ func (c *Checker) Report(scope Scope) Report {
 			r.Well = f.Well
 		}
 		r.Maintenance = r.Maintenance || f.Level == Fail && f.Maintenance
-		starting := f.Since.IsZero() && f.Check != draining
+		starting := f.Since.IsZero() && f.Check != Draining
 		if f.Level == Fail && !(starting && scope == ScopeLive) { // do not restart what is only starting
 			r.OK = false
 		}

@@ -114,7 +114,11 @@ func (c *checks) keys() {
 	case s.joins():
 		end = ""
 	}
-	c.ok("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
+	if s.keysHidden {
+		c.add("keys", doctor.Skip, s.KeysDir, "you may not read the minion keys", "", "run it as root")
+	} else {
+		c.ok("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
+	}
 	if bare, err := s.without(); err == nil && bare.Version.Major >= 3008 {
 		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
 			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d, "saltclusterd cannot read them, and would found a cluster without minions",

@@ -51,11 +51,12 @@ type Site struct {
 	RunnerDir  string // of our runners; empty: they are not installed
 	WheelDir   string // of our wheel modules, as the runners
 
-	Key     *saltcrypt.MasterKey // the master's own; nil: see KeyErr
-	KeyErr  error
-	Keys    map[string]int // key files by directory
-	KeysDir string         // with these directories
-	Markers []string       // left in pki_dir by a cluster that this master belonged to
+	Key        *saltcrypt.MasterKey // the master's own; nil: see KeyErr
+	KeyErr     error
+	Keys       map[string]int // key files by directory
+	keysHidden bool           // they may not be read
+	KeysDir    string         // with these directories
+	Markers    []string       // left in pki_dir by a cluster that this master belonged to
 
 	Listeners []doctor.Listener // on the ports that matter
 	Minions   []netip.Addr      // who is connected to publish_port
@@ -186,7 +187,8 @@ func (s *Site) readKeys(ctx context.Context) {
 	s.KeyErr = err
 	s.Keys = map[string]int{}
 	for _, dir := range keyDirs {
-		entries, _ := os.ReadDir(filepath.Join(s.KeysDir, dir))
+		entries, err := os.ReadDir(filepath.Join(s.KeysDir, dir))
+		s.keysHidden = s.keysHidden || errors.Is(err, fs.ErrPermission)
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".") {
 				s.Keys[dir]++

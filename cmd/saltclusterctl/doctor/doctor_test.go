@@ -147,6 +147,24 @@ func TestLocalPorts(t *testing.T) {
 	}
 }
 
+func TestProgramName(t *testing.T) {
+	proc := t.TempDir()
+	for pid, p := range map[string][3]string{
+		"1": {"/opt/saltstack/\n", "/opt/saltstack/salt/bin/python3.10 /usr/bin/salt-master RequestServer ReqServer\x00\x00", "salt-master"},
+		"2": {"haproxy\n", "/usr/sbin/haproxy\x00-f\x00/etc/haproxy/salt-master.cfg\x00", "haproxy"},
+		"3": {"kworker\n", "", "kworker"},
+	} {
+		write(t, filepath.Join(proc, pid, "comm"), p[0])
+		write(t, filepath.Join(proc, pid, "cmdline"), p[1])
+		if got, err := programName(filepath.Join(proc, pid)); got != p[2] || err != nil {
+			t.Errorf("%s: %q, %v", pid, got, err)
+		}
+	}
+	if _, err := programName(filepath.Join(proc, "4")); err == nil {
+		t.Error("a process that is gone has a name")
+	}
+}
+
 func TestOpenFiles(t *testing.T) {
 	proc := t.TempDir()
 	process := func(pid, comm, hard, caps string) {

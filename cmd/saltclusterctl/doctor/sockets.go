@@ -115,11 +115,27 @@ func owners(proc string, sockets map[string]Listener) {
 			continue
 		}
 		dir := filepath.Dir(filepath.Dir(link))
-		name, err := os.ReadFile(filepath.Join(dir, "comm"))
+		name, err := programName(dir)
 		if err != nil {
 			continue
 		}
-		l.Process = fmt.Sprintf("%s (pid %s)", strings.TrimSpace(string(name)), filepath.Base(dir))
+		l.Process = fmt.Sprintf("%s (pid %s)", name, filepath.Base(dir))
 		sockets[inode] = l
 	}
+}
+
+// programName is what a process calls itself. A salt-master's title begins with the path of its Python, of which the kernel keeps 15 bytes.
+func programName(dir string) (string, error) {
+	comm, err := os.ReadFile(filepath.Join(dir, "comm"))
+	if err != nil {
+		return "", err
+	}
+	if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil {
+		for _, word := range strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 || r == ' ' }) {
+			if filepath.Base(word) == "salt-master" {
+				return "salt-master", nil
+			}
+		}
+	}
+	return strings.TrimSpace(string(comm)), nil
 }

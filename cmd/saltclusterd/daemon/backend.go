@@ -187,7 +187,7 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	st := adminapi.Status{Node: adminapi.Node{
 		ID: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Started: d.started,
 	}}
-	d.fillHealth(&st)
+	d.fillHealth(ctx, &st)
 	m := d.current()
 	if m == nil {
 		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {

@@ -54,6 +54,7 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership) (err error) 
 
 func (d *Daemon) setMember(m *member) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.member = m
+	d.mu.Unlock()
+	d.checks.Kick()
 }

@@ -149,14 +149,34 @@ func (d *Daemon) checkClock(context.Context) health.Result {
 	return fine
 }
 
-// fillHealth copies what the checks say into a status.
-func (d *Daemon) fillHealth(st *adminapi.Status) {
+// lookWithin bounds how long a status waits for checks when this node has come into a cluster, or out of one.
+const lookWithin = 2 * time.Second
+
+// fillHealth copies what the checks say into a status. What they have said of a membership before this one, or of none, would contradict
+// the rest of it.
+func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
+	m := d.current()
+	if d.looked.Swap(m) != m {
+		ctx, cancel := context.WithTimeout(ctx, lookWithin)
+		defer cancel()
+		d.checks.Look(ctx)
+	}
 	report := d.checks.Report(health.ScopeReady)
 	st.Node.Ready, st.Node.Draining = report.OK, report.Draining
 	for _, f := range report.Bad() {
 		level := adminapi.LevelWarn
 		if f.Level == health.Fail {
 			level = adminapi.LevelFail
+		}
+		if f.Check == health.Draining {
+			switch {
+			case m == nil: // what is left of the membership that has ended
+				st.Node.Draining = false
+				continue
+			case m.svc != nil && m.svc.drain.wanted():
+				level, f.Reason, f.Hint = adminapi.LevelWarn, "this node is drained, or being drained: it takes no minions",
+					"when its work is done: saltclusterctl undrain "+string(d.id)
+			}
 		}
 		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
 		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint})

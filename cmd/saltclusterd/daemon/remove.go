@@ -59,6 +59,9 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 		Message: fmt.Sprintf("%s was removed from the cluster %s", id, m.seed.ClusterID),
 		Next:    []string{"on " + string(id) + ": stop saltclusterd and the salt-master, or take it in again with saltclusterctl join PEER"},
 	}
+	if mem, ok := m.cons.View().Member(id); !ok || !mem.Witness {
+		out.Next = append(out.Next, "take it out of the load balancers: saltclusterctl haproxy prints a configuration without it")
+	}
 	if aside > 0 {
 		out.Next = append(out.Next, "on "+string(id)+": "+asideStay(aside)+"; no other node has them")
 	}

@@ -199,6 +199,54 @@ func TestRemoveWithReturnsAside(t *testing.T) {
 	}
 }
 
+// What status says of the node itself fits the rest of it, at once: after it was founded, has joined, was drained, was removed.
+func TestStatusFitsTheMembership(t *testing.T) {
+	t.Parallel()
+	problems := func(n *testNode) string {
+		st, err := n.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, p := range st.Problems {
+			said = append(said, p.Node+": "+p.Message+" -> "+p.Hint)
+		}
+		return strings.Join(said, "\n")
+	}
+	first := startNode(t, "a", t.TempDir())
+	if said := problems(first); !strings.Contains(said, "belongs to no cluster yet") {
+		t.Errorf("alone: %s", said)
+	}
+	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if said := problems(first); strings.Contains(said, "no cluster") {
+		t.Errorf("founded: %s", said)
+	}
+	second := startNode(t, "b", t.TempDir())
+	problems(second)
+	if _, err := second.Join(t.Context(), adminapi.JoinRequest{Peer: first.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if said := problems(second); strings.Contains(said, "no cluster") {
+		t.Errorf("joined: %s", said)
+	}
+	if _, err := first.Drain(t.Context(), adminapi.DrainRequest{Node: "b", Wait: true}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if said := problems(second); strings.Count(said, "undrain b") != 1 || !strings.Contains(said, "b: this node is drained, or being drained: it takes no minions -> when its work is done: saltclusterctl undrain b") {
+		t.Errorf("drained: %s", said)
+	}
+	out, err := first.Remove(t.Context(), adminapi.RemoveRequest{Node: "b"}, quiet)
+	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "saltclusterctl haproxy") {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	eventually(t, "b knows", gone(second))
+	if said := problems(second); strings.Contains(said, "drain") || !strings.Contains(said, "was removed from the cluster") {
+		t.Errorf("removed: %s", said)
+	}
+}
+
 // A living node, a dead one, the leader and the node itself are removed; one joins again.
 func TestRemove(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func readRemoval(stateDir string) (*removal, error) {
 
 // sentence tells an operator.
 func (r *removal) sentence() string {
-	return fmt.Sprintf("%s (cluster %s, %s)", r.Reason, r.ClusterID, r.At.Local().Format("2006-01-02 15:04:05"))
+	return fmt.Sprintf("%s (cluster %s, %s)", r.Reason, r.ClusterID, r.At.UTC().Format("2006-01-02 15:04:05Z"))
 }
 
 const rejoinHint = "its minions are served by the others; saltclusterctl join PEER takes this node in again, " +

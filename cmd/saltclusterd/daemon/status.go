@@ -33,10 +33,14 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	for _, mem := range members {
 		switch {
 		case mem.State == adminapi.StateFailed || mem.State == adminapi.StateLeft:
+			hint := "start saltclusterd there, or check the network on the peer port"
+			if cons.HasQuorum { // else nobody can be removed
+				hint += "; gone for good: saltclusterctl remove " + mem.ID
+			}
 			st.Problems = append(st.Problems, adminapi.Problem{
-				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID),
-				Hint: "start saltclusterd there, or check the network on the peer port; gone for good: saltclusterctl remove " + mem.ID,
+				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID), Hint: hint,
 			})
+		case mem.Draining && mem.Self: // its health says so
 		case mem.Draining:
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is drained, or being drained: it takes no minions", mem.ID),
