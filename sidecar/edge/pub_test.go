@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -360,5 +361,32 @@ func TestPubBeforeOpen(t *testing.T) {
 	defer e.Close()
 	if n := len(e.Addr()); n != 2 {
 		t.Fatalf("%d addresses", n)
+	}
+}
+
+// What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing before it.
+func TestSubscribersSpeakToNobody(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	other := subscribe(t, e, "")
+	for name, say := range map[string][]byte{
+		"a publication":               zmtp.AppendMessage(nil, []byte("forged")),
+		"one with a topic":            zmtp.AppendMessage(nil, []byte("topic"), []byte("forged")),
+		"behind a subscription":       zmtp.AppendMessage(zmtp.AppendSubscription(nil, nil, true), []byte("forged")),
+		"as of a publisher below us":  zmtp.AppendMessage(zmtp.AppendMessage(nil, []byte{1}), []byte("\x02forged")),
+		"a command that is not known": zmtp.AppendCommand(nil, "PUBLISH", []byte("forged")),
+	} {
+		for _, kind := range []string{"SUB", "XSUB", "PUB", "XPUB", "DEALER"} {
+			c := dialRaw(t, e)
+			_, _ = c.Write(zmtp.AppendPing(append(hello(kind), say...), time.Second, []byte("seen")))
+			for buf, heard := make([]byte, 1<<10), ""; !strings.Contains(heard, "seen"); { // until it was read, or was too much
+				n, err := c.Read(buf)
+				if heard += string(buf[:n]); err != nil {
+					break
+				}
+			}
+			c.Close()
+			e.Publish(pub(name + " of " + kind))
+			next(t, other, name+" of "+kind)
+		}
 	}
 }
