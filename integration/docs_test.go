@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +13,9 @@ import (
 
 var (
 	link     = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	testName = regexp.MustCompile("`(?:[a-z0-9]+\\.)?(Test[A-Za-z0-9_]+)(?:/([^`]+))?`")
+	testName = regexp.MustCompile("`(?:([a-z0-9]+)\\.)?((?:Test|Fuzz)[A-Z][A-Za-z0-9_]+)(?:/([^`]+))?`")
+	scenario = regexp.MustCompile("scenarios? ((?:(?:, | and )?`[^`]+`)+)")
+	quoted   = regexp.MustCompile("`([^`]+)`")
 )
 
 // What the guides refer to is there: other pages, and the tests which show what is said.
@@ -35,12 +38,20 @@ func TestGuidesReferToWhatIsThere(t *testing.T) {
 		}
 		for _, m := range testName.FindAllStringSubmatch(string(raw), -1) {
 			tests++
+			where, name, part := m[1], m[2], m[3]
 			switch {
-			case strings.HasSuffix(m[1], "_"): // the beginning of several
-			case !strings.Contains(sources, "func "+m[1]+"("):
-				t.Errorf("%s: there is no %s", page, m[1])
-			case m[2] != "" && !strings.Contains(sources, `"`+m[2]+`"`) && !strings.Contains(sources, `"`+strings.ReplaceAll(m[2], "_", " ")+`"`):
-				t.Errorf("%s: %s has no part %q", page, m[1], m[2])
+			case strings.HasSuffix(name, "_"): // the beginning of several
+			case !sources.have(where, "func "+name+"("):
+				t.Errorf("%s: there is no %s in %s", page, name, cmp.Or(where, "any package"))
+			case part != "" && !sources.have("", `"`+part+`"`) && !sources.have("", `"`+strings.ReplaceAll(part, "_", " ")+`"`):
+				t.Errorf("%s: %s has no part %q", page, name, part)
+			}
+		}
+		for _, m := range scenario.FindAllStringSubmatch(string(raw), -1) {
+			for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
+				if !strings.HasPrefix(q[1], "Test") && !sources.have("scenario", `"`+q[1]+`"`) {
+					t.Errorf("%s: there is no scenario %q", page, q[1])
+				}
 			}
 		}
 	}
@@ -95,10 +106,22 @@ func text(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// testSources are all tests of the project in one text.
-func testSources(t *testing.T) string {
+// tests are the sources of all tests of the project, by the name of their directory.
+type tests map[string]string
+
+// have says whether a text stands in the tests of a directory, or of any.
+func (s tests) have(dir, text string) bool {
+	for name, source := range s {
+		if (dir == "" || dir == name) && strings.Contains(source, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func testSources(t *testing.T) tests {
 	t.Helper()
-	var all strings.Builder
+	all := tests{}
 	err := filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -110,11 +133,11 @@ func testSources(t *testing.T) string {
 			return nil
 		}
 		raw, err := os.ReadFile(path)
-		all.Write(raw)
+		all[filepath.Base(filepath.Dir(path))] += string(raw)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all.String()
+	return all
 }
