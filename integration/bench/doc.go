@@ -8,7 +8,7 @@
 //     are played at protocol level with real keys, and every reply is opened and verified afterwards.
 //   - forward: CPU in saltclusterd per forwarded request and the latency it adds, against real masters at a rate that they can
 //     take, and at 1,000 requests/s against a stand-in for a master written in Go, for no stock master answers that many.
-//   - flood: what minions get done while one address sends 10,000 requests/s that are refused.
+//   - flood: what minions get done while one address sends 10,000 requests/s that are refused, for 30 s (-flood-for).
 //   - upgrade: what subscribers see while saltclusterd is upgraded in place: losses, reconnects and the pause.
 //   - memory: resident memory with idle subscribers.
 //   - herd: test.ping of a thousand played minions (package integration/herd), bare stock masters against the same behind

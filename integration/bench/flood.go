@@ -20,7 +20,9 @@ const (
 	askers     = 16   // connections of minions that ask as fast as they are answered
 )
 
-// flood measures what minions get done while one address floods with requests that are refused.
+// flood measures what minions get done while one address floods with requests that are refused. What they get done without it is measured
+// half before and half after it, so that a machine which grows slower or faster meanwhile tells of neither. The round that warms everything
+// up is short.
 func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 	h, err := l.Host(ctx, "flood")
 	if err != nil {
@@ -29,8 +31,12 @@ func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 	from := &target{name: "flood", addr: through.addr, from: h}
 	var alone, beside, sent, answered, cpuAlone, cpuBeside series
 	for round := range b.sizes.rounds + 1 {
-		b.say("throughput with and without a flood, round %d", round)
-		calm, calmUsed, err := b.throughput(ctx, through)
+		long := b.floodFor
+		if round == 0 {
+			long = min(long, b.forwardFor)
+		}
+		b.say("throughput with and without a flood of %s, round %d", long, round)
+		calm, calmUsed, err := through.throughput(ctx, long/2)
 		if err != nil {
 			return err
 		}
@@ -44,18 +50,23 @@ func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 			return ctx.Err()
 		}
 		f.mark()
-		busy, busyUsed, err := b.throughput(ctx, through)
+		busy, busyUsed, err := through.throughput(ctx, long)
 		wrote, heard := f.stop()
 		if err != nil {
 			return err
 		}
+		after, afterUsed, err := through.throughput(ctx, long/2)
+		if err != nil {
+			return err
+		}
+		calm, calmUsed.daemon = (calm+after)/2, calmUsed.daemon+afterUsed.daemon
 		if round > 0 {
 			alone.add(calm)
 			beside.add(busy)
 			sent.add(wrote)
 			answered.add(heard)
-			cpuAlone.add(micros(calmUsed.daemon) / (calm * b.forwardFor.Seconds()))
-			cpuBeside.add(micros(busyUsed.daemon) / (busy * b.forwardFor.Seconds()))
+			cpuAlone.add(micros(calmUsed.daemon) / (calm * long.Seconds()))
+			cpuBeside.add(micros(busyUsed.daemon) / (busy * long.Seconds()))
 		}
 	}
 	ratio := beside.over(alone)
@@ -64,9 +75,10 @@ func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 		verdict = "**missed**"
 	}
 	b.out.table("A flood of refused requests", fmt.Sprintf(
-		"%d connections of minions ask the stand-in as fast as they are answered, for %s per side and round; from one other address %d connections "+
-			"want to send %d refused requests per second (`publish` in clear), beginning a second before. The flood comes from the same machine.",
-		askers, b.forwardFor, floodConns, floodRate),
+		"%d connections of minions ask the stand-in as fast as they are answered, for %s with the flood and half of that before and after it in each round; "+
+			"from one other address %d connections want to send %d refused requests per second (`publish` in clear), beginning a second before. "+
+			"The flood comes from the same machine.",
+		askers, b.floodFor, floodConns, floodRate),
 		[]string{"figure", "without", "with the flood", "ratio", "target", ""}, [][]string{
 			{"requests/s of others", alone.show("%.0f"), beside.show("%.0f"), "**" + ratio.show("%.2f") + "**", fmt.Sprintf("≥ %.2f", floodGoal), verdict},
 			{"saltclusterd CPU µs per request of others", cpuAlone.show("%.0f"), cpuBeside.show("%.0f"), cpuBeside.over(cpuAlone).show("%.2f"), "", ""},
@@ -77,7 +89,7 @@ func (b *bench) flood(ctx context.Context, l *lab.Lab, through *target) error {
 }
 
 // throughput is how many requests per second minions get answered, each connection with one at a time.
-func (b *bench) throughput(ctx context.Context, t *target) (perSecond float64, u used, err error) {
+func (t *target) throughput(ctx context.Context, long time.Duration) (perSecond float64, u used, err error) {
 	bodies := make([][][]byte, askers)
 	for i := range bodies {
 		all, err := t.seal(cheapCommand, nil, 64) // the same again and again: nothing keeps a nonce
@@ -94,7 +106,7 @@ func (b *bench) throughput(ctx context.Context, t *target) (perSecond float64, u
 	}
 	defer hangUp()
 	var done atomic.Int64
-	end := time.Now().Add(b.forwardFor)
+	end := time.Now().Add(long)
 	u, err = t.spend(func() error {
 		var g errgroup.Group
 		for i, p := range peers {
@@ -110,7 +122,7 @@ func (b *bench) throughput(ctx context.Context, t *target) (perSecond float64, u
 		}
 		return g.Wait()
 	})
-	return float64(done.Load()) / b.forwardFor.Seconds(), u, err
+	return float64(done.Load()) / long.Seconds(), u, err
 }
 
 // floodRun is a flood that goes on.

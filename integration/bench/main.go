@@ -25,6 +25,7 @@ type options struct {
 	loopback bool
 	bin      string
 	herdSize int
+	flood    time.Duration
 }
 
 // sections in the order in which they run; the first three are edgebench's.
@@ -62,6 +63,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
 	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
+	fs.DurationVar(&o.flood, "flood-for", 0, "how long a flood goes on in one piece (default 30s, quick 2s)")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
