@@ -39,6 +39,7 @@ type Limits struct {
 	HandshakesPerAddr int           // of these from one address (IPv6: one /64); 16
 	MemberHandshakes  int           // at the same time from one member's address; 64
 	ConnsPerNode      int           // open connections of one certificate, per direction; 256
+	RPCConnsPerNode   int           // of these, inbound ones for peer RPC, which carry many requests each; 64
 	Queue             int           // admitted connections of one protocol waiting for Accept; 32
 	Joins             int           // joins at the same time; 8
 	JoinProof         time.Duration // until both proofs are done; 5 s
@@ -56,7 +57,7 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	counts := map[*int]int{
-		&l.Handshakes: 128, &l.HandshakesPerAddr: 16, &l.MemberHandshakes: 64, &l.ConnsPerNode: 256, &l.Queue: 32, &l.Joins: 8,
+		&l.Handshakes: 128, &l.HandshakesPerAddr: 16, &l.MemberHandshakes: 64, &l.ConnsPerNode: 256, &l.RPCConnsPerNode: 64, &l.Queue: 32, &l.Joins: 8,
 	}
 	for p, v := range counts {
 		if *p <= 0 {

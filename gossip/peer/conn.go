@@ -17,8 +17,9 @@ type conn struct {
 	err  error
 
 	// Set by admission, before the connection is handed to anyone.
-	id node.ID
-	fp node.Fingerprint
+	id  node.ID
+	fp  node.Fingerprint
+	rpc bool // it carries requests
 }
 
 // Close closes the tcp connection at once and forgets it.
@@ -65,16 +66,23 @@ type registry struct {
 	mu      sync.Mutex
 	closed  bool
 	perNode int
+	perRPC  int
 	all     map[*conn]direction
 	byFP    map[node.Fingerprint]map[*conn]struct{}
-	count   map[node.Fingerprint]*[2]int // admitted connections by direction
+	count   map[node.Fingerprint]*admitted
 }
 
-func (r *registry) init(perNode int) {
-	r.perNode = perNode
+// admitted counts the connections of a certificate.
+type admitted struct {
+	by  [2]int // direction
+	rpc int    // inbound ones that carry requests
+}
+
+func (r *registry) init(l Limits) {
+	r.perNode, r.perRPC = l.ConnsPerNode, l.RPCConnsPerNode
 	r.all = map[*conn]direction{}
 	r.byFP = map[node.Fingerprint]map[*conn]struct{}{}
-	r.count = map[node.Fingerprint]*[2]int{}
+	r.count = map[node.Fingerprint]*admitted{}
 }
 
 // track registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the port is closed.
@@ -92,7 +100,7 @@ func (r *registry) track(c net.Conn, d direction) (*conn, error) {
 
 // admit runs check (the question to the roster) and registers the connection under the fingerprint by which the roster knows
 // it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
-func (r *registry) admit(c *conn, check func() (node.ID, node.Fingerprint, error)) error {
+func (r *registry) admit(c *conn, proto string, check func() (node.ID, node.Fingerprint, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, open := r.all[c]
@@ -105,14 +113,18 @@ func (r *registry) admit(c *conn, check func() (node.ID, node.Fingerprint, error
 	}
 	n := r.count[fp]
 	if n == nil {
-		n = new([2]int)
+		n = new(admitted)
 		r.count[fp], r.byFP[fp] = n, map[*conn]struct{}{}
 	}
-	if n[d] >= r.perNode {
+	rpc := d == inbound && proto == ProtoHTTP
+	if n.by[d] >= r.perNode || rpc && n.rpc >= r.perRPC {
 		return ErrTooMany
 	}
-	n[d]++
-	c.id, c.fp = id, fp
+	n.by[d]++
+	if rpc {
+		n.rpc++
+	}
+	c.id, c.fp, c.rpc = id, fp, rpc
 	r.byFP[fp][c] = struct{}{}
 	return nil
 }
@@ -129,7 +141,10 @@ func (r *registry) drop(c *conn) {
 		return
 	}
 	delete(r.byFP[c.fp], c)
-	r.count[c.fp][d]--
+	r.count[c.fp].by[d]--
+	if c.rpc {
+		r.count[c.fp].rpc--
+	}
 	if len(r.byFP[c.fp]) == 0 {
 		delete(r.byFP, c.fp)
 		delete(r.count, c.fp)

@@ -27,7 +27,7 @@ func (p *Port) HTTPClient() *http.Client { return p.client }
 const (
 	rpcHeaderTimeout = 10 * time.Second
 	rpcIdleTimeout   = 5 * time.Minute
-	rpcMaxHeader     = 64 << 10 // bytes
+	rpcMaxHeader     = 16 << 10 // bytes; what waits for its turn has its header in memory
 	rpcStreams       = 256      // concurrent requests per connection
 	rpcPingAfter     = 5 * time.Second
 	rpcPingTimeout   = 5 * time.Second

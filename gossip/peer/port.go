@@ -50,7 +50,7 @@ func NewPort(cfg Config) (*Port, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Port{cfg: cfg, log: cfg.Logger, m: newMetrics(cfg.Registerer), listeners: map[string]*listener{}}
-	p.reg.init(cfg.Limits.ConnsPerNode)
+	p.reg.init(cfg.Limits)
 	p.gate.init(cfg.Limits)
 	p.guard = newJoinGuard(cfg.Limits.Joins, time.Now)
 	p.server, p.client = p.newServer(), p.newClient()

@@ -31,6 +31,10 @@ var places = map[string]int{
 // otherPlaces is how many there are for all other paths together.
 const otherPlaces = 64
 
+// waitingMost is how many requests of one member wait for a place; each of them is a goroutine and a header. Honest members have some
+// dozens.
+const waitingMost = 4096
+
 // bounded gives the body of every request a deadline and a place, but that of a stream of publications, which never ends, and relayed
 // requests, which count bytes.
 func bounded(h http.Handler) http.Handler { return newShares(peer.FromContext).bound(h) }
@@ -39,8 +43,9 @@ func bounded(h http.Handler) http.Handler { return newShares(peer.FromContext).b
 type shares struct {
 	from func(context.Context) (node.ID, bool)
 
-	mu    sync.Mutex
-	taken map[place]chan struct{}
+	mu      sync.Mutex
+	taken   map[place]chan struct{}
+	waiting map[node.ID]int // requests
 }
 
 type place struct {
@@ -49,7 +54,7 @@ type place struct {
 }
 
 func newShares(from func(context.Context) (node.ID, bool)) *shares {
-	return &shares{from: from, taken: map[place]chan struct{}{}}
+	return &shares{from: from, taken: map[place]chan struct{}{}, waiting: map[node.ID]int{}}
 }
 
 func (s *shares) bound(h http.Handler) http.Handler {
@@ -65,11 +70,40 @@ func (s *shares) bound(h http.Handler) http.Handler {
 		taken := s.of(r)
 		select {
 		case taken <- struct{}{}:
-			defer func() { <-taken }()
-			h.ServeHTTP(w, r)
-		case <-r.Context().Done():
+		default:
+			if !s.wait(r, taken) {
+				http.Error(w, "too many requests of this member wait", http.StatusServiceUnavailable)
+				return
+			}
 		}
+		defer func() { <-taken }()
+		h.ServeHTTP(w, r)
 	})
+}
+
+// wait waits for a place; false: there are too many who do, or nobody waits for the answer any more.
+func (s *shares) wait(r *http.Request, taken chan struct{}) bool {
+	member, _ := s.from(r.Context())
+	s.mu.Lock()
+	if s.waiting[member] >= waitingMost {
+		s.mu.Unlock()
+		return false
+	}
+	s.waiting[member]++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.waiting[member]--; s.waiting[member] == 0 {
+			delete(s.waiting, member)
+		}
+	}()
+	select {
+	case taken <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
 }
 
 // of returns the places for a request: a channel that holds as many as are taken.

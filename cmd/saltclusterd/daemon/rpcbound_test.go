@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -57,5 +58,51 @@ func TestOneMemberLeavesPlacesForOthers(t *testing.T) {
 	close(end)
 	for range places[jobs.Path] + 3 {
 		<-ended
+	}
+}
+
+// A member that asks and asks has so many requests waiting, and no more; another one's wait beside them.
+func TestFewRequestsOfOneMemberWait(t *testing.T) {
+	s := newShares(func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(memberKey{}).(node.ID); return id, ok })
+	end := make(chan struct{})
+	h := s.bound(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	waiting := func(of node.ID) int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.waiting[of]
+	}
+	answers := make(chan int, 3*waitingMost)
+	call := func(from node.ID) {
+		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), memberKey{}, from), http.MethodPost, jobs.Path, nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		answers <- w.Code
+	}
+	const beyond = 10
+	for range places[jobs.Path] + waitingMost + beyond {
+		go call("thief")
+	}
+	for range beyond { // nobody else is answered
+		if got := <-answers; got != http.StatusServiceUnavailable {
+			t.Errorf("one too many is answered %d", got)
+		}
+	}
+	for range places[jobs.Path] + 1 {
+		go call("m2")
+	}
+	eventually(t, "another member's to wait", func() error {
+		if n := waiting("m2"); n != 1 {
+			return fmt.Errorf("%d wait", n)
+		}
+		return nil
+	})
+	close(end)
+	for range 2*places[jobs.Path] + waitingMost + 1 {
+		if got := <-answers; got != http.StatusOK {
+			t.Errorf("one that waited is answered %d", got)
+		}
+	}
+	if n := waiting("thief") + waiting("m2"); n != 0 {
+		t.Errorf("%d wait at the end", n)
 	}
 }
