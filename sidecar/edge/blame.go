@@ -8,7 +8,7 @@ import (
 )
 
 // Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are refused and
-// refused is read more slowly, and so are all such connections of one address together. TCP makes their senders wait. Nobody else
+// refused is read more slowly, and so are all such connections of one address (of IPv6, of one /64) together. TCP makes their senders wait. Nobody else
 // is slowed: minions behind the same load balancer have connections of their own.
 const (
 	connRefused  = 100.0 // per second, of a connection
@@ -54,6 +54,11 @@ type blames struct {
 }
 
 func (bs *blames) spend(addr netip.Addr, now int64) time.Duration {
+	if addr.Is6() && !addr.Is4In6() { // a host may have all addresses of its network
+		if network, err := addr.Prefix(64); err == nil {
+			addr = network.Addr()
+		}
+	}
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.of[addr]

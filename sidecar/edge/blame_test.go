@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -83,5 +84,27 @@ func TestBlamesAreBounded(t *testing.T) {
 	bs.spend(netip.MustParseAddr("192.0.2.1"), int64(time.Hour))
 	if len(bs.of) != 1 {
 		t.Errorf("%d addresses remembered for ever", len(bs.of))
+	}
+}
+
+// Who has a network of IPv6 has no patience for each of its addresses.
+func TestBlameOfANetwork(t *testing.T) {
+	var bs blames
+	slowed := func(of func(i byte) string) bool {
+		for i := range int(2 * addrBurst) {
+			if bs.spend(netip.MustParseAddr(of(byte(i))), 1) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	if !slowed(func(i byte) string { return fmt.Sprintf("2001:db8:0:1::%x", i) }) {
+		t.Error("a network that takes turns with its addresses is not slowed")
+	}
+	if bs.spend(netip.MustParseAddr("2001:db8:0:2::1"), 1) > 0 || bs.spend(netip.MustParseAddr("192.0.2.1"), 1) > 0 {
+		t.Error("others are slowed for it")
+	}
+	if slowed(func(i byte) string { return fmt.Sprintf("192.0.2.%d", i) }) {
+		t.Error("addresses of IPv4 are slowed for each other")
 	}
 }
