@@ -165,18 +165,49 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
+// rooms are the budget of all peers together, and of each one half of it: who announces much and sends little does not keep
+// the others out.
+type rooms struct {
+	all budget
+	mu  sync.Mutex
+	of  map[node.ID]*budget // members are few
+}
+
+func newRooms(limit int64) *rooms {
+	return &rooms{all: budget{limit: limit}, of: map[node.ID]*budget{}}
+}
+
+// take says whether there is room for n bytes of a peer; give gives it back.
+func (r *rooms) take(peer node.ID, n int64) (give func(), ok bool) {
+	r.mu.Lock()
+	own := r.of[peer]
+	if own == nil {
+		own = &budget{limit: (r.all.limit + 1) / 2}
+		r.of[peer] = own
+	}
+	r.mu.Unlock()
+	if !own.take(n) {
+		return nil, false
+	}
+	if !r.all.take(n) {
+		own.held.Add(-n)
+		return nil, false
+	}
+	return func() { own.held.Add(-n); r.all.held.Add(-n) }, true
+}
+
 // Handler returns the peer port's handler for Path and PathSignIn. from tells which node a request came from. Requests
-// that do not fit into limit bytes (0: any) besides those that are being served are refused, so that their node tries
-// another one.
+// that do not fit into limit bytes (0: any) besides those that are being served, or into half of it besides those of the same node, are
+// refused, so that their node tries another one.
 func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int64) http.Handler {
-	room := &budget{limit: limit}
+	room := newRooms(limit)
 	mux := http.NewServeMux()
 	mux.Handle(Path, handler(rcv.ServeRelayed, from, room, MaxBody))
 	mux.Handle(PathSignIn, handler(rcv.ServeSignIn, from, room, MaxSignIn))
 	return mux
 }
 
-func handler(serve serve, from func(context.Context) (node.ID, bool), room *budget, largest int64) http.Handler {
+func handler(serve serve, from func(context.Context) (node.ID, bool), room *rooms, largest int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := from(r.Context())
 		if !ok || r.Method != http.MethodPost {
@@ -192,11 +223,12 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *budg
 			http.Error(w, fmt.Sprintf("body of %d bytes exceeds the limit of %d", size, largest), http.StatusRequestEntityTooLarge)
 			return
 		}
-		if !room.take(size) {
+		give, ok := room.take(peer, size)
+		if !ok {
 			http.Error(w, "too many requests are being served for other nodes", http.StatusServiceUnavailable)
 			return
 		}
-		defer room.held.Add(-size)
+		defer give()
 		body, err := readAll(r.Body, r.ContentLength)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)

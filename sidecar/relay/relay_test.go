@@ -137,6 +137,43 @@ func TestABudgetForOtherNodes(t *testing.T) {
 	}
 }
 
+// A node that announces much and sends nothing keeps the room of the others free.
+func TestOneNodeLeavesRoomForOthers(t *testing.T) {
+	const limit = 8 << 20
+	type sender struct{}
+	h := Handler(&receiver{}, func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(sender{}).(node.ID); return id, ok }, limit)
+	call := func(from node.ID, body io.Reader, size int64) int {
+		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), sender{}, from), http.MethodPost, Path, body)
+		r.ContentLength = size
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	var writers []*io.PipeWriter
+	answers := make(chan int)
+	const tries = 6
+	for range tries { // three times what there is
+		body, w := io.Pipe()
+		writers = append(writers, w)
+		go func() { answers <- call("thief", body, limit/2) }()
+	}
+	for range tries - 1 { // whatever does not fit into its half
+		if got := <-answers; got != http.StatusServiceUnavailable {
+			t.Errorf("more than its half: %d", got)
+		}
+	}
+	if got := call("m2", bytes.NewReader(make([]byte, limit/2)), limit/2); got != http.StatusOK {
+		t.Errorf("another node beside it: %d", got)
+	}
+	for _, w := range writers {
+		w.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	<-answers
+	if got := call("thief", bytes.NewReader(make([]byte, limit/2)), limit/2); got != http.StatusOK {
+		t.Errorf("when its own have ended: %d", got)
+	}
+}
+
 func TestStrangersAreRefused(t *testing.T) {
 	c := start(t, &receiver{}, false)
 	if _, err := c.Do(t.Context(), "b", []byte("x"), netip.AddrPort{}); err == nil {

@@ -9,12 +9,14 @@ import (
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
+	"saltclusterd/fsync/roots"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/returns"
 )
 
 // bodyWithin is how long a peer may take to send the body of a request. Bodies have places and bytes in common; one that sends
@@ -22,10 +24,10 @@ import (
 const bodyWithin = 2 * time.Minute
 
 // places is how many requests of one member are worked on at a time, by path; further ones wait. What holds a large body, or takes long,
-// has few; where all members have four together, one that is hostile must leave one.
+// has few; where all members have some together (bodies of returns: two; trees: six; most others: four), one that is hostile must leave one.
 var places = map[string]int{
 	datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-	pathLedger: 2, pathRootsDiff: 2, pathMigrate: 8, pathCatchup: 6, pathPropose: 128,
+	returns.Path: 1, roots.Path: 4, pathLedger: 2, pathRootsDiff: 2, pathMigrate: 8, pathCatchup: 6, pathPropose: 128,
 }
 
 // otherPlaces is how many there are for all other paths together.

@@ -8,14 +8,25 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/jobs"
+	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/returns"
 )
 
 type memberKey struct{}
 
 // A member whose requests do not end has its own places only.
 func TestOneMemberLeavesPlacesForOthers(t *testing.T) {
+	for path, all := range map[string]int{jobs.Path: 4, roots.Path: 6, returns.Path: 2} { // how many its handler serves at a time
+		t.Run(path, func(t *testing.T) { oneMemberLeavesPlaces(t, path, all) })
+	}
+}
+
+func oneMemberLeavesPlaces(t *testing.T, path string, all int) {
+	if places[path] == 0 || places[path] >= all {
+		t.Fatalf("one member has %d of %d places", places[path], all)
+	}
 	began, end := make(chan string, 100), make(chan struct{})
 	h := newShares(func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(memberKey{}).(node.ID); return id, ok }).
 		bound(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -32,22 +43,22 @@ func TestOneMemberLeavesPlacesForOthers(t *testing.T) {
 		}()
 	}
 	for range 20 {
-		call(ctx, "thief", jobs.Path)
+		call(ctx, "thief", path)
 	}
-	for range places[jobs.Path] {
+	for range places[path] {
 		<-began
 	}
 	for _, other := range []struct {
 		from node.ID
 		path string
-	}{{"m2", jobs.Path}, {"thief", pathStats}, {"thief", relay.Path}} {
+	}{{"m2", path}, {"thief", pathStats}, {"thief", relay.Path}} {
 		call(t.Context(), other.from, other.path)
 		if got := <-began; got != other.path {
 			t.Fatalf("%s is worked on, not %s", got, other.path)
 		}
 	}
 	giveUp() // who waits has gone
-	for range 20 - places[jobs.Path] {
+	for range 20 - places[path] {
 		<-ended
 	}
 	select {
@@ -56,7 +67,7 @@ func TestOneMemberLeavesPlacesForOthers(t *testing.T) {
 	default:
 	}
 	close(end)
-	for range places[jobs.Path] + 3 {
+	for range places[path] + 3 {
 		<-ended
 	}
 }
