@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -265,4 +266,48 @@ func count(mine []byte) int {
 		return 0
 	}
 	return int(mine[7])
+}
+
+// Minions do not wait for each other's mines, nor a small one for a large one, and large ones take turns.
+func TestChangesDoNotWaitForOthers(t *testing.T) {
+	dir, w := t.TempDir(), newWorld(t)
+	w.kind = Mine
+	t.Cleanup(w.close) // before the directory goes
+	n := w.add("a", 3008, dir)
+	ids := []string{"web0"}
+	for i := 1; len(ids) < 3; i++ { // with locks of their own
+		id := fmt.Sprintf("web%d", i)
+		if !slices.ContainsFunc(ids, func(other string) bool { return n.store.turns.of(id) == n.store.turns.of(other) }) {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		w.setKey(id, "k")
+	}
+	n.mine(ids[0], sized(largeEdit+1))
+	n.mine(ids[1], sized(largeEdit+1))
+	begun, end := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		n.mustChange(ids[0], edited(func(now []byte) []byte {
+			close(begun)
+			<-end
+			return now
+		}))
+	})
+	<-begun
+	n.mustChange(ids[2], always(texts("f", "1")))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.store.Change(ctx, ids[1], always(nil)); !errors.Is(err, ErrNotHere) {
+		t.Errorf("a second large one, for which nobody waits: %v", err)
+	}
+	close(end)
+	wg.Wait()
+	n.mustChange(ids[1], always(texts("f", "2")))
+	for i, want := range [][]byte{sized(largeEdit + 1), texts("f", "2"), texts("f", "1")} {
+		if got, _ := n.has(ids[i]); !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes", ids[i], len(got))
+		}
+	}
 }

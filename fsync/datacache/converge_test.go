@@ -51,8 +51,9 @@ func TestNodesConverge(t *testing.T) {
 				delete(last, id)
 				for _, o := range nodes {
 					w.poll("purged", func() bool {
-						o.store.mu.Lock() // or it is still at it, and removes what comes next
-						defer o.store.mu.Unlock()
+						turn := o.store.turns.of(id) // or it is still at it, and removes what comes next
+						turn.Lock()
+						defer turn.Unlock()
 						g, _ := o.has(id)
 						return g == nil
 					})

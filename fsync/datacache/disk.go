@@ -1,7 +1,6 @@
 package datacache
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -48,12 +47,12 @@ func look(root *os.Root, names []string) (s sight) {
 	return s
 }
 
-// sightOf is what look will find when all files of a minion have just been written; else nothing that it ever finds.
-func sightOf(all, written fileSet, at time.Time) sight {
+// sightOf is what look will find when all files of a minion have just been written with that time; else nothing that it ever finds.
+func sightOf(all, written fileSet, mtime int64) sight {
 	if len(all) != len(written) {
 		return sight{count: -1}
 	}
-	s := sight{mtime: at.UnixNano(), count: len(all)}
+	s := sight{mtime: mtime, count: len(all)}
 	for _, content := range all {
 		s.size += int64(len(content))
 	}
@@ -104,33 +103,25 @@ const (
 	tempPrefix = ".saltcluster-"
 )
 
-// put makes a file appear whole in place of one with the content old, with the modes and the owner a stock master gives
-// it. It returns errChanged when that is not what is there.
-func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (err error) {
-	if err := d.mkdir(root, path.Dir(name)); err != nil {
-		return err
-	}
-	temp := path.Join(path.Dir(name), tempPrefix+rand.Text())
-	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = root.Remove(temp)
+// folder opens a directory of the cache, which is made when there is none.
+func (d disk) folder(root *os.Root, name string) (folder, error) {
+	f, err := openFolder(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = d.mkdir(root, name); err == nil {
+			f, err = openFolder(root, name)
 		}
-	}()
-	_, err = f.Write(content)
-	if err == nil && d.uid >= 0 {
-		err = f.Chown(d.uid, d.gid)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	return f, err
+}
+
+// put is folder.put of a file anywhere in the cache.
+func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (mtime int64, err error) {
+	f, err := d.folder(root, path.Dir(name))
+	if err != nil {
+		return 0, err
 	}
-	if err := root.Chtimes(temp, at, at); err != nil {
-		return err
-	}
-	return replace(root, temp, name, old)
+	defer f.close()
+	return f.put(d, path.Base(name), content, old, at)
 }
 
 func (d disk) mkdir(root *os.Root, name string) error {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"saltclusterd/fsync/msgpack"
 )
@@ -42,7 +43,7 @@ func (f fileSet) hash() string {
 
 // layout is how a version of Salt keeps data in files.
 type layout interface {
-	// ids lists the minions that may have data, and looks again for what names cannot be computed.
+	// ids lists the minions that may have data, and looks again for what names cannot be computed; it may be nobody's turn meanwhile.
 	ids(root *os.Root, known func(id string) bool) ([]string, error)
 	// names lists where data of a minion may be.
 	names(id string) []string
@@ -146,6 +147,7 @@ func (joined) purge(root *os.Root, id string) error {
 type split struct {
 	pillars bool // pillars of others are written
 
+	mu   sync.Mutex
 	envs map[string]map[string]bool // pillarenvs seen, by id
 }
 
@@ -166,7 +168,9 @@ func (l *split) ids(root *os.Root, known func(string) bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.mu.Lock()
 	clear(l.envs)
+	l.mu.Unlock()
 	for _, name := range pillars {
 		key, ok := strings.CutSuffix(name, suffix)
 		if id, env, isEnv := strings.Cut(key, ":"); ok && isEnv && !known(key) && validID(id) && validEnv(env) {
@@ -184,6 +188,8 @@ func (l *split) ids(root *os.Root, known func(string) bool) ([]string, error) {
 }
 
 func (l *split) note(id, env string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.envs[id] == nil {
 		l.envs[id] = map[string]bool{}
 	}
@@ -192,6 +198,8 @@ func (l *split) note(id, env string) {
 
 func (l *split) names(id string) []string {
 	out := []string{path.Join(grainsBank, id+suffix), pillarName(id, "")}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for env := range l.envs[id] {
 		if len(out) > maxPillars {
 			break
@@ -238,6 +246,8 @@ func (l *split) pillarsOf(d data) int {
 
 func (l *split) drop(root *os.Root, id string) error {
 	err := remove(root, l.names(id)...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.envs, id)
 	return err
 }

@@ -45,9 +45,7 @@ func (s *Store) ledger(of part) (ledger.Ledger, error) {
 		return ledger.Ledger{}, err
 	}
 	defer root.Close()
-	s.mu.Lock()
-	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
-	s.mu.Unlock()
+	ids, err := s.ids(root)
 	if err != nil {
 		return ledger.Ledger{}, err
 	}
@@ -56,13 +54,14 @@ func (s *Store) ledger(of part) (ledger.Ledger, error) {
 		if _, ok := s.cfg.Keys.Accepted(id); !ok {
 			continue // such data are not carried
 		}
-		s.mu.Lock() // a minion at a time: who writes meanwhile does not wait for all
+		turn := s.turns.of(id)
+		turn.Lock()
 		files, err := read(root, s.layout.names(id))
 		var d data
 		if err == nil {
 			d, err = s.layout.parse(id, files)
 		}
-		s.mu.Unlock()
+		turn.Unlock()
 		if raw := of(d); err == nil && len(raw) > 0 {
 			sum := sha256.Sum256(raw)
 			out.Items[id] = hex.EncodeToString(sum[:8])

@@ -9,14 +9,38 @@ import (
 	"time"
 )
 
-// set puts an entry into the table. s.mu is held.
+// set puts an entry into the table. It is the id's turn.
 func (s *Store) set(id string, e entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.table[id] = e
 	s.changes++
 }
 
-// forget removes an entry. s.mu is held.
+// saw notes that a minion's files, looking like that, are as the table says.
+func (s *Store) saw(id string, what sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[id] = what
+}
+
+// unsee undoes saw.
+func (s *Store) unsee(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, id)
+}
+
+func (s *Store) isAsSeen(id string, now sight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[id] == now
+}
+
+// forget removes an entry. It is the id's turn.
 func (s *Store) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.seen, id)
 	if _, ok := s.table[id]; ok {
 		delete(s.table, id)
@@ -25,7 +49,7 @@ func (s *Store) forget(id string) {
 }
 
 // observe brings the table up to what is on disk of a minion, tells the peers of news, and returns the files. With quick
-// it returns none if they look as before. s.mu is held.
+// it returns none if they look as before. It is the id's turn.
 func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	pub, ok := s.cfg.Keys.Accepted(id)
 	if !ok {
@@ -33,15 +57,21 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	}
 	key, life := fingerprint(pub), s.cfg.Keys.Life(id)
 	names := s.layout.names(id)
-	e, had := s.table[id]
+	e, had := s.entry(id)
 	before := look(root, names)
-	if quick && had && e.Key == key && e.Life >= life && before == s.seen[id] {
+	if quick && had && e.Key == key && e.Life >= life && s.isAsSeen(id, before) {
 		return nil, nil
 	}
 	files, err := read(root, names)
 	if err != nil {
 		return nil, err
 	}
+	return s.judge(root, id, key, life, files, before)
+}
+
+// judge is the second half of observe: what a minion's files, which looked like that before they were read, mean for the table.
+func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet, before sight) (fileSet, error) {
+	e, had := s.entry(id)
 	if _, err := s.layout.parse(id, files); err != nil {
 		if had {
 			s.vanished(root, id, key, life, len(files) > 0)
@@ -63,25 +93,25 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 		now.Stamp, now.Env, now.Part = s.stamp(before.mtime, e.Stamp), "", false
 		s.tell(id, now)
 	}
-	s.seen[id] = before
+	s.saw(id, before)
 	return files, nil
 }
 
-// vanished is about data that the table knows and that are not there, or are no data any more. s.mu is held.
+// vanished is about data that the table knows and that are not there, or are no data any more. It is the id's turn.
 func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool) {
-	e := s.table[id]
+	e, _ := s.entry(id)
 	switch {
 	case !broken && e.Key == key && e.Gone:
-	case !broken && e.Key == key && s.scanned && s.layout.cleared(root, id):
+	case !broken && e.Key == key && s.hasScanned() && s.layout.cleared(root, id):
 		s.tell(id, entry{Key: key, Life: life, Gone: true, Stamp: s.cfg.Clock.Now()})
-		delete(s.seen, id)
+		s.unsee(id)
 	default: // what the others have is better
 		s.forget(id)
 		s.miss(id)
 	}
 }
 
-// tell notes news and has them sent to the peers. s.mu is held.
+// tell notes news and has them sent to the peers. It is the id's turn.
 func (s *Store) tell(id string, e entry) {
 	s.set(id, e)
 	s.metrics.news.Inc()
@@ -95,13 +125,19 @@ const stampBits = 16
 func stampTime(stamp uint64) time.Time { return time.UnixMilli(int64(stamp >> stampBits)) }
 
 // stamp returns the stamp of news that replaced what had the stamp old. Until the first scan is done they may have
-// come at any time before, which their file tells. s.mu is held.
+// come at any time before, which their file tells.
 func (s *Store) stamp(mtime int64, old uint64) uint64 {
 	now := s.cfg.Clock.Now()
-	if s.scanned || mtime <= 0 {
+	if mtime <= 0 || s.hasScanned() {
 		return now
 	}
 	return min(now, max(old+1, uint64(time.Unix(0, mtime).UnixMilli())<<stampBits))
+}
+
+func (s *Store) hasScanned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scanned
 }
 
 // outcome is what became of a received record.
@@ -118,8 +154,9 @@ const (
 
 // accept writes a record of another node into the master's cache.
 func (s *Store) accept(root *os.Root, r record) (outcome, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	turn := s.turns.of(r.id)
+	turn.Lock()
+	defer turn.Unlock()
 	pub, ok := s.cfg.Keys.Accepted(r.id)
 	if !ok || fingerprint(pub) != r.key {
 		s.miss(r.id)
@@ -128,7 +165,7 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	if err := s.cfg.Clock.Observe(r.stamp); err != nil {
 		return tooEarly, err
 	}
-	if e, had := s.table[r.id]; had && e.Key == r.key && e.Life >= s.cfg.Keys.Life(r.id) && r.stamp <= e.Stamp {
+	if e, had := s.entry(r.id); had && e.Key == r.key && e.Life >= s.cfg.Keys.Life(r.id) && r.stamp <= e.Stamp {
 		return stale, nil // a joiner hears everything from each of the others: the disk is not asked again
 	}
 	what, err := s.merge(root, r)
@@ -150,7 +187,7 @@ func (s *Store) merge(root *os.Root, r record) (outcome, error) {
 	if err != nil {
 		return failed, err
 	}
-	if e, had := s.table[r.id]; had && r.stamp <= e.Stamp {
+	if e, had := s.entry(r.id); had && r.stamp <= e.Stamp {
 		return stale, nil
 	}
 	if len(r.data.main) == 0 {
@@ -159,7 +196,7 @@ func (s *Store) merge(root *os.Root, r record) (outcome, error) {
 	return s.write(root, r, have)
 }
 
-// clear removes what a peer says is gone. s.mu is held.
+// clear removes what a peer says is gone. It is the id's turn.
 func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
 	what := same
 	for name, content := range have {
@@ -168,41 +205,45 @@ func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
 		}
 		what = written
 	}
-	delete(s.seen, r.id)
+	s.unsee(r.id)
 	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Gone: true})
 	return what, nil
 }
 
-// miss remembers to ask for a record again that could not be taken now. s.mu is held.
+// miss remembers to ask for a record again that could not be taken now.
 func (s *Store) miss(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.missed) < maxMissed {
 		s.missed[id] = struct{}{}
 	}
 }
 
-// write puts a record in place of what is there. s.mu is held.
+// write puts a record in place of what is there. It is the id's turn.
 func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 	all, what := maps.Clone(have), same
 	if all == nil {
 		all = fileSet{}
 	}
 	files := s.layout.build(r.id, r.data, have)
+	var mtime int64
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files))) { // grains last, as stock does: they make it data
 		content := files[name]
 		old, there := have[name]
 		if there && bytes.Equal(old, content) {
 			continue
 		}
-		if err := s.disk.put(root, name, content, old, stampTime(r.stamp)); err != nil {
-			if e, had := s.table[r.id]; had { // half of it is no news
+		at, err := s.disk.put(root, name, content, old, stampTime(r.stamp))
+		if err != nil {
+			if e, had := s.entry(r.id); had { // half of it is no news
 				e.Hash = all.hash()
 				s.set(r.id, e)
 			}
 			return failed, err
 		}
-		all[name], what = content, written
+		all[name], what, mtime = content, written, max(mtime, at)
 	}
-	s.seen[r.id] = sightOf(all, files, stampTime(r.stamp)) // and not what is seen now: the master may write right after
+	s.saw(r.id, sightOf(all, files, mtime)) // and not what is seen now: the master may write right after
 	e := entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {
@@ -212,7 +253,7 @@ func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 	return what, nil
 }
 
-// purge removes a minion's data. s.mu is held.
+// purge removes a minion's data. It is the id's turn.
 func (s *Store) purge(root *os.Root, id string) error {
 	if err := s.layout.purge(root, id); err != nil {
 		return err
@@ -225,17 +266,15 @@ func (s *Store) purge(root *os.Root, id string) error {
 
 // purgeUnknown removes the data of minions whose keys are gone, or were for a while.
 func (s *Store) purgeUnknown() {
+	var ids []string
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	var gone, again []string
 	for id, e := range s.table {
-		if !s.cfg.Keys.Known(id) {
-			gone = append(gone, id)
-		} else if e.Life < s.cfg.Keys.Life(id) {
-			again = append(again, id)
+		if !s.cfg.Keys.Known(id) || e.Life < s.cfg.Keys.Life(id) {
+			ids = append(ids, id)
 		}
 	}
-	if len(gone)+len(again) == 0 {
+	s.mu.Unlock()
+	if len(ids) == 0 {
 		return
 	}
 	root, err := s.disk.root()
@@ -244,18 +283,27 @@ func (s *Store) purgeUnknown() {
 		return
 	}
 	defer root.Close()
-	for _, id := range gone {
-		if s.cfg.Master.Preserve {
-			s.forget(id)
-			continue
-		}
-		if err := s.purge(root, id); err != nil {
+	for _, id := range ids {
+		if err := s.purgeOne(root, id); err != nil {
 			s.fail("purge", id, err)
 		}
 	}
-	for _, id := range again {
-		if _, err := s.observe(root, id, false); err != nil {
-			s.fail("purge", id, err)
-		}
+}
+
+func (s *Store) purgeOne(root *os.Root, id string) error {
+	turn := s.turns.of(id)
+	turn.Lock()
+	defer turn.Unlock()
+	if _, had := s.entry(id); !had {
+		return nil
 	}
+	switch known := s.cfg.Keys.Known(id); {
+	case known:
+		_, err := s.observe(root, id, false)
+		return err
+	case s.cfg.Master.Preserve:
+		s.forget(id)
+		return nil
+	}
+	return s.purge(root, id)
 }

@@ -191,13 +191,6 @@ func (s *Store) Answer(ctx context.Context, question []byte) ([]byte, error) {
 	return encodeRecords(s.cfg.Kind, batch), nil
 }
 
-// open says whether this node knows what it has.
-func (s *Store) open() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.scanned && s.run.Err() == nil
-}
-
 // offer lists what a digest lacks of what is here, as far as an answer goes.
 func (s *Store) offer(d digest) digest {
 	out := digest{ranged: true, from: d.from, to: d.to}

@@ -10,11 +10,13 @@ import (
 
 // record returns what is on disk of a minion, as a record for a peer; false when there is nothing to tell.
 func (s *Store) record(root *os.Root, p *peer, id string) (record, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	turn := s.turns.of(id)
+	turn.Lock()
+	defer turn.Unlock()
 	p.sends(id)
 	files, err := s.observe(root, id, false)
-	if e := s.table[id]; err == nil && e.Gone {
+	e, _ := s.entry(id)
+	if err == nil && e.Gone {
 		return record{id: id, stamp: e.Stamp, key: e.Key}, true, nil
 	}
 	if err != nil || files == nil {
@@ -24,7 +26,6 @@ func (s *Store) record(root *os.Root, p *peer, id string) (record, bool, error) 
 	if err != nil {
 		return record{}, false, err
 	}
-	e := s.table[id]
 	r := record{id: id, stamp: e.told(), key: e.Key, data: d}
 	if len(d.pillars) > 0 && d.pillars[0].env == "" && s.cfg.Master.Major < splitSince {
 		r.data.pillars[0].env = e.Env

@@ -31,20 +31,23 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 		return nil
 	}
 	defer root.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.run == nil || s.run.Err() != nil || !s.scanned {
+	turn := s.turns.of(id)
+	turn.Lock()
+	defer turn.Unlock()
+	if !s.open() {
 		return nil
 	}
-	before := s.table[id].Stamp
+	before, _ := s.entry(id)
 	if _, err := s.observe(root, id, false); err != nil {
 		s.fail("look", id, err)
 		return nil
 	}
-	return s.waits(id, s.table[id].Stamp != before)
+	now, _ := s.entry(id)
+	return s.waits(id, now.Stamp != before.Stamp)
 }
 
-// waits returns what is closed when a peer has what is on disk now of a minion; news: that has just become known. s.mu is held.
+// waits returns what is closed when a peer has what is on disk now of a minion; news: that has just become known. It is
+// the id's turn.
 func (s *Store) waits(id string, news bool) (waits []<-chan struct{}) {
 	for _, p := range s.feed.Peers() {
 		if done := p.await(id, news); done != nil {
@@ -55,7 +58,7 @@ func (s *Store) waits(id string, news bool) (waits []<-chan struct{}) {
 }
 
 // await returns what is closed when the peer has what is on disk now of a minion, nil when there is nothing to wait for:
-// it has it, or did not take the last news. Store.mu is held.
+// it has it, or did not take the last news. It is the id's turn.
 func (p *peer) await(id string, news bool) <-chan struct{} {
 	queued := news || p.Has(id)
 	failed := p.Err() != nil
@@ -79,7 +82,7 @@ func (p *peer) await(id string, news bool) <-chan struct{} {
 // maxWaits bounds who waits for one minion's data to reach one peer.
 const maxWaits = 64
 
-// sends says that what is on disk now of a minion is being pushed. Store.mu is held.
+// sends says that what is on disk now of a minion is being pushed. It is the id's turn.
 func (p *peer) sends(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

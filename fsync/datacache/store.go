@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"maps"
 	"os"
@@ -23,8 +24,12 @@ type Store struct {
 	metrics *metrics
 	off     string
 
-	mu      sync.Mutex // guards what follows, and one minion's files while they are read or written
-	layout  layout
+	layout layout
+	turns  turns
+	edits  chan struct{} // a place for each change at work
+	large  chan struct{} // and for those of large mines
+
+	mu      sync.Mutex // guards what follows
 	table   map[string]entry
 	seen    map[string]sight    // of files that are as the table says
 	missed  map[string]struct{} // ids refused because their key is not accepted here yet
@@ -62,6 +67,7 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
 		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
+		turns: turns{seed: maphash.MakeSeed()}, edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
 		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
 		looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
@@ -204,10 +210,8 @@ func (s *Store) scan() {
 		return
 	}
 	defer root.Close()
-	s.mu.Lock()
-	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
-	known := maps.Clone(s.table)
-	s.mu.Unlock()
+	ids, err := s.ids(root)
+	known := s.copyOfTable()
 	if err != nil {
 		s.fail("scan", "", err)
 		return
@@ -236,14 +240,43 @@ func (s *Store) lookAt(ids []string) {
 
 // examine looks at one minion and tells the others the news. With quick, files that look as before are not read.
 func (s *Store) examine(root *os.Root, id string, quick bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	turn := s.turns.of(id)
+	turn.Lock()
+	defer turn.Unlock()
 	if s.run.Err() != nil {
 		return
 	}
 	if _, err := s.observe(root, id, quick); err != nil {
 		s.fail("look", id, err)
 	}
+}
+
+// ids lists the minions that may have data.
+func (s *Store) ids(root *os.Root) ([]string, error) {
+	leave := s.turns.all()
+	defer leave()
+	return s.layout.ids(root, s.cfg.Keys.Known)
+}
+
+// entry is what the table says of a minion.
+func (s *Store) entry(id string) (e entry, had bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, had = s.table[id]
+	return e, had
+}
+
+func (s *Store) copyOfTable() map[string]entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.table)
+}
+
+// open says whether this node knows what it has.
+func (s *Store) open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scanned && s.run != nil && s.run.Err() == nil
 }
 
 func (s *Store) tablePath() string { return filepath.Join(s.cfg.StateDir, s.cfg.Kind.table()) }
@@ -272,8 +305,9 @@ func (s *Store) save() error {
 		s.mu.Unlock()
 		return nil
 	}
-	content, err := encodeTable(s.table)
+	table := maps.Clone(s.table)
 	s.mu.Unlock()
+	content, err := encodeTable(table)
 	if err == nil {
 		err = saveTable(s.tablePath(), content)
 	}

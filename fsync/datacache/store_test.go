@@ -259,13 +259,9 @@ func TestReceivedDataAreNoNews(t *testing.T) {
 	for _, n := range []*testNode{b, c} {
 		n.store.scan()
 		n.store.lookAt([]string{"web1"})
-		a.store.mu.Lock()
-		n.store.mu.Lock()
-		if got, want := n.store.table["web1"].Stamp, a.store.table["web1"].Stamp; got != want {
+		if got, want := n.stamp("web1"), a.stamp("web1"); got != want {
 			t.Errorf("%s has stamp %d, not %d", n.id, got, want)
 		}
-		n.store.mu.Unlock()
-		a.store.mu.Unlock()
 	}
 }
 
@@ -394,22 +390,22 @@ func TestReplaceLosesNothing(t *testing.T) {
 		}
 	}
 	at := time.Now()
-	if err := d.put(root, "x/a.p", []byte("1"), nil, at); err != nil {
+	if _, err := d.put(root, "x/a.p", []byte("1"), nil, at); err != nil {
 		t.Fatal(err)
 	}
 	is("x/a.p", "1")
-	if err := d.put(root, "x/a.p", []byte("2"), nil, at); !errors.Is(err, errChanged) {
+	if _, err := d.put(root, "x/a.p", []byte("2"), nil, at); !errors.Is(err, errChanged) {
 		t.Errorf("a new file: %v", err)
 	}
 	is("x/a.p", "1")
-	if err := d.put(root, "x/a.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
+	if _, err := d.put(root, "x/a.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
 		t.Errorf("another file: %v", err)
 	}
 	is("x/a.p", "1")
-	if err := d.put(root, "x/gone.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
+	if _, err := d.put(root, "x/gone.p", []byte("3"), []byte("0"), at); !errors.Is(err, errChanged) {
 		t.Errorf("a removed file: %v", err)
 	}
-	if err := d.put(root, "x/a.p", []byte("4"), []byte("1"), at); err != nil {
+	if _, err := d.put(root, "x/a.p", []byte("4"), []byte("1"), at); err != nil {
 		t.Fatal(err)
 	}
 	is("x/a.p", "4")
