@@ -63,7 +63,6 @@ func (w *world) answer(reply []byte) string {
 }
 
 func TestReturnWithoutTheMaster(t *testing.T) {
-	const byMaster = "\x81\xa2ok\xc3"
 	full := errors.New("full")
 	for _, c := range []struct {
 		name   string
@@ -146,7 +145,6 @@ func (b *bus) Take(_ string, _ []byte, _ time.Time, done func([]byte, error)) {
 }
 
 func TestEventWithoutTheMaster(t *testing.T) {
-	const byMaster = "\x81\xa2ok\xc3"
 	for _, c := range []struct {
 		name   string
 		bus    *bus

@@ -13,20 +13,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
-// Options are the master's effective options (localmaster.Config).
-type Options interface {
-	Raw(name string) (any, bool)
-	Bool(name string) bool
-	Text(name string) string
-	Strings(name string) []string
-}
+// Options are the master's effective options.
+type Options = localmaster.Options
 
 // The versions whose code this package mirrors.
 const (
@@ -80,7 +76,7 @@ func Native(o Options, major int) (*Settings, string) {
 		return nil, fmt.Sprintf("hash_type is %q", s.HashType)
 	case o.Bool("master_stats"):
 		return nil, "master_stats is on: the master's statistics would leave files out"
-	case enabled(o, "metrics"), enabled(o, "tracing"):
+	case localmaster.Enabled(o, "metrics"), localmaster.Enabled(o, "tracing"):
 		return nil, "metrics or tracing of the master are enabled: they would leave files out"
 	case !path.IsAbs(o.Text("cachedir")):
 		return nil, "cachedir is no absolute path"
@@ -170,13 +166,7 @@ func (s *Settings) sizes(o Options) string {
 
 // siteModule looks for a file server module of the site's own, any of which may call itself roots.
 func siteModule(o Options) string {
-	dirs := slices.Clone(o.Strings("fileserver_dirs"))
-	for _, dir := range append([]string{o.Text("extension_modules")}, o.Strings("module_dirs")...) {
-		if dir != "" {
-			dirs = append(dirs, filepath.Join(dir, "fileserver"))
-		}
-	}
-	for _, dir := range dirs {
+	for _, dir := range localmaster.ModuleDirs(o, "fileserver_dirs", "fileserver") {
 		names, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Sprintf("it cannot be told whether the site has file server modules of its own: %v", err)
@@ -190,14 +180,6 @@ func siteModule(o Options) string {
 	return ""
 }
 
-// enabled says whether a feature of 3008 that has a map of options is on.
-func enabled(o Options, name string) bool {
-	v, _ := o.Raw(name)
-	m, _ := v.(map[string]any)
-	on, _ := m["enabled"].(bool)
-	return on
-}
-
 // relevant are the options that decide what files are served.
 var relevant = []string{
 	"fileserver_backend", "file_roots", "fileserver_followsymlinks", "fileserver_ignoresymlinks", "hash_type", "file_buffer_size",
@@ -206,16 +188,7 @@ var relevant = []string{
 }
 
 // Same says whether a master with options a serves files as one with options b.
-func Same(a, b Options) bool {
-	for _, name := range relevant {
-		x, _ := a.Raw(name)
-		y, _ := b.Raw(name)
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	return true
-}
+func Same(a, b Options) bool { return localmaster.SameOptions(a, b, relevant) }
 
 // envs lists the environments (roots.envs).
 func (s *Settings) envs() []string { return slices.Sorted(maps.Keys(s.Roots)) }

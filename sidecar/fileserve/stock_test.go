@@ -8,11 +8,9 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/fileserve/fileservetest"
@@ -133,34 +131,10 @@ func (c corpus) runStock(t *testing.T, m *mastertest.Master, todo []fileservetes
 	for i, one := range todo {
 		cases[i] = stockCase{one.Cmd, one.Load}
 	}
-	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
-	text, err := json.Marshal(cases)
-	if err == nil {
-		err = os.WriteFile(in, text, 0o600)
-	}
-	if err == nil {
-		err = os.MkdirAll(m.CacheDir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	script, err := filepath.Abs("testdata/stock.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
-	cmd.Dir = m.Dir
-	if console, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("stock code of %s: %v\n%s", m.Version, err, console)
-	}
 	var results [][]byte
-	if text, err = os.ReadFile(out); err == nil {
-		err = json.Unmarshal(text, &results)
-	}
-	if err != nil || len(results) != len(todo) {
-		t.Fatalf("results of %s: %d of %d, %v", m.Version, len(results), len(todo), err)
+	m.Code("testdata/stock.py", mastertest.Umask, cases, &results)
+	if len(results) != len(todo) {
+		t.Fatalf("results of %s: %d of %d", m.Version, len(results), len(todo))
 	}
 	return results
 }

@@ -108,3 +108,8 @@ func status(dir int, name string) (st unix.Stat_t, there bool, err error) {
 	}
 	return st, err == nil, err
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

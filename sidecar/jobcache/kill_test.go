@@ -1,12 +1,9 @@
 package jobcache_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,22 +11,9 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/spool"
 )
-
-// envChild makes the test's own binary the process that is killed; its value is the round.
-const envChild = "JOBCACHE_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if round := os.Getenv(envChild); round != "" {
-		if err := child(os.Getenv("JOBCACHE_TEST_DIR"), round); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // journal is the way from an acknowledgement to the job cache, as the daemon goes it.
 func journal(dir string) (*spool.Spool, *jobcache.Cache, error) {
@@ -60,19 +44,19 @@ func journal(dir string) (*spool.Spool, *jobcache.Cache, error) {
 	return s, c, s.Open(context.Background())
 }
 
-// child appends returns for ever and prints each minion's id once it may be acknowledged.
-func child(dir, round string) error {
-	s, _, err := journal(dir)
+// TestKilledProcess appends returns for ever and prints each minion's id once it may be acknowledged.
+func TestKilledProcess(t *testing.T) {
+	s, _, err := journal(killtest.Child(t))
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	var print sync.Mutex
 	for w := range 20 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				id := fmt.Sprintf("r%s-w%d-%d", round, w, i)
-				load := wire(panicker{}, ret(testJID, id, "return", strings.Repeat(id, 20), "out", "txt"))
+				id := fmt.Sprintf("p%d-w%d-%d", os.Getpid(), w, i)
+				load := wire(t, ret(testJID, id, "return", strings.Repeat(id, 20), "out", "txt"))
 				r := spool.Record{Minion: id, Received: time.Now(), Load: load}
 				if err := s.Append(context.Background(), r); err != nil {
 					fmt.Fprintln(os.Stderr, err)
@@ -85,13 +69,7 @@ func child(dir, round string) error {
 		})
 	}
 	wg.Wait()
-	return nil
 }
-
-// panicker stands in for a test where there is none.
-type panicker struct{ testing.TB }
-
-func (panicker) Helper() {}
 
 // TestKilledAnywhere kills the process that acknowledges returns, again and again: at the end every return that was
 // acknowledged is in the job cache, whole.
@@ -101,25 +79,8 @@ func TestKilledAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var acked []string
-	for round := range 8 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envChild, round), "JOBCACHE_TEST_DIR="+dir)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		kill := 20 + rand.IntN(200)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if acked = append(acked, lines.Text()); kill == 0 {
-				_ = cmd.Process.Kill()
-			}
-			kill--
-		}
-		_ = cmd.Wait()
+	for range 8 {
+		killtest.Kill(t, "TestKilledProcess", dir, 20, 220, func(id string) bool { acked = append(acked, id); return true })
 	}
 	s, c, err := journal(dir)
 	if err != nil {

@@ -7,18 +7,14 @@ import (
 	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
-// Options are the master's effective options (localmaster.Config).
+// Options are the master's effective options.
 type Options interface {
-	Raw(name string) (any, bool)
-	Bool(name string) bool
+	localmaster.Options
 	Int(name string) int64
-	Text(name string) string
-	Strings(name string) []string
 }
 
 // The versions whose code this package mirrors.
@@ -60,10 +56,13 @@ func Native(o Options, major int, cmd string) (ok bool, reason string) {
 		return false, "subproxy is on"
 	case o.Bool("master_stats"):
 		return false, "master_stats is on: the master's statistics would leave returns out"
-	case enabled(o, "metrics"), enabled(o, "tracing"):
+	case localmaster.Enabled(o, "metrics"), localmaster.Enabled(o, "tracing"):
 		return false, "metrics or tracing of the master are enabled: they would leave returns out"
 	}
-	return siteModule(o)
+	if path := localmaster.SiteModule(localmaster.ModuleDirs(o, "returner_dirs", "returners"), "local_cache"); path != "" {
+		return false, "the site has its own job cache module " + path
+	}
+	return true, ""
 }
 
 // relevant are the options that decide how returns are taken.
@@ -74,47 +73,4 @@ var relevant = []string{
 }
 
 // Same says whether a master with options a takes returns as one with options b.
-func Same(a, b Options) bool {
-	for _, name := range relevant {
-		x, _ := a.Raw(name)
-		y, _ := b.Raw(name)
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	return true
-}
-
-// enabled says whether a feature of 3008 that has a map of options is on.
-func enabled(o Options, name string) bool {
-	v, _ := o.Raw(name)
-	m, _ := v.(map[string]any)
-	on, _ := m["enabled"].(bool)
-	return on
-}
-
-// siteModule looks for a returner of the site's that takes local_cache's place.
-func siteModule(o Options) (bool, string) {
-	dirs := append([]string(nil), o.Strings("returner_dirs")...)
-	for _, name := range []string{"extension_modules"} {
-		if dir := o.Text(name); dir != "" {
-			dirs = append(dirs, filepath.Join(dir, "returners"))
-		}
-	}
-	for _, dir := range o.Strings("module_dirs") {
-		dirs = append(dirs, filepath.Join(dir, "returners"))
-	}
-	for _, dir := range dirs {
-		for _, name := range []string{"local_cache.py", "local_cache.pyc", "local_cache.so", "local_cache"} {
-			if path := filepath.Join(dir, name); exists(path) {
-				return false, "the site has its own job cache module " + path
-			}
-		}
-	}
-	return true, ""
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
+func Same(a, b Options) bool { return localmaster.SameOptions(a, b, relevant) }

@@ -5,12 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -148,38 +146,11 @@ func planOf(c *jobcache.Cache, one stockCase) (jobcache.Plan, error) {
 	return c.Plan(one.Load, facts)
 }
 
-func runStock(t *testing.T, m *mastertest.Master, todo []stockCase, umask uint32) []stockResult {
+func runStock(t *testing.T, m *mastertest.Master, todo []stockCase, umask uint32) (results []stockResult) {
 	t.Helper()
-	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
-	text, err := json.Marshal(todo)
-	if err == nil {
-		err = os.WriteFile(in, text, 0o600)
-	}
-	if err == nil {
-		err = errors.Join(os.MkdirAll(m.CacheDir, 0o755), os.MkdirAll(m.SockDir, 0o755))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	script, err := filepath.Abs("testdata/stock.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf("umask %03o; exec \"$@\"", umask), "sh",
-		mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
-	cmd.Dir = m.Dir
-	if console, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("stock code of %s: %v\n%s", m.Version, err, console)
-	}
-	text, err = os.ReadFile(out)
-	var results []stockResult
-	if err == nil {
-		err = json.Unmarshal(text, &results)
-	}
-	if err != nil || len(results) != len(todo) {
-		t.Fatalf("%d results: %v", len(results), err)
+	m.Code("testdata/stock.py", umask, todo, &results)
+	if len(results) != len(todo) {
+		t.Fatalf("%d results", len(results))
 	}
 	return results
 }

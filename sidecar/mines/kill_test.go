@@ -1,13 +1,10 @@
 package mines_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,43 +15,31 @@ import (
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
 
-// envChild makes the test's own binary the process that is killed; its value is the directory.
-const envChild = "MINES_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(envChild); dir != "" {
-		if err := child(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// child writes mines and says how far it is, until it is killed.
-func child(dir string) error {
+// TestKilledProcess writes mines and says how far it is, until it is killed.
+func TestKilledProcess(t *testing.T) {
+	dir := killtest.Child(t)
 	conf := filepath.Join(dir, "master")
 	c, err := localmaster.LoadConfig(conf, localmaster.Version{Major: 3008, Text: "test"})
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	store, err := datacache.New(storeConfig(filepath.Join(dir, "state"), c.CacheDir, 3008))
 	if err == nil {
 		err = store.Open(context.Background())
 	}
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	set, reason := mines.Native(c, 3008)
 	s.Use(set, reason)
@@ -96,26 +81,15 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range 6 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), envChild+"="+dir)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		acked, kill := -1, 1+rand.IntN(60)
-		for lines := bufio.NewScanner(out); lines.Scan(); kill-- {
-			if acked, err = strconv.Atoi(lines.Text()); err != nil {
+		acked := -1
+		killtest.Kill(t, "TestKilledProcess", dir, 2, 62, func(text string) bool {
+			n, err := strconv.Atoi(text)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if kill == 0 {
-				_ = cmd.Process.Kill()
-			}
-		}
-		_ = cmd.Wait()
+			acked = n
+			return true
+		})
 		raw, err := os.ReadFile(filepath.Join(cache, mineFile(3008, "m1")))
 		if err != nil {
 			t.Fatal(err)

@@ -113,35 +113,6 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// fake are options of which only the values count.
-type fake map[string]any
-
-func (f fake) Raw(name string) (any, bool) { v, ok := f[name]; return v, ok }
-func (f fake) Bool(string) bool            { return false }
-func (f fake) Text(string) string          { return "" }
-func (f fake) Strings(string) []string     { return nil }
-
-func TestSame(t *testing.T) {
-	a := fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"b"}}, "log_level": "info"}
-	for name, c := range map[string]struct {
-		b    fake
-		want bool
-	}{
-		"another log level": {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"b"}}, "log_level": "debug"}, true},
-		"another cachedir":  {fake{"cachedir": "/b", "mine_get": map[string]any{"a": []any{"b"}}}, false},
-		"other rights":      {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"c"}}}, false},
-		"no rights":         {fake{"cachedir": "/a"}, false},
-		"nobody's rights":   {fake{"cachedir": "/a", "mine_get": nil}, false},
-	} {
-		if got := mines.Same(a, c.b); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if mines.Same(fake{}, fake{"mine_get": nil}) {
-		t.Error("nothing said is the same as said that it is nothing")
-	}
-}
-
 func TestIncomplete(t *testing.T) {
 	if _, err := mines.New(mines.Config{}); err == nil {
 		t.Error("made of nothing")

@@ -3,23 +3,16 @@ package mines
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/pyregexp"
 )
 
-// Options are the master's effective options (localmaster.Config).
-type Options interface {
-	Raw(name string) (any, bool)
-	Bool(name string) bool
-	Text(name string) string
-	Strings(name string) []string
-}
+// Options are the master's effective options.
+type Options = localmaster.Options
 
 // The versions whose code this package mirrors.
 const (
@@ -68,13 +61,13 @@ func Native(o Options, major int) (*Settings, string) {
 		return nil, "cluster_id is set: the master is in a cluster of its own"
 	case o.Bool("master_stats"):
 		return nil, "master_stats is on: the master's statistics would leave mines out"
-	case enabled(o, "metrics"), enabled(o, "tracing"):
+	case localmaster.Enabled(o, "metrics"), localmaster.Enabled(o, "tracing"):
 		return nil, "metrics or tracing of the master are enabled: they would leave mines out"
 	case o.Text("cachedir") == "":
 		return nil, "the master has no cachedir"
 	}
-	if reason := siteModule(o); reason != "" {
-		return nil, reason
+	if path := localmaster.SiteModule(localmaster.ModuleDirs(o, "cache_dirs", "cache"), localfs); path != "" {
+		return nil, "the site has its own cache module " + path
 	}
 	s := &Settings{major: major, cacheDir: o.Text("cachedir")}
 	s.acl, s.unread = readACL(o)
@@ -95,44 +88,7 @@ var relevant = []string{
 }
 
 // Same says whether a master with options a handles mines as one with options b.
-func Same(a, b Options) bool {
-	for _, name := range relevant {
-		x, had := a.Raw(name)
-		y, has := b.Raw(name)
-		if had != has || !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	return true
-}
-
-// enabled says whether a feature of 3008 that has a map of options is on.
-func enabled(o Options, name string) bool {
-	v, _ := o.Raw(name)
-	m, _ := v.(map[string]any)
-	on, _ := m["enabled"].(bool)
-	return on
-}
-
-// siteModule looks for a cache module of the site's that takes localfs's place.
-func siteModule(o Options) string {
-	dirs := append([]string(nil), o.Strings("cache_dirs")...)
-	if dir := o.Text("extension_modules"); dir != "" {
-		dirs = append(dirs, filepath.Join(dir, "cache"))
-	}
-	for _, dir := range o.Strings("module_dirs") {
-		dirs = append(dirs, filepath.Join(dir, "cache"))
-	}
-	for _, dir := range dirs {
-		for _, name := range []string{localfs + ".py", localfs + ".pyc", localfs + ".so", localfs} {
-			path := filepath.Join(dir, name)
-			if _, err := os.Stat(path); err == nil {
-				return "the site has its own cache module " + path
-			}
-		}
-	}
-	return ""
-}
+func Same(a, b Options) bool { return localmaster.SameOptions(a, b, relevant) }
 
 // readACL reads mine_get, whose patterns are expressions for re.match: minions by functions.
 func readACL(o Options) (_ *acl, reason string) {

@@ -2,20 +2,16 @@ package mines_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -173,35 +169,19 @@ func sorted(t *testing.T, raw []byte, depth int) string {
 	return strconv.Itoa(len(all)) + strings.Join(all, "\n")
 }
 
-func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) []stockResult {
+func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) (results []stockResult) {
 	t.Helper()
-	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")
 	accepted := filepath.Join(m.PkiDir, "minions")
-	text, err := json.Marshal(todo)
-	err = errors.Join(err, os.WriteFile(in, text, 0o600), os.MkdirAll(m.CacheDir, 0o755), os.MkdirAll(m.SockDir, 0o755), os.MkdirAll(accepted, 0o755))
+	err := os.MkdirAll(accepted, 0o755)
 	for _, id := range everybody {
 		err = errors.Join(err, os.WriteFile(filepath.Join(accepted, id), []byte("-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"), 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	script, err := filepath.Abs("testdata/stock.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, mastertest.Bin(t, m.Version, "python"), script, m.ConfigPath, in, out)
-	cmd.Dir = m.Dir
-	if console, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("stock code of %s: %v\n%s", m.Version, err, console)
-	}
-	var results []stockResult
-	if text, err = os.ReadFile(out); err == nil {
-		err = json.Unmarshal(text, &results)
-	}
-	if err != nil || len(results) != len(todo) {
-		t.Fatalf("%d results: %v", len(results), err)
+	m.Code("testdata/stock.py", mastertest.Umask, todo, &results)
+	if len(results) != len(todo) {
+		t.Fatalf("%d results", len(results))
 	}
 	return results
 }

@@ -1,19 +1,17 @@
 package returns
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -496,17 +494,10 @@ func TestDamagedUnanswered(t *testing.T) {
 	}
 }
 
-// envKilled makes the test's own binary a process that is killed; its value is the directory.
-const envKilled = "RETURNS_TEST_KILLED"
-
-// killed defers returns for a master that does not answer every third, until it is killed. It says which were acknowledged, and which
+// TestKilledProcess defers returns for a master that does not answer every third, until it is killed. It says which were acknowledged, and which
 // the master has answered.
 func TestKilledProcess(t *testing.T) {
-	dir := os.Getenv(envKilled)
-	if dir == "" {
-		t.Skip("is started by TestKilledWhilePuttingAside")
-	}
-	w := newWorld(t)
+	dir, w := killtest.Child(t), newWorld(t)
 	w.dir = dir
 	var print sync.Mutex
 	say := func(what, id string) {
@@ -543,31 +534,18 @@ func TestKilledWhilePuttingAside(t *testing.T) {
 	w := newWorld(t)
 	acked, answered := map[string]bool{}, map[string]bool{}
 	for range 6 {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
-		cmd.Env = append(os.Environ(), envKilled+"="+w.dir)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		kill := 20 + rand.IntN(100)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			switch what, id, _ := strings.Cut(lines.Text(), " "); what {
+		killtest.Kill(t, "TestKilledProcess", w.dir, 21, 121, func(text string) bool {
+			what, id, _ := strings.Cut(text, " ")
+			switch what {
 			case "acknowledged":
-				if acked[id] = true; kill == 0 {
-					_ = cmd.Process.Kill()
-				}
-				kill--
+				acked[id] = true
 			case "answered":
 				answered[id] = true
 			default:
-				t.Log(lines.Text())
+				t.Log(text)
 			}
-		}
-		_ = cmd.Wait()
+			return what == "acknowledged"
+		})
 	}
 	s := w.open("a")
 	eventually(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
