@@ -43,8 +43,10 @@ func (f fileSet) hash() string {
 
 // layout is how a version of Salt keeps data in files.
 type layout interface {
-	// ids lists the minions that may have data, and looks again for what names cannot be computed; it may be nobody's turn meanwhile.
+	// ids lists the minions that may have data, and looks again for what names cannot be computed. It needs nobody's turn.
 	ids(root *os.Root, known func(id string) bool) ([]string, error)
+	// dirs lists where the files of minions are.
+	dirs(ids []string) []string
 	// names lists where data of a minion may be.
 	names(id string) []string
 	// parse returns the data in files, msgpack.ErrFormat when they are none.
@@ -69,7 +71,7 @@ func newLayout(k Kind, m Master) layout {
 	case m.Major < splitSince:
 		return joined{}
 	}
-	return &split{pillars: m.pillarsOff() == "", envs: map[string]map[string]bool{}}
+	return &split{pillars: m.pillarsOff() == "", envs: envs{}}
 }
 
 // suffix is what localfs gives its files.
@@ -96,6 +98,14 @@ const joinedBank = "minions"
 func (joined) ids(root *os.Root, _ func(string) bool) ([]string, error) {
 	names, err := listDir(root, joinedBank)
 	return slices.DeleteFunc(names, func(id string) bool { return !validID(id) }), err
+}
+
+func (joined) dirs(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, path.Join(joinedBank, id))
+	}
+	return out
 }
 
 func (joined) names(id string) []string { return []string{path.Join(joinedBank, id, "data"+suffix)} }
@@ -147,8 +157,21 @@ func (joined) purge(root *os.Root, id string) error {
 type split struct {
 	pillars bool // pillars of others are written
 
-	mu   sync.Mutex
-	envs map[string]map[string]bool // pillarenvs seen, by id
+	listing sync.Mutex // held while ids lists
+
+	mu    sync.Mutex // guards what follows
+	envs  envs
+	noted envs // since ids began to list; nil: it does not
+}
+
+// envs are pillarenvs seen, by id.
+type envs map[string]map[string]bool
+
+func (e envs) add(id, env string) {
+	if e[id] == nil {
+		e[id] = map[string]bool{}
+	}
+	e[id][env] = true
 }
 
 const (
@@ -164,18 +187,8 @@ func pillarName(id, env string) string {
 }
 
 func (l *split) ids(root *os.Root, known func(string) bool) ([]string, error) {
-	pillars, err := listDir(root, pillarBank)
-	if err != nil {
+	if err := l.lookForEnvs(root, known); err != nil {
 		return nil, err
-	}
-	l.mu.Lock()
-	clear(l.envs)
-	l.mu.Unlock()
-	for _, name := range pillars {
-		key, ok := strings.CutSuffix(name, suffix)
-		if id, env, isEnv := strings.Cut(key, ":"); ok && isEnv && !known(key) && validID(id) && validEnv(env) {
-			l.note(id, env)
-		}
 	}
 	names, err := listDir(root, grainsBank)
 	var ids []string
@@ -187,14 +200,45 @@ func (l *split) ids(root *os.Root, known func(string) bool) ([]string, error) {
 	return ids, err
 }
 
+// lookForEnvs replaces what was seen by what there is, and by what others note meanwhile.
+func (l *split) lookForEnvs(root *os.Root, known func(string) bool) error {
+	l.listing.Lock()
+	defer l.listing.Unlock()
+	l.mu.Lock()
+	l.noted = envs{}
+	l.mu.Unlock()
+	names, err := listDir(root, pillarBank)
+	found := envs{}
+	for _, name := range names {
+		key, ok := strings.CutSuffix(name, suffix)
+		if id, env, isEnv := strings.Cut(key, ":"); ok && isEnv && !known(key) && validID(id) && validEnv(env) {
+			found.add(id, env)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		for id, of := range l.noted {
+			for env := range of {
+				found.add(id, env)
+			}
+		}
+		l.envs = found
+	}
+	l.noted = nil
+	return err
+}
+
 func (l *split) note(id, env string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.envs[id] == nil {
-		l.envs[id] = map[string]bool{}
+	l.envs.add(id, env)
+	if l.noted != nil {
+		l.noted.add(id, env)
 	}
-	l.envs[id][env] = true
 }
+
+func (*split) dirs([]string) []string { return []string{grainsBank, pillarBank} }
 
 func (l *split) names(id string) []string {
 	out := []string{path.Join(grainsBank, id+suffix), pillarName(id, "")}
@@ -249,6 +293,7 @@ func (l *split) drop(root *os.Root, id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.envs, id)
+	delete(l.noted, id)
 	return err
 }
 

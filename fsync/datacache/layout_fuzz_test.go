@@ -16,7 +16,7 @@ func FuzzLayouts(f *testing.F) {
 	f.Add(grains)
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	const id = "web1"
-	layouts := []layout{joined{}, &split{pillars: true, envs: map[string]map[string]bool{}}, joinedMine{}, splitMine{}}
+	layouts := []layout{joined{}, &split{pillars: true, envs: envs{}}, joinedMine{}, splitMine{}}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for i, l := range layouts {
 			d, err := l.parse(id, fileSet{l.names(id)[0]: raw})

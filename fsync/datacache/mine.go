@@ -16,6 +16,8 @@ func (joinedMine) ids(root *os.Root, known func(string) bool) ([]string, error) 
 	return joined{}.ids(root, known)
 }
 
+func (joinedMine) dirs(ids []string) []string { return joined{}.dirs(ids) }
+
 func (joinedMine) names(id string) []string {
 	return []string{path.Join(joinedBank, id, "mine"+suffix)}
 }
@@ -47,6 +49,8 @@ func (splitMine) ids(root *os.Root, _ func(string) bool) ([]string, error) {
 	}
 	return ids, err
 }
+
+func (splitMine) dirs([]string) []string { return []string{mineBank} }
 
 func (splitMine) names(id string) []string { return []string{path.Join(mineBank, id+suffix)} }
 
