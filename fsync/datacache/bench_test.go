@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/fsync/msgpack"
 )
 
@@ -46,4 +48,29 @@ func BenchmarkJoiner(b *testing.B) {
 		quick = was
 		b.StartTimer()
 	}
+}
+
+// BenchmarkChange is what a node does for a minion that sends its mine (4 KiB): another one, and the same once more.
+func BenchmarkChange(b *testing.B) {
+	for name, then := range map[string][2][]byte{"new": {sized(4096), sized(4095)}, "same": {sized(4096), sized(4096)}} {
+		b.Run(name, func(b *testing.B) {
+			w, n := mineNode(b, 3008, Timing{})
+			w.setKey("web1", "k")
+			began, i := cpu(b), 0
+			for b.Loop() {
+				n.mustChange("web1", always(then[i%2]))
+				i++
+			}
+			b.ReportMetric(float64(cpu(b)-began)/float64(i), "cpu-ns/op")
+		})
+	}
+}
+
+// cpu is how long this process has worked.
+func cpu(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"saltclusterd/fsync/msgpack"
 )
@@ -19,12 +22,12 @@ var ErrNotHere = errors.New("datacache: only the master's own code can change it
 const (
 	maxEdit    = 4 << 20
 	maxEntries = 20_000
-	maxEdits   = 8
-	largeEdit  = 64 << 10
+	maxEdits   = 8 // up to largeFile
 	maxLarge   = 1
 )
 
-// errLarge says that a mine waits for its turn with other large ones.
+// errLarge says that a mine waits for its turn with other large ones. Whether it becomes one only its edit can tell: what that has made, no
+// more than a small mine and a request, is dropped then, and made again when it is its turn.
 var errLarge = errors.New("datacache: a large mine")
 
 // Edit decides what becomes of a mine, given the msgpack map that it is now, which must not be changed; nil: there is none. Without write
@@ -32,39 +35,43 @@ var errLarge = errors.New("datacache: a large mine")
 // last call has said counts.
 type Edit = func(now []byte) (then []byte, write bool, err error)
 
-// Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does until
-// the other members have what came of it. Changes of one mine take turns with each other and with what peers send; a few are made at a
-// time, and one of those above 64 KiB. A mine of more than 4 MiB or 20,000 entries, before or after, is not changed here, nor is one whose
-// turn does not come before ctx ends. What is written survives a kill, not a power loss: as with a master nobody waits for the disk. Errors:
-// ErrNotHere, edit's, the disk's; then the mine is as it was.
-func (s *Store) Change(ctx context.Context, id string, edit Edit) error {
+// Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does, for
+// settle at most, until the other members have what came of it. Changes of one mine take turns with each other and with what peers send; a
+// few are made at a time, and one of those above 64 KiB. A mine of more than 4 MiB or 20,000 entries, before or after, is not changed here.
+// What is written survives a kill, not a power loss: as with a master nobody waits for the disk. Errors: ErrNotHere, edit's, the disk's,
+// ctx's if it ends before the mine's turn comes; then the mine is as it was.
+func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Duration) error {
 	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
 		return ErrNotHere
 	}
 	waits, err := s.changeSoon(ctx, id, edit)
-	if err != nil {
+	if err != nil || len(waits) == 0 {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
 	await(ctx, waits)
 	return nil
 }
 
-// changeSoon waits for a place and changes a mine.
+// changeSoon waits for the id's turn and a place, and changes a mine. Small ones take the turn first: who has a place of theirs waits for
+// nobody, and those who wait for one mine keep no place from others. There is one place for large ones, and who waits for it has no turn,
+// for others share that.
 func (s *Store) changeSoon(ctx context.Context, id string, edit Edit) ([]<-chan struct{}, error) {
-	waits, err := s.changeIn(ctx, s.edits, id, edit, largeEdit)
+	turn := s.turns.of(id)
+	waits, err := s.changeWith(ctx, turn, s.edits, id, edit, largeFile)
 	if errors.Is(err, errLarge) {
-		return s.changeIn(ctx, s.large, id, edit, maxEdit)
+		return s.changeWith(ctx, s.large, turn, id, edit, maxEdit)
 	}
 	return waits, err
 }
 
-func (s *Store) changeIn(ctx context.Context, places chan struct{}, id string, edit Edit, limit int64) ([]<-chan struct{}, error) {
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	case <-ctx.Done():
-		return nil, ErrNotHere
+// changeWith changes a mine when it has got one and then the other.
+func (s *Store) changeWith(ctx context.Context, one, other chan struct{}, id string, edit Edit, limit int64) ([]<-chan struct{}, error) {
+	if err := s.queue(ctx, one, other); err != nil {
+		return nil, fmt.Errorf("wait to change the mine of %s: %w", id, err)
 	}
+	defer func() { <-other; <-one }()
 	root, err := s.disk.root()
 	if err != nil {
 		return nil, err
@@ -73,10 +80,21 @@ func (s *Store) changeIn(ctx context.Context, places chan struct{}, id string, e
 	return s.change(root, id, edit, limit)
 }
 
+func (s *Store) queue(ctx context.Context, one, other chan struct{}) error {
+	s.metrics.waiting.Inc()
+	defer s.metrics.waiting.Dec()
+	if err := take(ctx, one); err != nil {
+		return err
+	}
+	if err := take(ctx, other); err != nil {
+		<-one
+		return err
+	}
+	return nil
+}
+
+// change changes a mine. It is the id's turn.
 func (s *Store) change(root *os.Root, id string, edit Edit, limit int64) ([]<-chan struct{}, error) {
-	turn := s.turns.of(id)
-	turn.Lock()
-	defer turn.Unlock()
 	if !s.open() {
 		return nil, ErrNotHere
 	}
@@ -96,17 +114,19 @@ func (s *Store) change(root *os.Root, id string, edit Edit, limit int64) ([]<-ch
 type mine struct {
 	id, name string
 	now      []byte // nil: there is none
+	was      inode  // of now
 	e        entry  // of what becomes of it, without stamp, hash and time
 }
 
 // edit makes one attempt; errChanged: the master has just written the mine itself; errLarge: it has more than limit bytes, which are not
 // too many. It is the id's turn.
 func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
+	life := s.cfg.Keys.Life(id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(id)
 	if !ok {
 		return ErrNotHere
 	}
-	m := mine{id: id, name: s.layout.names(id)[0], e: entry{Key: fingerprint(pub), Life: s.cfg.Keys.Life(id)}}
+	m := mine{id: id, name: s.layout.names(id)[0], e: entry{Key: fingerprint(pub), Life: life}}
 	dir, err := openFolder(root, path.Dir(m.name))
 	switch {
 	case err == nil:
@@ -116,8 +136,11 @@ func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 	default:
 		return err
 	}
-	err = s.find(root, dir, &m, limit)
+	done, err := s.find(root, dir, &m, limit)
+	defer done()
 	switch {
+	case errors.Is(err, unix.ELOOP): // the master follows links
+		return ErrNotHere
 	case errors.Is(err, errTooLarge) && limit < maxEdit:
 		return errLarge
 	case errors.Is(err, errTooLarge):
@@ -135,32 +158,35 @@ func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 		return err
 	case len(then) > maxEdit, msgpack.Len(then) > maxEntries:
 		return ErrNotHere
+	case int64(len(then)) > limit:
+		return errLarge
 	case then == nil:
 		return s.unmake(root, m)
-	case bytes.Equal(m.now, then):
+	case m.now != nil && bytes.Equal(m.now, then):
 		return s.renew(dir, m)
 	}
 	return s.make(root, dir, m, then)
 }
 
-// find reads a mine and brings the table up to what is on disk. It is the id's turn.
-func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) error {
+// find reads a mine and brings the table up to what is on disk. Until done no other file gets the mine's inode. It is the id's turn.
+func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func(), err error) {
+	done = func() {}
 	var seen sight
 	files := fileSet{}
 	if dir.dir != nil {
-		raw, is, err := dir.read(path.Base(m.name), limit)
+		is, err := dir.hold(path.Base(m.name), limit)
 		switch {
 		case err == nil:
-			files[m.name], seen = raw, is
+			done, files[m.name], seen, m.was = is.close, is.raw, is.is, is.inode
 		case !errors.Is(err, fs.ErrNotExist):
-			return err
+			return done, err
 		}
 	}
-	files, err := s.judge(root, m.id, m.e.Key, m.e.Life, files, seen)
+	files, err = s.judge(root, m.id, m.e.Key, m.e.Life, files, seen)
 	if err == nil {
 		m.now = files[m.name]
 	}
-	return err
+	return done, err
 }
 
 // elsewhere says whether the master finds a mine that is no map, or a bank that is one file (salt/cache/localfs.py fetch).
@@ -185,20 +211,23 @@ func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error)
 	if err != nil {
 		return err
 	}
+	_, had := s.entry(m.id)
 	m.e.Hash = files.hash()
 	s.saw(m.id, sightOf(files, files, m.e.MTime)) // and not what is seen now: the master may write right after
 	s.tell(m.id, m.e)
-	return nil
+	_, err = s.recheck(root, m.id, had)
+	return err
 }
 
 // renew gives a mine that stays as it is the time at which the master would have written it again. It is the id's turn.
 func (s *Store) renew(dir folder, m mine) error {
-	at, files := time.Now(), fileSet{m.name: m.now}
-	if err := dir.touch(path.Base(m.name), at); err != nil {
+	mtime, err := dir.renew(path.Base(m.name), m.was, time.Now())
+	if err != nil {
 		return err
 	}
 	e, _ := s.entry(m.id)
-	e.MTime = at.UnixNano()
+	e.MTime = mtime
+	files := fileSet{m.name: m.now}
 	s.saw(m.id, sightOf(files, files, e.MTime))
 	s.set(m.id, e)
 	return nil

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"saltclusterd/fsync/msgpack"
 )
 
@@ -25,11 +27,21 @@ func edited(f func(now []byte) []byte) Edit {
 // always is an Edit that makes a mine what it says.
 func always(then []byte) Edit { return edited(func([]byte) []byte { return then }) }
 
+// mineNode is a node alone, with a master's mines.
+func mineNode(t testing.TB, major int, timing Timing) (*world, *testNode) {
+	dir, w, was := t.TempDir(), newWorld(t), quick
+	w.kind = Mine
+	t.Cleanup(w.close) // before the directory goes
+	quick = timing
+	defer func() { quick = was }()
+	return w, w.add("a", major, dir)
+}
+
 // change has a node change a mine.
 func (n *testNode) change(id string, edit Edit) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := n.store.Change(ctx, id, edit)
+	err := n.store.Change(ctx, id, edit, time.Minute)
 	if ctx.Err() != nil {
 		n.w.t.Fatalf("%s waited in vain", n.id)
 	}
@@ -164,7 +176,7 @@ func TestChangeNotHere(t *testing.T) {
 	}
 	n.close()
 	data := &Store{cfg: Config{Kind: Data}}
-	if err := data.Change(t.Context(), "web1", always(nil)); !errors.Is(err, ErrNotHere) {
+	if err := data.Change(t.Context(), "web1", always(nil), time.Minute); !errors.Is(err, ErrNotHere) {
 		t.Errorf("grains: %v", err)
 	}
 }
@@ -268,46 +280,289 @@ func count(mine []byte) int {
 	return int(mine[7])
 }
 
+// apart names minions, with keys, whose turns are not the same.
+func (n *testNode) apart(many int) (ids []string) {
+	for i := 0; len(ids) < many; i++ {
+		id := fmt.Sprintf("web%d", i)
+		if !slices.ContainsFunc(ids, func(other string) bool { return n.store.turns.of(id) == n.store.turns.of(other) }) {
+			n.w.setKey(id, "k")
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// slowly begins a change of a mine to itself, and returns when it is at work; finish lets it end.
+func (n *testNode) slowly(id string) (finish func()) {
+	begun, end, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		done <- n.change(id, edited(func(now []byte) []byte {
+			close(begun)
+			<-end
+			return now
+		}))
+	}()
+	<-begun
+	return func() {
+		n.w.t.Helper()
+		close(end)
+		if err := <-done; err != nil {
+			n.w.t.Fatal(err)
+		}
+	}
+}
+
 // Minions do not wait for each other's mines, nor a small one for a large one, and large ones take turns.
 func TestChangesDoNotWaitForOthers(t *testing.T) {
 	dir, w := t.TempDir(), newWorld(t)
 	w.kind = Mine
 	t.Cleanup(w.close) // before the directory goes
 	n := w.add("a", 3008, dir)
-	ids := []string{"web0"}
-	for i := 1; len(ids) < 3; i++ { // with locks of their own
-		id := fmt.Sprintf("web%d", i)
-		if !slices.ContainsFunc(ids, func(other string) bool { return n.store.turns.of(id) == n.store.turns.of(other) }) {
-			ids = append(ids, id)
-		}
-	}
-	for _, id := range ids {
-		w.setKey(id, "k")
-	}
-	n.mine(ids[0], sized(largeEdit+1))
-	n.mine(ids[1], sized(largeEdit+1))
-	begun, end := make(chan struct{}), make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		n.mustChange(ids[0], edited(func(now []byte) []byte {
-			close(begun)
-			<-end
-			return now
-		}))
-	})
-	<-begun
+	ids := n.apart(3)
+	n.mine(ids[0], sized(largeFile+1))
+	n.mine(ids[1], sized(largeFile+1))
+	finish := n.slowly(ids[0])
 	n.mustChange(ids[2], always(texts("f", "1")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := n.store.Change(ctx, ids[1], always(nil)); !errors.Is(err, ErrNotHere) {
+	if err := n.store.Change(ctx, ids[1], always(nil), time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second large one, for which nobody waits: %v", err)
 	}
-	close(end)
-	wg.Wait()
+	finish()
 	n.mustChange(ids[1], always(texts("f", "2")))
-	for i, want := range [][]byte{sized(largeEdit + 1), texts("f", "2"), texts("f", "1")} {
+	for i, want := range [][]byte{sized(largeFile + 1), texts("f", "2"), texts("f", "1")} {
 		if got, _ := n.has(ids[i]); !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes", ids[i], len(got))
 		}
 	}
+}
+
+// Those who wait for one mine keep no place from others.
+func TestChangesThatWaitForOneMineHaveNoPlace(t *testing.T) {
+	_, n := mineNode(t, 3008, quick)
+	ids := n.apart(2)
+	n.mine(ids[0], sized(largeFile+1))
+	finish := n.slowly(ids[0])
+	var wg sync.WaitGroup
+	for range maxEdits {
+		wg.Go(func() { n.mustChange(ids[0], edited(func(now []byte) []byte { return now })) })
+	}
+	n.w.poll("they wait", func() bool { return testutil.ToFloat64(n.store.metrics.waiting) == maxEdits })
+	n.mustChange(ids[1], always(texts("f", "1")))
+	finish()
+	wg.Wait()
+	if left := testutil.ToFloat64(n.store.metrics.waiting); left != 0 {
+		t.Errorf("%v wait", left)
+	}
+}
+
+// Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would write between those
+// that wait.
+func TestChangeWaitsAsLongAsItsRequest(t *testing.T) {
+	w, n := mineNode(t, 3008, quick)
+	w.setKey("web1", "k")
+	n.mine("web1", texts("f", "1"))
+	finish := n.slowly("web1")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- n.store.Change(ctx, "web1", always(nil), 0) }()
+	w.poll("it waits", func() bool { return testutil.ToFloat64(n.store.metrics.waiting) == 1 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotHere) {
+		t.Error(err)
+	}
+	finish()
+}
+
+// A look at all minions stops at the one that is at work, and keeps no other one's turn.
+func TestScanKeepsOneTurnAtMost(t *testing.T) {
+	for _, major := range []int{3007, 3008} {
+		_, n := mineNode(t, major, Timing{})
+		ids := n.apart(3)
+		finish := n.slowly(ids[1])
+		n.mine(ids[1], texts("f", "0"))
+		var wg sync.WaitGroup
+		wg.Go(n.store.scan)
+		wg.Go(func() {
+			if _, err := n.store.Ledger(); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range 100 {
+			n.mustChange(ids[i%2*2], always(texts("f", strconv.Itoa(i))))
+		}
+		finish()
+		wg.Wait()
+	}
+}
+
+// Large files are read by few at a time, small ones at any.
+func TestFewReadLargeFiles(t *testing.T) {
+	_, n := mineNode(t, 3008, Timing{})
+	ids := n.apart(2)
+	n.mine(ids[0], sized(largeFile+1))
+	n.mine(ids[1], sized(largeFile))
+	for range maxReads {
+		n.store.reads <- struct{}{}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.store.lookAt(ids[:1])
+	}()
+	n.w.poll("it is its turn", func() bool { return len(n.store.turns.of(ids[0])) == 1 })
+	n.store.lookAt(ids[1:])
+	_, small := n.store.entry(ids[1])
+	if _, large := n.store.entry(ids[0]); !small || large {
+		t.Errorf("read: small %v, large %v", small, large)
+	}
+	for range maxReads {
+		<-n.store.reads
+	}
+	<-done
+	if _, large := n.store.entry(ids[0]); !large {
+		t.Error("never read")
+	}
+}
+
+// A mine that becomes large waits as large ones do.
+func TestChangeThatMakesAMineLarge(t *testing.T) {
+	_, n := mineNode(t, 3008, quick)
+	ids := n.apart(2)
+	n.mine(ids[0], sized(largeFile+1))
+	n.mine(ids[1], texts("f", "1"))
+	finish := n.slowly(ids[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	err := n.store.Change(ctx, ids[1], edited(func([]byte) []byte {
+		cancel() // it waits in vain for the place
+		return sized(largeFile + 1)
+	}), time.Minute)
+	if got, _ := n.has(ids[1]); !errors.Is(err, context.Canceled) || !bytes.Equal(got, texts("f", "1")) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	finish()
+	n.mustChange(ids[1], always(sized(largeFile+1)))
+	if got, _ := n.has(ids[1]); len(got) != largeFile+1 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// What the master writes while a change is at work counts, and if the change cannot read it.
+func TestChangeThatMeetsTheMaster(t *testing.T) {
+	large, large2 := sized(maxFile+1), texts("f", "3")
+	for _, c := range []struct {
+		name   string
+		now    []byte // what the change is from
+		master []byte // what the master writes meanwhile
+		then   []byte // what the change makes of now
+		want   []byte
+		err    error
+	}{
+		{"too large", texts("f", "1"), large, texts("f", "2"), large, ErrNotHere},
+		{"too large, removed", texts("f", "1"), large, nil, large, ErrNotHere},
+		{"of equal size, renewed", texts("f", "1"), large2, texts("f", "1"), large2, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, n := mineNode(t, 3008, Timing{})
+			w.setKey("web1", "k")
+			n.mine("web1", c.now)
+			first := true
+			err := n.change("web1", edited(func(now []byte) []byte {
+				if !first {
+					return now
+				}
+				first = false
+				n.mine("web1", c.master)
+				return c.then
+			}))
+			if !errors.Is(err, c.err) {
+				t.Error(err)
+			}
+			raw, err := os.ReadFile(filepath.Join(n.master.CacheDir, "mine/web1.p"))
+			if err != nil || !bytes.Equal(raw, c.want) {
+				t.Errorf("there are %d bytes, %v", len(raw), err)
+			}
+			if e, _ := n.store.entry("web1"); c.err == nil && e.Hash != (fileSet{"mine/web1.p": c.want}).hash() {
+				t.Error("it is not known")
+			}
+		})
+	}
+}
+
+// A mine that is a link is the master's to change, and a record replaces it, as a master does.
+func TestMineThatIsALink(t *testing.T) {
+	w, n := mineNode(t, 3008, Timing{})
+	w.setKey("web1", "k")
+	n.mine("other", texts("f", "1"))
+	if err := os.Symlink("other.p", filepath.Join(n.master.CacheDir, "mine/web1.p")); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.change("web1", always(texts("f", "2"))); !errors.Is(err, ErrNotHere) {
+		t.Errorf("a link: %v", err)
+	}
+	n.store.lookAt([]string{"web1"})
+	what, err := n.store.accept(must(n.store.disk.root()), record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("f", "3")}})
+	if got, _ := n.has("web1"); what != written || err != nil || !bytes.Equal(got, texts("f", "3")) {
+		t.Errorf("%s, %v: %q", what, err, got)
+	}
+	if got, _ := n.has("other"); !bytes.Equal(got, texts("f", "1")) {
+		t.Errorf("what it led to is %q", got)
+	}
+	n.mustChange("web1", always(texts("f", "4")))
+}
+
+// Data come to a node while their key goes, and whoever removes what belongs to it has looked already.
+func TestKeyGoesWhileDataCome(t *testing.T) {
+	for name, come := range map[string]func(n *testNode) error{
+		"a change": func(n *testNode) error { return n.change("web1", always(texts("f", "1"))) },
+		"a record": func(n *testNode) error {
+			r := record{id: "web1", stamp: 1, key: fingerprint("k"), data: data{main: texts("f", "1")}}
+			_, err := n.store.accept(must(n.store.disk.root()), r)
+			return err
+		},
+		"the master's": func(n *testNode) error {
+			n.mine("web1", texts("f", "1"))
+			n.store.lookAt([]string{"web1"})
+			return nil
+		},
+	} {
+		for _, again := range []bool{false, true} {
+			w, n := mineNode(t, 3008, Timing{})
+			set := func(does func()) { // and nobody but the test says so
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				does()
+			}
+			gone := false
+			set(func() {
+				w.keys["web1"] = "k"
+				w.tick = func() {
+					set(func() {
+						gone = true
+						w.lives["web1"]++
+						if !again {
+							delete(w.keys, "web1")
+						}
+					})
+					n.store.purgeUnknown()
+				}
+			})
+			if err := come(n); err != nil || !gone {
+				t.Errorf("%s: key gone %v, %v", name, gone, err)
+			}
+			if got, _ := n.has("web1"); got != nil {
+				t.Errorf("%s, accepted again %v: there is %q", name, again, got)
+			}
+			if e, had := n.store.entry("web1"); had {
+				t.Errorf("%s, accepted again %v: %+v is known", name, again, e)
+			}
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

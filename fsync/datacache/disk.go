@@ -13,7 +13,7 @@ import (
 // maxFile bounds one file of data, in bytes.
 const maxFile = 16 << 20
 
-var errTooLarge = errors.New("larger than 16 MiB")
+var errTooLarge = errors.New("too large")
 
 // disk is the master's cachedir.
 type disk struct {
@@ -63,7 +63,7 @@ func sightOf(all, written fileSet, mtime int64) sight {
 func read(root *os.Root, names []string) (fileSet, error) {
 	out := fileSet{}
 	for _, name := range names {
-		raw, err := readFile(root, name)
+		raw, err := readFile(root, name, maxFile)
 		switch {
 		case err == nil:
 			out[name] = raw
@@ -74,7 +74,7 @@ func read(root *os.Root, names []string) (fileSet, error) {
 	return out, nil
 }
 
-func readFile(root *os.Root, name string) ([]byte, error) {
+func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	info, err := root.Stat(name) // before opening: a pipe would block
 	if err != nil {
 		return nil, err
@@ -82,13 +82,16 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s: %w", name, errTooLarge)
+	}
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(raw) > maxFile {
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(raw)) > limit {
 		err = fmt.Errorf("%s: %w", name, errTooLarge)
 	}
 	return raw, err
@@ -99,8 +102,6 @@ const (
 	fileMode = 0o600
 	// dirMode is what os.makedirs gives directories under a master's umask.
 	dirMode = 0o755
-	// tempPrefix hides a file from Salt, which takes what ends in .p for data, and marks it as ours.
-	tempPrefix = ".saltcluster-"
 )
 
 // folder opens a directory of the cache, which is made when there is none.

@@ -24,15 +24,19 @@
 //
 // Promises: data are taken for minions with an accepted key only, gathered under that very key; what was received is
 // never announced as news; a file appears whole or not at all; a peer that was away gets what it lacks; memory is bounded
-// by ids, not by data; a deleted key takes the minion's data with it on every node, unless the master has
+// by ids, not by data: files above 64 KiB are read by two at a time, and held beyond that in one body for each peer, in four that peers send
+// and in a change of a large mine, of which there is one; a deleted key takes the minion's data with it on every node, unless the master has
 // preserve_minion_cache. When Spread returns in time, the members that can be reached have what it was called for.
 //
 // All writes of one minion's mine go to one node (sidecar/router), which reads, changes and writes it, itself or by its master: two
-// that did so at once would lose entries.
+// that did so at once would lose entries. Changes of one mine wait for each other as long as their requests last; minions share 64 turns, so
+// some wait for another one's, too. A change goes on when a master writes the mine at that moment, and begins again.
 //
 // Limits: grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the others;
 // a mine that is cleared is cleared everywhere, unless its directory goes with it. A record without a pillar does not
 // remove the one a master has. A pillar that 3006 or 3007 compiled for a pillarenv is not known to be for one. Where 3008
 // answers minions from its cached pillars (pillar_cache: True), pillars of others are not written. 3008's resource_grains
-// are not carried: minions register their resources with every 3008 master.
+// are not carried: minions register their resources with every 3008 master. When this process is killed within the microseconds in which it
+// has a file of the master's under another name, and the master has just written that, this write is lost: the next start removes what has
+// such names. On a file system that cannot exchange files, a write of the master in the same microseconds is lost, too.
 package datacache

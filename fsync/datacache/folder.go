@@ -2,7 +2,6 @@ package datacache
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,76 +47,136 @@ func again(call func() error) error {
 
 // read returns a file and what look finds of it. One that is not a file is not there.
 func (d folder) read(name string, limit int64) ([]byte, sight, error) {
-	fd, err := d.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe would block
+	h, err := d.hold(name, limit)
 	if err != nil {
 		return nil, sight{}, err
 	}
-	defer unix.Close(fd)
+	h.close()
+	return h.raw, h.is, nil
+}
+
+// held is a file that was read and is open still, so that no other one gets its inode.
+type held struct {
+	fd    int
+	inode inode
+	raw   []byte
+	is    sight
+}
+
+// inode tells one file from another.
+type inode struct{ dev, ino uint64 }
+
+func (h held) close() { _ = unix.Close(h.fd) }
+
+// hold is read of a file that stays open.
+func (d folder) hold(name string, limit int64) (h held, err error) {
+	fd, err := d.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe would block
+	if err != nil {
+		return held{}, err
+	}
+	h.fd = fd
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
 	var st unix.Stat_t
 	err = again(func() error { return unix.Fstat(fd, &st) })
 	switch {
 	case err != nil:
-		return nil, sight{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return h, &fs.PathError{Op: "stat", Path: name, Err: err}
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, sight{}, fs.ErrNotExist
+		return h, fs.ErrNotExist
 	case st.Size > limit:
-		return nil, sight{}, fmt.Errorf("%s: %w", name, errTooLarge)
+		return h, fmt.Errorf("%s: %w", name, errTooLarge)
 	}
-	raw, n := make([]byte, st.Size), 0
-	for n < len(raw) {
+	h.inode, h.is = inode{st.Dev, st.Ino}, sight{mtime: st.Mtim.Nano(), size: st.Size, count: 1}
+	h.raw = make([]byte, st.Size)
+	n := 0
+	for n < len(h.raw) {
 		got := 0
-		err := again(func() (err error) { got, err = unix.Read(fd, raw[n:]); return err })
+		err := again(func() (err error) { got, err = unix.Read(fd, h.raw[n:]); return err })
 		if err != nil {
-			return nil, sight{}, &fs.PathError{Op: "read", Path: name, Err: err}
+			return h, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
 		if got == 0 { // somebody has cut it meanwhile
 			break
 		}
 		n += got
 	}
-	return raw[:n], sight{mtime: st.Mtim.Nano(), size: st.Size, count: 1}, nil
+	h.raw = h.raw[:n]
+	return h, nil
+}
+
+// stat is of a name, not of what it may be a link to.
+func (d folder) stat(name string) (is inode, mtime int64, err error) {
+	var st unix.Stat_t
+	err = again(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return inode{}, 0, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), nil
 }
 
 // put makes a file appear whole in place of one with the content old (nil: there is none), with the mode and the owner a stock master gives
 // it, and returns the time that the file system has noted. It returns errChanged when something else is there.
 func (d folder) put(of disk, name string, content, old []byte, at time.Time) (mtime int64, err error) {
-	temp := tempPrefix + rand.Text()
+	temp := tempName()
 	fd, err := d.open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, fileMode)
 	if err != nil {
 		return 0, err
 	}
-	defer func() {
-		if err != nil {
-			_ = d.remove(temp)
-		}
-	}()
-	mtime, err = d.fill(fd, temp, of, content, at)
+	ours, mtime, err := d.fill(fd, temp, of, content, at)
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
+		_ = d.remove(temp)
+	} else {
+		err = d.replace(temp, name, ours, old)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("write %s: %w", name, err)
 	}
-	return mtime, d.replace(temp, name, old)
+	return mtime, nil
+}
+
+// renew gives a file that was read the time at, and returns that which the file system has noted; errChanged: the name is another file's
+// by now, which has got that time and is to be read.
+func (d folder) renew(name string, was inode, at time.Time) (mtime int64, err error) {
+	if err := d.touch(name, at); err != nil { // by name: by descriptor it takes Linux 5.8
+		if errors.Is(err, unix.ENOENT) {
+			return 0, errChanged
+		}
+		return 0, err
+	}
+	is, mtime, err := d.stat(name)
+	switch {
+	case errors.Is(err, unix.ENOENT), err == nil && is != was:
+		return 0, errChanged
+	case err != nil:
+		return 0, err
+	}
+	return mtime, nil
 }
 
 // fill writes a new file.
-func (d folder) fill(fd int, name string, of disk, content []byte, at time.Time) (mtime int64, err error) {
+func (d folder) fill(fd int, name string, of disk, content []byte, at time.Time) (is inode, mtime int64, err error) {
 	for len(content) > 0 {
 		n := 0
 		if err := again(func() (err error) { n, err = unix.Write(fd, content); return err }); err != nil {
-			return 0, err
+			return inode{}, 0, err
 		}
 		content = content[n:]
 	}
 	if of.uid >= 0 {
 		if err := again(func() error { return unix.Fchown(fd, of.uid, of.gid) }); err != nil {
-			return 0, err
+			return inode{}, 0, err
 		}
 	}
 	if err := d.touch(name, at); err != nil {
-		return 0, err
+		return inode{}, 0, err
 	}
 	var st unix.Stat_t // not every file system knows nanoseconds
 	err = again(func() error { return unix.Fstat(fd, &st) })
-	return st.Mtim.Nano(), err
+	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), err
 }
 
 func (d folder) touch(name string, at time.Time) error {
@@ -146,39 +205,76 @@ func (d folder) rename(from, to string, flags uint) error {
 	})
 }
 
-// replace gives the file temp the name of one whose content is still old; nil: there is none. A stock master locks nothing, so the two are
-// exchanged first, and back again if what came out is not what was expected.
-func (d folder) replace(temp, name string, old []byte) error {
-	if old == nil {
-		err := d.rename(temp, name, unix.RENAME_NOREPLACE)
-		switch {
-		case unsupported(err):
-			return d.rename(temp, name, 0)
-		case errors.Is(err, unix.EEXIST):
+// replace gives the file temp, with that inode, the name of one whose content is still old; nil: there is none. A stock master locks nothing,
+// so the two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp, unless it
+// alone holds what the master wrote.
+func (d folder) replace(temp, name string, ours inode, old []byte) error {
+	err := d.swap(temp, name, old)
+	if err != nil {
+		_ = d.remove(temp)
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOENT) { // the master has written it first, or removed it
 			return errChanged
 		}
 		return err
 	}
-	switch err := d.rename(temp, name, unix.RENAME_EXCHANGE); {
-	case unsupported(err):
-		return d.replaceChecked(temp, name, old)
-	case errors.Is(err, unix.ENOENT): // the master has removed it
-		return errChanged
-	case err != nil:
-		return err
+	if old == nil {
+		return nil
 	}
-	if is, _, err := d.read(temp, maxFile); err == nil && !bytes.Equal(is, old) {
-		return errors.Join(errChanged, d.rename(temp, name, unix.RENAME_EXCHANGE))
+	is, _, err := d.read(temp, int64(len(old)))
+	switch {
+	case errors.Is(err, unix.ENOENT): // there was no exchange
+	case errors.Is(err, unix.ELOOP), err == nil && bytes.Equal(is, old): // links are replaced, as by a master
+		_ = d.remove(temp) // it is written; if this fails it is left for the next start
+	default:
+		return d.giveBack(temp, name, ours)
 	}
-	return d.remove(temp)
+	return nil
 }
 
-// replaceChecked is replace with a gap of microseconds, for file systems that cannot exchange.
-func (d folder) replaceChecked(temp, name string, old []byte) error {
-	if is, _, err := d.read(name, maxFile); err != nil || !bytes.Equal(is, old) {
-		return errChanged
+// swap exchanges temp and name; without old, or where that is impossible, it renames.
+func (d folder) swap(temp, name string, old []byte) error {
+	flags := uint(unix.RENAME_EXCHANGE)
+	if old == nil {
+		flags = unix.RENAME_NOREPLACE
+	}
+	err := d.rename(temp, name, flags)
+	if !unsupported(err) {
+		return err
+	}
+	if old != nil { // with a gap of microseconds
+		if is, _, err := d.read(name, int64(len(old))); err != nil || !bytes.Equal(is, old) {
+			return errChanged
+		}
 	}
 	return d.rename(temp, name, 0)
+}
+
+// giveBack returns to a name what was exchanged for the file put, and removes that. What the master has written since comes out instead,
+// and goes back in its turn.
+func (d folder) giveBack(temp, name string, put inode) error {
+	for range maxAgain {
+		taken, _, err := d.stat(temp)
+		if err != nil {
+			return err
+		}
+		switch err := d.rename(temp, name, unix.RENAME_EXCHANGE); {
+		case errors.Is(err, unix.ENOENT): // the master has removed it, later than it wrote temp
+			_ = d.remove(temp)
+			return errChanged
+		case err != nil:
+			return fmt.Errorf("give back what the master wrote, in %s: %w", temp, err)
+		}
+		out, _, err := d.stat(temp)
+		if err != nil {
+			return err
+		}
+		if out == put {
+			_ = d.remove(temp)
+			return errChanged
+		}
+		put = taken
+	}
+	return errors.Join(errChanged, d.rename(temp, name, 0))
 }
 
 // unsupported says whether a file system cannot do what renameat2 adds to rename.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"os"
 
 	"saltclusterd/fsync/ledger"
 )
@@ -45,7 +46,7 @@ func (s *Store) ledger(of part) (ledger.Ledger, error) {
 		return ledger.Ledger{}, err
 	}
 	defer root.Close()
-	ids, err := s.ids(root)
+	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
 	if err != nil {
 		return ledger.Ledger{}, err
 	}
@@ -54,18 +55,29 @@ func (s *Store) ledger(of part) (ledger.Ledger, error) {
 		if _, ok := s.cfg.Keys.Accepted(id); !ok {
 			continue // such data are not carried
 		}
-		turn := s.turns.of(id)
-		turn.Lock()
-		files, err := read(root, s.layout.names(id))
-		var d data
-		if err == nil {
-			d, err = s.layout.parse(id, files)
-		}
-		turn.Unlock()
-		if raw := of(d); err == nil && len(raw) > 0 {
-			sum := sha256.Sum256(raw)
-			out.Items[id] = hex.EncodeToString(sum[:8])
+		if sum := s.sum(root, id, of); sum != "" {
+			out.Items[id] = sum
 		}
 	}
 	return out, nil
+}
+
+// sum hashes a part of a minion's data; empty: it is not there.
+func (s *Store) sum(root *os.Root, id string, of part) string {
+	turn := s.turns.of(id)
+	turn.Lock()
+	defer turn.Unlock()
+	names := s.layout.names(id)
+	defer s.reading(look(root, names))()
+	files, err := read(root, names)
+	if err != nil {
+		return ""
+	}
+	d, err := s.layout.parse(id, files)
+	raw := of(d)
+	if err != nil || len(raw) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
 }

@@ -11,6 +11,7 @@ type metrics struct {
 	purged   prometheus.Counter
 	failures *prometheus.CounterVec
 	scan     prometheus.Histogram
+	waiting  prometheus.Gauge
 }
 
 // newMetrics returns metrics that nobody reads when reg is nil.
@@ -49,10 +50,14 @@ func newMetrics(reg prometheus.Registerer, k Kind) *metrics {
 			Help:    "Time to look at the data of all minions.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "saltcluster_datacache_waiting_changes",
+			Help: "Changes of mines that wait for their turn or for a place.",
+		}),
 	}
 	if reg != nil {
 		reg = prometheus.WrapRegistererWith(prometheus.Labels{"kind": k.String()}, reg)
-		reg.MustRegister(m.minions, m.news, m.received, m.sent, m.bytes, m.purged, m.failures, m.scan)
+		reg.MustRegister(m.minions, m.news, m.received, m.sent, m.bytes, m.purged, m.failures, m.scan, m.waiting)
 	}
 	return m
 }

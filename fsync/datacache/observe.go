@@ -51,22 +51,34 @@ func (s *Store) forget(id string) {
 // observe brings the table up to what is on disk of a minion, tells the peers of news, and returns the files. With quick
 // it returns none if they look as before. It is the id's turn.
 func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
+	life := s.cfg.Keys.Life(id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(id)
 	if !ok {
 		return nil, nil
 	}
-	key, life := fingerprint(pub), s.cfg.Keys.Life(id)
+	key := fingerprint(pub)
 	names := s.layout.names(id)
 	e, had := s.entry(id)
 	before := look(root, names)
 	if quick && had && e.Key == key && e.Life >= life && s.isAsSeen(id, before) {
 		return nil, nil
 	}
+	defer s.reading(before)()
 	files, err := read(root, names)
 	if err != nil {
 		return nil, err
 	}
 	return s.judge(root, id, key, life, files, before)
+}
+
+// reading waits for a place where that much is read, and returns what gives it back. It is an id's turn, and who has a place waits for
+// nothing.
+func (s *Store) reading(what sight) (done func()) {
+	if what.size <= largeFile {
+		return func() {}
+	}
+	s.reads <- struct{}{}
+	return func() { <-s.reads }
 }
 
 // judge is the second half of observe: what a minion's files, which looked like that before they were read, mean for the table.
@@ -94,6 +106,9 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		s.tell(id, now)
 	}
 	s.saw(id, before)
+	if gone, err := s.recheck(root, id, had); gone || err != nil {
+		return nil, err
+	}
 	return files, nil
 }
 
@@ -157,6 +172,7 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	turn := s.turns.of(r.id)
 	turn.Lock()
 	defer turn.Unlock()
+	life := s.cfg.Keys.Life(r.id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(r.id)
 	if !ok || fingerprint(pub) != r.key {
 		s.miss(r.id)
@@ -165,12 +181,12 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	if err := s.cfg.Clock.Observe(r.stamp); err != nil {
 		return tooEarly, err
 	}
-	if e, had := s.entry(r.id); had && e.Key == r.key && e.Life >= s.cfg.Keys.Life(r.id) && r.stamp <= e.Stamp {
+	if e, had := s.entry(r.id); had && e.Key == r.key && e.Life >= life && r.stamp <= e.Stamp {
 		return stale, nil // a joiner hears everything from each of the others: the disk is not asked again
 	}
-	what, err := s.merge(root, r)
+	what, err := s.merge(root, r, life)
 	for again := 0; errors.Is(err, errChanged) && again < maxAgain; again++ {
-		what, err = s.merge(root, r)
+		what, err = s.merge(root, r, life)
 	}
 	if err != nil {
 		s.miss(r.id)
@@ -182,7 +198,7 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 const maxAgain = 3
 
 // merge writes a record unless there are later data. What the master wrote meanwhile gets its own stamp before.
-func (s *Store) merge(root *os.Root, r record) (outcome, error) {
+func (s *Store) merge(root *os.Root, r record, life uint64) (outcome, error) {
 	have, err := s.observe(root, r.id, false)
 	if err != nil {
 		return failed, err
@@ -191,13 +207,18 @@ func (s *Store) merge(root *os.Root, r record) (outcome, error) {
 		return stale, nil
 	}
 	if len(r.data.main) == 0 {
-		return s.clear(root, r, have)
+		return s.clear(root, r, life, have)
 	}
-	return s.write(root, r, have)
+	_, had := s.entry(r.id)
+	what, err := s.write(root, r, life, have)
+	if err == nil {
+		_, err = s.recheck(root, r.id, had)
+	}
+	return what, err
 }
 
 // clear removes what a peer says is gone. It is the id's turn.
-func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
+func (s *Store) clear(root *os.Root, r record, life uint64, have fileSet) (outcome, error) {
 	what := same
 	for name, content := range have {
 		if err := removeOld(root, name, content); err != nil {
@@ -206,7 +227,7 @@ func (s *Store) clear(root *os.Root, r record, have fileSet) (outcome, error) {
 		what = written
 	}
 	s.unsee(r.id)
-	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Gone: true})
+	s.set(r.id, entry{Stamp: r.stamp, Key: r.key, Life: life, Gone: true})
 	return what, nil
 }
 
@@ -220,7 +241,7 @@ func (s *Store) miss(id string) {
 }
 
 // write puts a record in place of what is there. It is the id's turn.
-func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
+func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outcome, error) {
 	all, what := maps.Clone(have), same
 	if all == nil {
 		all = fileSet{}
@@ -244,7 +265,7 @@ func (s *Store) write(root *os.Root, r record, have fileSet) (outcome, error) {
 		all[name], what, mtime = content, written, max(mtime, at)
 	}
 	s.saw(r.id, sightOf(all, files, mtime)) // and not what is seen now: the master may write right after
-	e := entry{Stamp: r.stamp, Key: r.key, Life: s.cfg.Keys.Life(r.id), Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
+	e := entry{Stamp: r.stamp, Key: r.key, Life: life, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {
 		e.Env = r.data.pillars[0].env
@@ -264,12 +285,26 @@ func (s *Store) purge(root *os.Root, id string) error {
 	return nil
 }
 
+// orphaned says whether a minion's key is gone, or was for a while, since its data came.
+func (s *Store) orphaned(id string, e entry) bool {
+	return !s.cfg.Keys.Known(id) || e.Life < s.cfg.Keys.Life(id)
+}
+
+// recheck purges data that the table has just got for the first time if their key went meanwhile: purgeUnknown, which looks at the table
+// without the id's turn, may have looked before. It is the id's turn.
+func (s *Store) recheck(root *os.Root, id string, had bool) (gone bool, err error) {
+	if e, has := s.entry(id); had || !has || !s.orphaned(id, e) {
+		return false, nil
+	}
+	return true, s.purgeNow(root, id)
+}
+
 // purgeUnknown removes the data of minions whose keys are gone, or were for a while.
 func (s *Store) purgeUnknown() {
 	var ids []string
 	s.mu.Lock()
 	for id, e := range s.table {
-		if !s.cfg.Keys.Known(id) || e.Life < s.cfg.Keys.Life(id) {
+		if s.orphaned(id, e) {
 			ids = append(ids, id)
 		}
 	}
@@ -297,6 +332,11 @@ func (s *Store) purgeOne(root *os.Root, id string) error {
 	if _, had := s.entry(id); !had {
 		return nil
 	}
+	return s.purgeNow(root, id)
+}
+
+// purgeNow decides what becomes of data whose key is gone, or was for a while. It is the id's turn.
+func (s *Store) purgeNow(root *os.Root, id string) error {
 	switch known := s.cfg.Keys.Known(id); {
 	case known:
 		_, err := s.observe(root, id, false)

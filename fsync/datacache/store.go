@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"maps"
 	"os"
@@ -26,8 +25,9 @@ type Store struct {
 
 	layout layout
 	turns  turns
-	edits  chan struct{} // a place for each change at work
-	large  chan struct{} // and for those of large mines
+	edits  chan struct{} // a place for each change of a small mine at work
+	large  chan struct{} // and of a large one
+	reads  chan struct{} // and for whoever reads large files
 
 	mu      sync.Mutex // guards what follows
 	table   map[string]entry
@@ -54,6 +54,12 @@ const maxMissed = 10_000
 // maxBodies is how many requests may be in memory at a time.
 const maxBodies = 4
 
+// maxReads is how many read files above largeFile at a time.
+const (
+	maxReads  = 2
+	largeFile = 64 << 10
+)
+
 // New checks the configuration; it touches nothing.
 func New(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
@@ -67,7 +73,7 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
 		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
-		turns: turns{seed: maphash.MakeSeed()}, edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge),
+		turns: newTurns(), edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge), reads: make(chan struct{}, maxReads),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
 		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
 		looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
@@ -180,6 +186,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 	s.scanned = true
 	s.mu.Unlock()
 	close(s.looked)
+	s.sweep()
 	tick := time.NewTicker(s.cfg.Timing.Scan)
 	defer tick.Stop()
 	for {
@@ -210,7 +217,7 @@ func (s *Store) scan() {
 		return
 	}
 	defer root.Close()
-	ids, err := s.ids(root)
+	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
 	known := s.copyOfTable()
 	if err != nil {
 		s.fail("scan", "", err)
@@ -224,6 +231,20 @@ func (s *Store) scan() {
 		s.examine(root, id, false)
 	}
 	s.metrics.scan.Observe(time.Since(began).Seconds())
+}
+
+// sweep removes temporary files of predecessors.
+func (s *Store) sweep() {
+	root, err := s.disk.root()
+	if err != nil {
+		s.fail("sweep", "", err)
+		return
+	}
+	defer root.Close()
+	ids, err := s.layout.ids(root, s.cfg.Keys.Known)
+	if err = errors.Join(err, sweep(root, s.layout.dirs(ids))); err != nil {
+		s.fail("sweep", "", err)
+	}
 }
 
 func (s *Store) lookAt(ids []string) {
@@ -249,13 +270,6 @@ func (s *Store) examine(root *os.Root, id string, quick bool) {
 	if _, err := s.observe(root, id, quick); err != nil {
 		s.fail("look", id, err)
 	}
-}
-
-// ids lists the minions that may have data.
-func (s *Store) ids(root *os.Root) ([]string, error) {
-	leave := s.turns.all()
-	defer leave()
-	return s.layout.ids(root, s.cfg.Keys.Known)
 }
 
 // entry is what the table says of a minion.

@@ -1,29 +1,50 @@
 package datacache
 
 import (
+	"context"
 	"hash/maphash"
-	"sync"
 )
 
 // turns are locks by id: one minion's files are read and written, and what the table says of them is changed, by whoever holds its own.
-// Minions share them, so that there is a bound. Store.mu is taken under one, never the other way round.
+// Minions share them, so that there is a bound; so nobody may hold more than one. Order: a place for a large change, the turn, a place for
+// a small one or for reading, Store.mu.
 type turns struct {
 	seed  maphash.Seed
-	locks [64]sync.Mutex
+	locks [64]turn
 }
 
-func (t *turns) of(id string) *sync.Mutex {
-	return &t.locks[maphash.String(t.seed, id)%uint64(len(t.locks))]
-}
-
-// all takes every turn, and returns what gives them back.
-func (t *turns) all() (leave func()) {
+func newTurns() turns {
+	t := turns{seed: maphash.MakeSeed()}
 	for i := range t.locks {
-		t.locks[i].Lock()
+		t.locks[i] = make(turn, 1)
 	}
-	return func() {
-		for i := range t.locks {
-			t.locks[i].Unlock()
-		}
+	return t
+}
+
+func (t *turns) of(id string) turn {
+	return t.locks[maphash.String(t.seed, id)%uint64(len(t.locks))]
+}
+
+// turn is one of them. Who waits longest gets it next.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
+// take is for places, and for turns that somebody may cease to wait for: then it returns ctx's error.
+func take(ctx context.Context, places chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -33,6 +33,7 @@ type world struct {
 	other map[string]bool   // known, but not accepted
 	lives map[string]uint64 // how often a key was taken away
 	wakes []chan struct{}
+	tick  func() // when somebody asks for the time; nil: nothing
 	nodes map[node.ID]*testNode
 	down  map[node.ID]bool
 	old   map[node.ID]func(body []byte) error // members that are played by a test
@@ -52,10 +53,22 @@ func newWorld(t tb) *world {
 }
 
 func (w *world) now() uint64 {
+	w.ticks()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clock = max(w.clock+1, uint64(time.Now().UnixMilli())<<stampBits)
 	return w.clock
+}
+
+// ticks does once what a test wants to come between.
+func (w *world) ticks() {
+	w.mu.Lock()
+	tick := w.tick
+	w.tick = nil
+	w.mu.Unlock()
+	if tick != nil {
+		tick()
+	}
 }
 
 func (w *world) Accepted(id string) (string, bool) {
@@ -193,6 +206,7 @@ func (n *testNode) open() {
 		Kind: n.w.kind, Master: n.master, StateDir: n.state, Keys: n.w, Members: n.members, Changed: n.watch, Peers: n,
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
 		Clock: Clock{Now: n.w.now, Observe: func(ts uint64) error {
+			n.w.ticks()
 			if ts > uint64(time.Now().Add(time.Hour).UnixMilli())<<stampBits {
 				return errors.New("ahead")
 			}

@@ -32,10 +32,10 @@ var ErrNotHere = errors.New("mines: only the master's own code can change it")
 
 // Store changes mines (datacache.Store).
 type Store interface {
-	// Change lets edit decide what becomes of a mine, given what it is now (nil: there is none), and waits until the other nodes have it or
-	// ctx ends. Without write nothing becomes of it; else then takes its place, and nil removes it. It may ask edit again. Errors: ErrNotHere,
-	// edit's, the disk's; then the mine is as it was.
-	Change(ctx context.Context, id string, edit func(now []byte) (then []byte, write bool, err error)) error
+	// Change lets edit decide what becomes of a mine, given what it is now (nil: there is none), and waits until the other nodes have it,
+	// for settle at most. Without write nothing becomes of it; else then takes its place, and nil removes it. It may ask edit again. Errors:
+	// ErrNotHere, edit's, the disk's, ctx's while it waits for the mine; then the mine is as it was.
+	Change(ctx context.Context, id string, edit func(now []byte) (then []byte, write bool, err error), settle time.Duration) error
 }
 
 // Keys is what the cluster knows of minion keys.
@@ -165,14 +165,13 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	return s.change(ctx, minion, e)
 }
 
-// change has the store edit a mine and waits, but not for long, until the others have it.
+// change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits as long as the
+// request lasts: a master that got this one instead would write between those that wait here.
 func (s *Service) change(ctx context.Context, minion string, e editor) (reply []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.c.Settle)
-	defer cancel()
 	err = s.c.Store.Change(ctx, minion, func(now []byte) (then []byte, write bool, err error) {
 		then, write, reply, err = e(now)
 		return then, write, err
-	})
+	}, s.c.Settle)
 	return reply, err
 }
 

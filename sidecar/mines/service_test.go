@@ -23,10 +23,10 @@ type shelf struct {
 	mu   sync.Mutex
 	mine []byte
 	err  error
-	wait bool // until ctx has ended
+	wait bool // for the other nodes, in vain
 }
 
-func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]byte, bool, error)) error {
+func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]byte, bool, error), settle time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -42,6 +42,11 @@ func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]b
 		}
 	}
 	if s.wait {
+		if _, limited := ctx.Deadline(); limited || settle <= 0 {
+			return errors.New("the request itself was given no time")
+		}
+		ctx, cancel := context.WithTimeout(ctx, settle)
+		defer cancel()
 		<-ctx.Done()
 	}
 	return nil

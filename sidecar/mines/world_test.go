@@ -88,7 +88,7 @@ func openStore(t testing.TB, dir string, major int) *datacache.Store {
 	})
 	nothing := func([]byte) ([]byte, bool, error) { return nil, false, nil }
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // until it has looked at the disk
-		if err := store.Change(context.Background(), "m1", nothing); !errors.Is(err, datacache.ErrNotHere) {
+		if err := store.Change(context.Background(), "m1", nothing, time.Minute); !errors.Is(err, datacache.ErrNotHere) {
 			return store
 		}
 		if time.Now().After(end) {

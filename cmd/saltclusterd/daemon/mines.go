@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/sidecar/adminapi"
@@ -24,8 +25,8 @@ func (s *service) buildMines() (err error) {
 // mineStore implements mines.Store.
 type mineStore struct{ *datacache.Store }
 
-func (m mineStore) Change(ctx context.Context, id string, edit datacache.Edit) error {
-	err := m.Store.Change(ctx, id, edit)
+func (m mineStore) Change(ctx context.Context, id string, edit datacache.Edit, settle time.Duration) error {
+	err := m.Store.Change(ctx, id, edit, settle)
 	if errors.Is(err, datacache.ErrNotHere) {
 		return fmt.Errorf("%w: %w", mines.ErrNotHere, err)
 	}

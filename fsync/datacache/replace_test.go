@@ -1,0 +1,157 @@
+package datacache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bank is a directory of files whose content is given.
+func bank(t *testing.T, files map[string]string) (root *os.Root, dir folder) {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	if err := root.Mkdir("mine", dirMode); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := root.WriteFile("mine/"+name, []byte(content), fileMode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dir, err = openFolder(root, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.close)
+	return root, dir
+}
+
+// holds fails unless a bank has these files and no others.
+func holds(t *testing.T, root *os.Root, want map[string]string) {
+	t.Helper()
+	names, err := listDir(root, "mine")
+	if err != nil || len(names) != len(want) {
+		t.Errorf("there are %q, %v", names, err)
+	}
+	for name, content := range want {
+		if got, err := root.ReadFile("mine/" + name); string(got) != content || err != nil {
+			t.Errorf("%s is %q, not %q: %v", name, got, content, err)
+		}
+	}
+}
+
+// What was taken from the master goes back, unless it has done something since.
+func TestGiveBack(t *testing.T) {
+	const temp = tempPrefix + "x"
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		name   string
+		as     string // the name to give back
+		master func(root *os.Root) error
+		want   map[string]string
+		lost   bool // not given back
+	}{
+		{"nothing since", "a.p", func(*os.Root) error { return nil }, map[string]string{"a.p": "master's"}, false},
+		{"written again", "a.p", func(r *os.Root) error {
+			return errors.Join(r.WriteFile("mine/b", []byte("newest"), fileMode), r.Rename("mine/b", "mine/a.p"))
+		}, map[string]string{"a.p": "newest"}, false},
+		{"removed", "a.p", func(r *os.Root) error { return r.Remove("mine/a.p") }, map[string]string{}, false},
+		{"impossible", long, func(*os.Root) error { return nil }, map[string]string{"a.p": "ours", temp: "master's"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root, dir := bank(t, map[string]string{"a.p": "ours", temp: "master's"})
+			ours, _, err := dir.stat("a.p")
+			if err = errors.Join(err, c.master(root)); err != nil {
+				t.Fatal(err)
+			}
+			if err := dir.giveBack(temp, c.as, ours); errors.Is(err, errChanged) == c.lost || err == nil {
+				t.Error(err)
+			}
+			holds(t, root, c.want)
+		})
+	}
+}
+
+// The same where a file was renamed to be removed.
+func TestPutBack(t *testing.T) {
+	const temp = tempPrefix + "x"
+	root, _ := bank(t, map[string]string{temp: "master's"})
+	if err := putBack(root, "mine/"+temp, "mine/a.p"); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+	holds(t, root, map[string]string{"a.p": "master's"})
+	root, _ = bank(t, map[string]string{temp: "master's", "a.p": "newest"})
+	if err := putBack(root, "mine/"+temp, "mine/a.p"); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+	holds(t, root, map[string]string{"a.p": "newest"})
+	root, _ = bank(t, map[string]string{temp: "master's"})
+	if err := putBack(root, "mine/"+temp, "mine/"+strings.Repeat("x", 300)); err == nil || errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+	holds(t, root, map[string]string{temp: "master's"})
+}
+
+// What a predecessor left that was killed is removed, wherever a layout has files; what this process is at work with stays.
+func TestSweep(t *testing.T) {
+	for _, c := range []struct {
+		major int
+		kind  Kind
+		dirs  []string
+	}{
+		{3006, Data, []string{"minions/web1"}},
+		{3006, Mine, []string{"minions/web1"}},
+		{3008, Data, []string{"grains", "pillar"}},
+		{3008, Mine, []string{"mine"}},
+	} {
+		w := newWorld(t)
+		w.kind = c.kind
+		dir := t.TempDir()
+		n := w.add("a", c.major, dir)
+		n.close()
+		ours := tempName()
+		for _, in := range c.dirs {
+			n.file(filepath.Join(in, tempPrefix+"ABC"), nil)
+			n.file(filepath.Join(in, ours), nil)
+		}
+		n.open()
+		for _, in := range c.dirs {
+			w.poll(in+" is swept", func() bool {
+				names, err := os.ReadDir(filepath.Join(n.master.CacheDir, in))
+				return err == nil && len(names) == 1
+			})
+			if _, err := os.Stat(filepath.Join(n.master.CacheDir, in, ours)); err != nil {
+				t.Error(err)
+			}
+		}
+		w.close()
+	}
+}
+
+// A pillarenv that is written while the directory is listed is not forgotten, and one that is gone is.
+func TestEnvsNotedMeanwhile(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	err = errors.Join(root.Mkdir(pillarBank, dirMode), root.WriteFile(pillarName("web1", "there"), nil, fileMode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &split{pillars: true, envs: envs{}}
+	l.note("web1", "gone")
+	if _, err := l.ids(root, func(string) bool { l.note("web1", "noted"); return false }); err != nil {
+		t.Fatal(err)
+	}
+	got := slices.Sorted(slices.Values(l.names("web1")))
+	if want := []string{"grains/web1.p", "pillar/web1.p", "pillar/web1:noted.p", "pillar/web1:there.p"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
