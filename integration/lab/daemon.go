@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"saltclusterd/integration/straced"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -94,6 +97,27 @@ func (d *Daemon) Configure(over ...Settings) error {
 	}
 	return nil
 }
+
+// Watch has strace write down what the next lives of saltclusterd touch (package straced), at the end of a file; an empty
+// name ends that.
+func (d *Daemon) Watch(file string) error {
+	argv := d.Spec.Argv
+	if i := slices.Index(argv, d.bin()); i > 0 {
+		argv = argv[i:]
+	}
+	d.Spec.Argv = argv
+	if file == "" {
+		return nil
+	}
+	tracer, err := exec.LookPath("strace")
+	if err != nil {
+		return fmt.Errorf("watch saltclusterd, run 'make setup': %w", err)
+	}
+	d.Spec.Argv = slices.Concat([]string{tracer}, straced.Options(file), argv)
+	return nil
+}
+
+func (d *Daemon) bin() string { return filepath.Join(d.host.lab.opts.Bin, "saltclusterd") }
 
 // listening: the admin socket is there. Minions are served only after bootstrap or join.
 func (d *Daemon) listening(context.Context) error {

@@ -44,6 +44,7 @@ func TestCluster(t *testing.T) {
 		{"tokens", testTokens},
 		{"a cleared mine", testMineCleared},
 		{"verify", testVerify},
+		{"what it opens", testOpens},
 		{"what operators have", testOperator},
 		{"roots", testRoots},
 		{"roots edited at once", testRootsEditedAtOnce},
