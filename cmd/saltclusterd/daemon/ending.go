@@ -48,13 +48,13 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership) (err error) 
 	}
 	d.checks.SetDraining(false) // a membership before this one set it
 	d.setMember(m)
+	d.checks.Kick() // they have looked at a node without a cluster
 	d.restartMember(m)
 	return d.afterServing(ctx, m.Serve(ctx))
 }
 
 func (d *Daemon) setMember(m *member) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.member = m
-	d.mu.Unlock()
-	d.checks.Kick()
 }
