@@ -206,6 +206,11 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (outcome, error) {
 	if e, had := s.entry(r.id); had && r.stamp <= e.Stamp {
 		return stale, nil
 	}
+	if have == nil {
+		if have, err = s.leftovers(root, r.id); err != nil {
+			return failed, err
+		}
+	}
 	if len(r.data.main) == 0 {
 		return s.clear(root, r, life, have)
 	}
@@ -215,6 +220,22 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (outcome, error) {
 		_, err = s.recheck(root, r.id, had)
 	}
 	return what, err
+}
+
+// halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).
+const halfway = 10 * time.Second
+
+// leftovers are files that are no data, and have been so for a while: grains were cleared beside a pillar that was not, or a file was
+// cut short. They give way to what others have; what the master is writing right now does not. It is the id's turn.
+func (s *Store) leftovers(root *os.Root, id string) (fileSet, error) {
+	names := s.layout.names(id)
+	seen := look(root, names)
+	defer s.reading(seen)()
+	files, err := read(root, names)
+	if err != nil || time.Since(time.Unix(0, seen.mtime)).Abs() < halfway {
+		return nil, err
+	}
+	return files, nil
 }
 
 // clear removes what a peer says is gone. It is the id's turn.

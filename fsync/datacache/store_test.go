@@ -57,6 +57,60 @@ func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
 	w.everywhere("m2", texts("v", "3"), texts("p", "3"))
 }
 
+// What is left of a minion's data on one master is no reason for that to go without: grains that were cleared beside a pillar that was
+// not (3008), a file cut short by a full disk.
+func TestWhatIsLeftOfDataIsReplaced(t *testing.T) {
+	w, _, _, _ := three(t)
+	w.setKey("web1", "k")
+	grains, pillar := texts("os", "x"), texts("a", "b")
+	for _, n := range w.nodes {
+		n.stock("web1", grains, pillar)
+		n.store.Touched("web1")
+		w.everywhere("web1", grains, pillar)
+		for what, spoil := range map[string]func(string) error{
+			"removed": os.Remove, "empty": func(name string) error { return os.Truncate(name, 0) },
+			"cut short": func(name string) error { return os.Truncate(name, 3) },
+		} {
+			n.store.mu.Lock()
+			names := n.store.layout.names("web1")
+			err := spoil(filepath.Join(n.master.CacheDir, names[0]))
+			for _, name := range names { // some time ago
+				_ = os.Chtimes(filepath.Join(n.master.CacheDir, name), time.Time{}, time.Now().Add(-2*halfway))
+			}
+			n.store.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.store.Touched("web1")
+			w.poll(string(n.id)+" has what was "+what, func() bool { g, p := n.has("web1"); return bytes.Equal(g, grains) && bytes.Equal(p, pillar) })
+		}
+	}
+	w.everywhere("web1", grains, pillar)
+}
+
+// A master of 3008 writes a minion's pillar, and then its grains: a record that comes between the two takes nothing away.
+func TestARecordMeetsAMasterThatIsWriting(t *testing.T) {
+	w, _, _, c := three(t)
+	w.setKey("web1", "k")
+	turn := c.store.turns.of("web1") // nobody looks before the record comes
+	turn.Lock()
+	c.file(pillarName("web1", ""), texts("p", "new"))
+	root, err := c.store.disk.root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("g", "old"), pillars: []pillar{{raw: texts("p", "old")}}}}
+	_, err = c.store.merge(root, r, c.store.cfg.Keys.Life("web1"))
+	turn.Unlock()
+	if !errors.Is(err, errChanged) {
+		t.Errorf("merge: %v", err)
+	}
+	c.file(grainsBank+"/web1.p", texts("g", "new"))
+	c.store.Touched("web1")
+	w.everywhere("web1", texts("g", "new"), texts("p", "new"))
+}
+
 func TestMasterOfAnotherVersionGetsTheDataInItsLayout(t *testing.T) {
 	w, a, _, c := three(t)
 	for _, id := range []string{"web1", "web2"} {
