@@ -60,4 +60,4 @@ func mirror(ctx context.Context) (string, error) {
 }
 
 // tail is the end of a long text.
-func tail(s string) string { return s[max(0, len(s)-2000):] }
+func tail(s string) string { return s[max(0, len(s)-8000):] }

@@ -3,6 +3,7 @@
 package packages
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -262,7 +263,7 @@ func TestFormulaOrchestrated(t *testing.T) {
 	t.Cleanup(func() {
 		for _, h := range hosts {
 			if t.Failed() {
-				log, _ := h.machine.sh(t.Context(), "journalctl --no-pager -u saltclusterd -u salt-master -u salt-minion -n 60")
+				log, _ := h.machine.sh(context.WithoutCancel(t.Context()), "journalctl --no-pager -u saltclusterd -u salt-master -u salt-minion -n 60")
 				t.Log(log)
 			}
 		}

@@ -147,8 +147,8 @@ func (c *container) exec(ctx context.Context, argv ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root",
-		"/bin/sh", "-c", "cd / && exec " + inside + " " + asNobody + ` "$@"`, "container"}
+	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root", "--wd", // Salt's programs end without a directory
+		"/bin/sh", "-c", "exec " + inside + " " + asNobody + ` "$@"`, "container"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
 	cmd.Env = append(os.Environ(), "ADDR="+podAddr, "INNERPATH="+c.path)
 	out, err := cmd.CombinedOutput()
