@@ -131,7 +131,9 @@ func (p *Proxy) routeOn(c *call) {
 	case router.Answer:
 		c.reply(c.seal(d.Reply))
 	default:
-		p.lose(c.exchange, "nowhere", errNowhere)
+		if !p.await(c) {
+			p.lose(c.exchange, "nowhere", errNowhere)
+		}
 	}
 }
 

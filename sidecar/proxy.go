@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,8 @@ type Proxy struct {
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // requests that wait for a peer
+
+	awaiting atomic.Int64 // requests that wait for a master
 }
 
 // NewProxy returns a proxy that is ready to serve.

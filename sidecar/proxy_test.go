@@ -7,6 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -194,12 +196,18 @@ func newWorld(t testing.TB) *world {
 	}
 	log := slog.New(slog.DiscardHandler)
 	w.proxy = NewProxy(Config{
-		Guard: guard.New(guard.Config{Logger: log, MinVersion: 2}), View: func() router.View { return w.view }, SignIn: w, Keys: w, Master: w,
+		Guard: guard.New(guard.Config{Logger: log, MinVersion: 2}), View: w.seen, SignIn: w, Keys: w, Master: w,
 		Sessions: w, Relay: w, Epochs: w, MasterAES: func() *saltcrypt.Crypticle { return saltcrypt.NewCrypticle(w.masterAES) },
 		Logger: log,
 	})
 	t.Cleanup(func() { w.proxy.Close() })
 	return w
+}
+
+func (w *world) seen() router.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view
 }
 
 // request seals a command as the minion does.
@@ -382,11 +390,49 @@ func TestMasterThatIsDown(t *testing.T) {
 	if reply := w.send(t, w.request(t, map[string]any{"cmd": "minion_publish"}), ""); reply != nil {
 		t.Error("a command was given twice")
 	}
+}
+
+// masters says whether any master can be asked.
+func (w *world) masters(up bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.view.Nodes = slices.Clone(w.view.Nodes)
 	for i := range w.view.Nodes {
-		w.view.Nodes[i].MasterUp = false
+		w.view.Nodes[i].MasterUp = up
 	}
+}
+
+// While no master can be asked a request waits, as long as somebody waits for the answer. One of a peer does not: that may have another.
+func TestNoMasterAtAll(t *testing.T) {
+	w := newWorld(t)
+	w.masters(false)
+	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "b"); !w.opened(reply) { // it decides, not we
+		t.Error("one that a peer has handed over was not given to the master")
+	}
+	answered := make(chan []byte, 1)
+	body := w.request(t, map[string]any{"cmd": "_pillar"})
+	go func() { answered <- w.send(t, body, "") }()
+	waits := func(n int64) bool { return w.proxy.awaiting.Load() == n }
+	for start := time.Now(); !waits(1); runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it does not wait")
+		}
+	}
+	w.masters(true)
+	if !w.opened(<-answered) {
+		t.Error("not answered when a master was there")
+	}
+	w.masters(false)
+	w.proxy.cfg.ForwardTimeout = waitLook // its time is over at the first look
 	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
 		t.Error("answered by nobody's master")
+	}
+	w.proxy.awaiting.Store(waitMost)
+	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
+		t.Error("answered by nobody's master")
+	}
+	if !waits(waitMost) {
+		t.Errorf("%d wait", w.proxy.awaiting.Load())
 	}
 }
 
