@@ -32,6 +32,7 @@ type Store struct {
 		peers []*peer
 	}
 	watched map[string]*watch
+	members []node.ID // the others, as of the last change
 
 	news   chan string   // jobs whose heads are to be told
 	looked chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
@@ -208,11 +209,17 @@ func (s *Store) otherMembers() []node.ID {
 
 // membersChanged is called when members may be others. When they are, so are the replicas.
 func (s *Store) membersChanged(changed bool) {
+	members := s.otherMembers()
 	s.mu.Lock()
 	s.last.jid, s.last.peers = "", nil
+	left := slices.ContainsFunc(s.members, func(id node.ID) bool { return !slices.Contains(members, id) })
+	s.members = members
 	s.mu.Unlock()
 	if changed {
 		s.feed.Tell(false)
+	}
+	if left { // what was too new to be compared may be of the one that has left, who tells nobody any more
+		time.AfterFunc(3*s.cfg.Timing.Quiet, func() { s.feed.Tell(false) })
 	}
 }
 

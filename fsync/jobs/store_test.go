@@ -35,6 +35,30 @@ func TestPublishedJobIsEverywhere(t *testing.T) {
 	}
 }
 
+// A job is on as many nodes as before soon after its publisher was removed, however new it is.
+func TestTheJobOfARemovedNode(t *testing.T) {
+	w := newWorld(t)
+	nodes := map[node.ID]*testNode{}
+	for _, id := range []node.ID{"a", "b", "c", "d"} {
+		nodes[id] = w.add(id, func(c *Config) {
+			c.Timing.Quiet = time.Second
+			c.Replicas = func(string) []node.ID { all := w.all(); return all[:min(3, len(all))] }
+		})
+	}
+	jid := w.jid()
+	nodes["a"].publish(jid, "m1")
+	nodes["a"].ret(jid, "m1", "one")
+	same(t, jid, 4, nodes["a"], nodes["b"], nodes["c"])
+	nodes["a"].close()
+	w.mu.Lock()
+	delete(w.nodes, "a")
+	w.mu.Unlock()
+	for _, id := range []node.ID{"b", "c", "d"} {
+		nodes[id].changed <- struct{}{}
+	}
+	same(t, jid, 4, nodes["b"], nodes["c"], nodes["d"])
+}
+
 // What Python writes, and nobody tells of, is found by polling: a runner's job, and returns that come later.
 func TestPythonsJobIsFound(t *testing.T) {
 	w := newWorld(t)
