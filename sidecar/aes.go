@@ -71,6 +71,7 @@ type call struct {
 	publisher      node.ID
 	asked, unheard bool
 	late           bool   // a return: it was to be kept for the local master once
+	part           bool   // of a call whose events go several ways
 	left           func() // the local master is done with it, see fileGate; nil: that does not matter
 }
 
@@ -243,6 +244,9 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 	c.leave()
 	c.trace.Failed()
 	if from == "local" && p.later(c, others, unsent, err) || p.unheard(c, others, err) {
+		return
+	}
+	if len(others) == 0 && errors.Is(err, upstream.ErrDown) && p.await(c) {
 		return
 	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {

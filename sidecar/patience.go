@@ -18,9 +18,9 @@ const (
 )
 
 // await has a call wait until a master can take it, and sends it there; false: it may not. One that a peer has handed over may not: that
-// asks others, or lets it wait itself.
+// asks others, or lets it wait itself; nor a part of a call, whose other parts may be done; nor a return that no journal takes.
 func (p *Proxy) await(c *call) bool {
-	if c.from != "" || p.ctx.Err() != nil || !enter(&p.awaiting, waitMost) {
+	if c.from != "" || c.part || c.late || p.ctx.Err() != nil || !enter(&p.awaiting, waitMost) {
 		return false
 	}
 	c.trace.Step("wait")

@@ -422,8 +422,25 @@ func TestNoMasterAtAll(t *testing.T) {
 	if !w.opened(<-answered) {
 		t.Error("not answered when a master was there")
 	}
+	// The master has gone a moment ago, and nobody else is there.
 	w.masters(false)
-	w.proxy.cfg.ForwardTimeout = waitLook // its time is over at the first look
+	w.mu.Lock()
+	w.view.Nodes[0].MasterUp, w.masterErr = true, upstream.ErrDown
+	w.mu.Unlock()
+	go func() { answered <- w.send(t, body, "") }()
+	for start := time.Now(); !waits(1); runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it does not wait")
+		}
+	}
+	w.mu.Lock()
+	w.masterErr = nil
+	w.mu.Unlock()
+	if !w.opened(<-answered) {
+		t.Error("not answered when the master was back")
+	}
+	w.masters(false)
+	w.proxy.cfg.ForwardTimeout = waitLook / 2 // its time is over before the first look
 	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
 		t.Error("answered by nobody's master")
 	}

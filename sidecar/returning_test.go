@@ -158,7 +158,10 @@ func TestEventWithoutTheMaster(t *testing.T) {
 		{name: "needs Python", bus: &bus{end: events.ErrPython}, want: byMaster, taken: 1, master: 1},
 		{
 			name: "needs Python, and nobody's is there", bus: &bus{end: events.ErrPython},
-			change: func(w *world) { w.masterErr = upstream.ErrDown }, taken: 1, master: 1,
+			change: func(w *world) {
+				w.masterErr = upstream.ErrDown
+				w.proxy.cfg.ForwardTimeout = waitLook / 2 // over before anybody looks whether the master is back
+			}, taken: 1, master: 1,
 		},
 		{name: "malformed", bus: &bus{end: events.ErrMalformed}, taken: 1},
 		{name: "perhaps fired", bus: &bus{end: events.ErrUnsure}, taken: 1},

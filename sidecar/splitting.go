@@ -55,7 +55,7 @@ func (p *Proxy) expectCopy(o *outcome, c *call, part router.Part) bool {
 func (c *call) only(events []int) (*call, error) {
 	x := *c.exchange
 	sub := *c
-	sub.exchange = &x
+	sub.exchange, sub.part = &x, true
 	if events == nil {
 		return &sub, nil
 	}
