@@ -1,0 +1,9 @@
+// Package corpus holds what real minions of three versions asked their masters while they ran a broad set of functions, states, mines and
+// events, and what is needed to ask it again: the yardstick for everything that saltclusterd answers in a master's place.
+//
+// testdata/<version>.json.gz are the requests, opened, in order, alike ones left out (record.py says when two are alike; record.sh records
+// anew). They were asked with the roots and pillars of testdata. A request is sent again with another key's token, a new nonce and time;
+// all else is as it was.
+//
+// Mutant makes of a request one that no minion sends.
+package corpus

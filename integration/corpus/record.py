@@ -1,0 +1,209 @@
+"""Records what a real minion asks its master while it runs a broad set of functions, states, mines and events.
+
+    <venv>/bin/python record.py <output directory>
+
+writes <version>.json.gz there: a list of the requests as they were before they were sealed, in order, alike ones left out. All keys are
+made by this run and protect nothing. See record.sh.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "golden"))
+
+import lab  # noqa: E402
+import vectors  # noqa: E402
+import yaml  # noqa: E402
+
+import salt.client  # noqa: E402
+import salt.crypt  # noqa: E402
+import salt.exceptions  # noqa: E402
+import salt.payload  # noqa: E402
+import salt.version  # noqa: E402
+
+ID = "corpus"
+ROOT = "/tmp/salt-corpus"  # stands in what is recorded
+ALIKE = 2  # of one kind are kept
+LARGEST = 64 * 1024
+
+EVERYTHING = (
+    ("test.ping",), ("test.version",), ("test.echo", "grüße"), ("test.echo", ""),
+    ("test.arg", 1, 1.5, None, True, [1, [2]], {"a": {"b": 3}}), ("test.kwarg", "a=1", "b=[1, 2]"), ("test.fib", 10), ("test.collatz", 7),
+    ("test.retcode", 42), ("test.false",), ("test.true",), ("test.exception", "broken"), ("test.try_",), ("test.not_there",),
+    ("test.rand_str", 8), ("test.outputter", {"a": [1, 2]}), ("test.providers",),
+    ("test.cross_test", "test.ping"), ("test.tty",), ("test.sleep", 1), ("test.attr_call",),
+    ("sys.list_modules",), ("sys.list_functions", "test"), ("sys.argspec", "test.arg"), ("sys.doc", "test.ping"),
+    ("grains.items",), ("grains.get", "corpus"), ("grains.item", "corpus", "none"), ("grains.ls",), ("grains.setval", "set", "by the corpus"),
+    ("grains.append", "list", "one"), ("grains.delval", "set"), ("grains.has_value", "corpus"),
+    ("pillar.items",), ("pillar.get", "corpus:answer"), ("pillar.item", "corpus"), ("pillar.raw",), ("pillar.ls",), ("pillar.keys", "corpus"),
+    ("pillar.items", "pillar={\"more\": 1}"), ("pillar.items", "pillarenv=base"), ("pillar.items", "saltenv=none"),
+    ("saltutil.refresh_pillar",), ("saltutil.refresh_grains",), ("saltutil.sync_all",), ("saltutil.sync_modules",), ("saltutil.sync_states",),
+    ("saltutil.refresh_modules",), ("saltutil.running",), ("saltutil.find_job", "20200101000000000000"), ("saltutil.find_cached_job", "1"),
+    ("saltutil.is_running", "test.*"), ("saltutil.clear_cache",),
+    ("corpusmod.values",), ("corpusmod.large",), ("corpusmod.broken",),
+    ("cp.list_master",), ("cp.list_master", "saltenv=none"), ("cp.list_master_dirs",), ("cp.list_master_symlinks",), ("cp.list_states",),
+    ("cp.get_file", "salt://hello.txt", ROOT + "/got"), ("cp.get_file", "salt://large.txt", ROOT + "/large"),
+    ("cp.get_file", "salt://large.txt", ROOT + "/large", "gzip=5"), ("cp.get_file", "salt://none", ROOT + "/none"),
+    ("cp.get_file", "salt://empty.txt", ROOT + "/empty"), ("cp.get_file", "salt://link.txt", ROOT + "/link"),
+    ("cp.get_file_str", "salt://hello.txt"), ("cp.get_file_str", "salt://sub/one.txt"), ("cp.get_dir", "salt://sub", ROOT + "/dir"),
+    ("cp.get_template", "salt://greeting.jinja", ROOT + "/greeting"), ("cp.hash_file", "salt://hello.txt"), ("cp.hash_file", "salt://none"),
+    ("cp.stat_file", "salt://hello.txt"), ("cp.cache_file", "salt://sub/deep/three.txt"), ("cp.cache_files", ["salt://hello.txt", "salt://sub/two.txt"]),
+    ("cp.cache_dir", "salt://sub"), ("cp.cache_master",), ("cp.is_cached", "salt://hello.txt"), ("cp.envs",), ("cp.push", ROOT + "/got"),
+    ("mine.send", "test.echo", "mine value"), ("mine.send", "alias", "mine_function=test.echo", "grüße"),
+    ("mine.send", "guarded", "mine_function=test.echo", "x", "allow_tgt=other"), ("mine.send", "corpusmod.values"), ("mine.update",),
+    ("mine.update", "clear=True"), ("mine.get", "*", "test.ping"), ("mine.get", ID, "alias"), ("mine.get", "*", ["test.ping", "alias"]),
+    ("mine.get", ID + ",other", "alias", "list"), ("mine.get", "corpus:True", "alias", "grain"), ("mine.get", "E@.*", "alias", "compound"),
+    ("mine.get", "none*", "alias"), ("mine.valid",), ("mine.delete", "alias"), ("mine.delete", "none"), ("mine.flush",), ("mine.flush",),
+    ("mine.get", "*", "test.ping"),
+    ("event.send", "corpus/event"), ("event.send", "corpus/event", {"a": 1, "b": [1, 2]}), ("event.send", "corpus/grüße", {"t": "grüße"}),
+    ("event.send", "corpus/with", "with_grains=True"), ("event.send", "corpus/pillar", "with_pillar=corpus"),
+    ("event.fire_master", {"a": 1}, "corpus/fired"), ("event.fire", {"a": 1}, "corpus/here"),
+    ("state.apply",), ("state.apply", "mixed"), ("state.apply", "simple", "test=True"), ("state.apply", "broken"), ("state.apply", "none"),
+    ("state.highstate",), ("state.sls_id", "a file", "simple"), ("state.show_sls", "simple"), ("state.show_top",), ("state.show_highstate",),
+    ("state.show_lowstate",), ("state.single", "test.succeed_with_changes", "name=x"), ("state.single", "test.fail_with_changes", "name=x"),
+    ("state.low", {"state": "test", "fun": "nop", "name": "x"}), ("state.high", {"x": {"test": ["nop"]}}), ("state.event", "count=0"),
+    ("state.running",), ("state.template_str", "x:\n  test.nop: []\n"),
+    ("schedule.list",), ("schedule.add", "job", "function=test.ping", "seconds=3600"), ("schedule.run_job", "job"), ("schedule.delete", "job"),
+    ("config.get", "id"), ("config.option", "master_port"), ("status.uptime",), ("status.loadavg",), ("cmd.run", "echo a"), ("cmd.run_all", "false"),
+    ("file.file_exists", "/"), ("data.update", "a", 1), ("data.load",), ("beacons.list",), ("publish.publish", "*", "test.ping"),
+    ("publish.runner", "test.arg"), ("match.glob", "*"), ("match.compound", "G@corpus:True"), ("minion.list",), ("key.finger",),
+    ("slsutil.renderer", "salt://simple.sls"), ("jinja.load_map", "simple.sls", "x"), ("defaults.get", "a"), ("random.get_str", 5),
+)
+
+
+def main(out):
+    shutil.rmtree(ROOT, ignore_errors=True)
+    tmp = tempfile.mkdtemp(prefix="corpus")
+    try:
+        version = salt.version.__version__
+        exchanges, pairs = record(tmp)
+        keep(os.path.join(out, version + ".json.gz"), version, opened(exchanges, pairs, tmp))
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+        shutil.rmtree(ROOT, ignore_errors=True)
+
+
+def record(tmp):
+    """Runs everything; returns requests with their answers, as they were on the wire."""
+    pairs = {name: vectors.new_key() for name in ("master", "minion")}
+    roots = os.path.join(tmp, "roots")
+    shutil.copytree(os.path.join(HERE, "testdata", "roots"), roots, symlinks=True)
+    lab.write(os.path.join(roots, "large.txt"), "".join(f"line {i:06d} of a file that takes two chunks\n" for i in range(40000)))
+    master = lab.Master(
+        os.path.join(tmp, "m"), *pairs["master"],
+        file_roots={"base": [roots]}, pillar_roots={"base": [os.path.join(HERE, "testdata", "pillar")]},
+        peer={".*": ["test.*"]},
+    )
+    master.accept(ID, pairs["minion"][1])
+    try:
+        master.start()
+        tap = lab.Tap(master.ret_port)
+        tap.start()
+        minion = start_minion(*pairs["minion"], tap.port)
+        try:
+            client = salt.client.LocalClient(os.path.join(master.conf, "master"))
+            lab.wait_for("the minion", lambda: client.cmd(ID, "test.ping", timeout=5))
+            for fun, *args in EVERYTHING:
+                try:
+                    answered = client.cmd(ID, fun, args, timeout=60)
+                except salt.exceptions.SaltException as err:
+                    answered = sys.stderr.write(f"{err} ")
+                if not answered:
+                    sys.stderr.write(f"{fun} {args}: no return\n")
+        finally:
+            minion.stop()
+            tap.close()
+        return tap.exchanges, pairs
+    finally:
+        if master.daemon:
+            master.stop()
+
+
+def start_minion(private, public, port):
+    config = {
+        "id": ID, "master": "127.0.0.1", "master_port": port, "user": "root", "pki_dir": ROOT + "/pki", "cachedir": ROOT + "/cache",
+        "sock_dir": ROOT + "/run", "extension_modules": ROOT + "/ext", "pidfile": ROOT + "/minion.pid", "log_file": ROOT + "/minion.log",
+        "mine_functions": {"test.ping": [], "corpusmod.values": []}, "enable_fqdns_grains": False,
+        # Not the description of the host it was recorded on.
+        "grains_blacklist": ["*"],
+        "grains": {"corpus": True, "corpus_dir": ROOT + "/files", "os": "Debian", "os_family": "Debian", "kernel": "Linux", "text": "grüße"},
+    }
+    lab.write(ROOT + "/etc/minion", yaml.safe_dump(config))
+    lab.write(ROOT + "/pki/minion.pem", private, 0o400)
+    lab.write(ROOT + "/pki/minion.pub", public)
+    os.makedirs(ROOT + "/files", exist_ok=True)
+    return lab.Daemon("salt-minion", ROOT + "/etc", ROOT + "/minion.out")
+
+
+def opened(exchanges, pairs, tmp):
+    """The requests of a minion, opened with the session key of its last sign-in."""
+    private, session = vectors.load_private(pairs["minion"][0], tmp), None
+    for body, reply in exchanges:
+        envelope = salt.payload.loads(body)
+        if envelope["enc"] == "clear":
+            answer = salt.payload.loads(reply)
+            load = answer.get("load")
+            if isinstance(load, (bytes, str)):
+                load = salt.payload.loads(salt.utils.stringutils.to_bytes(load))
+            if load and "session" in load:
+                session = private.decrypt(load["session"], envelope["load"]["enc_algo"]).decode()
+            continue
+        plain = salt.crypt.Crypticle({}, session).decrypt(envelope["load"])
+        yield without_host(plain[len(salt.crypt.Crypticle.PICKLE_PAD):])
+
+
+def without_host(plain):
+    """What a load says of the machine it was recorded on (tracebacks do) is replaced."""
+    words = {sys.prefix: "/opt/salt", socket.gethostname(): "minion-host"}
+
+    def replaced(value):
+        if isinstance(value, dict):
+            return {replaced(k): replaced(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [replaced(v) for v in value]
+        if isinstance(value, str):
+            for word, by in words.items():
+                value = value.replace(word, by)
+        return value
+
+    if any(word.encode() in plain for word in words):
+        return salt.payload.dumps(replaced(salt.payload.loads(plain)))
+    return plain
+
+
+def shape(value, depth=4):
+    if isinstance(value, dict):
+        return {str(k): shape(v, depth - 1) for k, v in sorted(value.items(), key=str)} if depth else "map"
+    if isinstance(value, (list, tuple)):
+        return [shape(v, depth - 1) for v in value[:5]] if depth else "list"
+    return type(value).__name__
+
+
+def keep(path, version, plains):
+    requests, seen, left = [], {}, 0
+    for plain in plains:
+        load = salt.payload.loads(plain)
+        kind = hashlib.sha256(json.dumps([load["cmd"], load.get("fun"), load.get("path"), load.get("tag"), shape(load)]).encode()).hexdigest()
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] > ALIKE or len(plain) > LARGEST:
+            left += 1
+            continue
+        requests.append({"cmd": load["cmd"], "load": vectors.b64(plain)})
+    text = json.dumps({"version": version, "id": ID, "requests": requests}, indent=0).encode()
+    with open(path, "wb") as fp, gzip.GzipFile("", "wb", 9, fp, 0) as packed:
+        packed.write(text)
+    counts = {}
+    for r in requests:
+        counts[r["cmd"]] = counts.get(r["cmd"], 0) + 1
+    print(f"{path}: {len(requests)} requests, {left} left out, {os.path.getsize(path)} bytes: {counts}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

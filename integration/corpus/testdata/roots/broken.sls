@@ -1,0 +1,1 @@
+broken: [is: {not: a state
