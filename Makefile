@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
-.PHONY: help setup build build-openssl demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-idle \
+.PHONY: help setup build build-openssl demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
 	test-identity test-operate test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
 	chaos soak lint clean
 

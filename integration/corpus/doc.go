@@ -5,5 +5,6 @@
 // anew). They were asked with the roots and pillars of testdata. A request is sent again with another key's token, a new nonce and time;
 // all else is as it was.
 //
-// Mutant makes of a request one that no minion sends.
+// Mutant makes of a request one that no minion sends. View is what a master was seen to do, without what differs between any two masters;
+// Diff compares two of them, but for what is meant to differ, which Intended lists and docs/differential.md explains.
 package corpus

@@ -129,23 +129,44 @@ func (m *Minion) Request(ctx context.Context, addr, cmd string, fields map[strin
 	if err != nil {
 		return nil, err
 	}
+	return m.ask(ctx, addr, cmd, s, body, nonce)
+}
+
+// RequestLoad is Request with a load of the caller's, which has that nonce.
+func (m *Minion) RequestLoad(ctx context.Context, addr string, load []byte, nonce string) ([]byte, error) {
+	s := m.Secrets()
+	if s == nil {
+		return nil, fmt.Errorf("%s: %w", m.ID, ErrNotAccepted)
+	}
+	return m.ask(ctx, addr, "a load", s, m.envelope(s, load), nonce)
+}
+
+func (m *Minion) ask(ctx context.Context, addr, what string, s *Secrets, body []byte, nonce string) ([]byte, error) {
 	answer, err := m.exchange(ctx, addr, body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s at %s: %w", m.ID, cmd, addr, err)
+		return nil, fmt.Errorf("%s: %s at %s: %w", m.ID, what, addr, err)
 	}
 	sealed, ok := saltwire.Bytes(answer)
 	if !ok {
-		return nil, fmt.Errorf("%s: %s at %s: %w: not a byte string", m.ID, cmd, addr, ErrReply)
+		return nil, fmt.Errorf("%s: %s at %s: %w: not a byte string", m.ID, what, addr, ErrReply)
 	}
 	plain, err := s.session.Open(nil, sealed)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s at %s: %w: %.20q", m.ID, cmd, addr, ErrReply, sealed)
+		return nil, fmt.Errorf("%s: %s at %s: %w", m.ID, what, addr, &NotSealedError{Text: string(sealed)})
 	}
 	if len(plain) < len(nonce) || string(plain[:len(nonce)]) != nonce {
-		return nil, fmt.Errorf("%s: %s at %s: %w: another nonce", m.ID, cmd, addr, ErrReply)
+		return nil, fmt.Errorf("%s: %s at %s: %w: another nonce", m.ID, what, addr, ErrReply)
 	}
 	return plain[len(nonce):], nil
 }
+
+// NotSealedError is an answer that is not under the session key: how masters refuse. It is an ErrReply.
+type NotSealedError struct{ Text string }
+
+func (e *NotSealedError) Error() string { return fmt.Sprintf("%v: %.20q", ErrReply, e.Text) }
+
+// Unwrap makes it one of those.
+func (e *NotSealedError) Unwrap() error { return ErrReply }
 
 // Seal makes the body of a request.
 func (m *Minion) Seal(s *Secrets, cmd string, fields map[string]any) (body []byte, nonce string, err error) {
@@ -163,10 +184,14 @@ func (m *Minion) Seal(s *Secrets, cmd string, fields map[string]any) (body []byt
 	if err != nil {
 		return nil, "", err
 	}
+	return m.envelope(s, plain), nonce, nil
+}
+
+func (m *Minion) envelope(s *Secrets, plain []byte) []byte {
 	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncAES, Load: s.session.Seal(nil, plain, nil), Version: 3, HasVersion: true, ID: m.ID,
 		EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
-	}), nonce, nil
+	})
 }
 
 func newNonce() (string, error) {

@@ -1,0 +1,142 @@
+package corpus
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// View is what a master was seen to do.
+type View struct {
+	Asked   []string          // what was asked, for people
+	Replies []string          // to each of them
+	Events  []string          // on its bus, in any order
+	Files   map[string]string // in its cachedir, decoded by Salt
+}
+
+// Scrub takes out what differs between any two masters: where they are, when it was, and jobs that they have published themselves.
+type Scrub struct {
+	Words map[string]string // of this master, and what stands for each
+	Jobs  map[string]bool   // ids that all masters hear of
+}
+
+var (
+	job   = regexp.MustCompile(`\b20\d{18}\b`)
+	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+`)
+)
+
+// JobsOf are the ids of jobs that a corpus names.
+func (c *Corpus) JobsOf() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range c.Requests {
+		for _, id := range job.FindAllString(string(r.Load), -1) {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// Text is any text of a master's, scrubbed.
+func (s Scrub) Text(text string) string {
+	words := slices.SortedFunc(maps.Keys(s.Words), func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+	for _, word := range words {
+		text = strings.ReplaceAll(text, word, s.Words[word])
+	}
+	text = job.ReplaceAllStringFunc(text, func(id string) string {
+		if s.Jobs[id] {
+			return id
+		}
+		return "<jid>"
+	})
+	return stamp.ReplaceAllString(text, "<time>")
+}
+
+// Value is msgpack as scrubbed text, maps in the order of their keys.
+func (s Scrub) Value(raw []byte) string {
+	v, rest, err := msgp.ReadIntfBytes(raw)
+	if err != nil || len(rest) > 0 { // a map with keys that are no text, or no msgpack at all
+		return "raw " + hex.EncodeToString(raw)
+	}
+	text, err := json.Marshal(plain(v))
+	if err != nil {
+		return "raw " + hex.EncodeToString(raw)
+	}
+	return s.Text(string(text))
+}
+
+// plain makes bytes texts: which of them a master writes differs by version, not by master.
+func plain(v any) any {
+	switch v := v.(type) {
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+		return v
+	case map[string]any:
+		for k := range v {
+			v[k] = plain(v[k])
+		}
+		return v
+	}
+	return v
+}
+
+// Difference between what was expected and what was seen.
+type Difference struct{ Where, Bare, Ours string }
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s\n bare %.1500s\n ours %.1500s", d.Where, d.Bare, d.Ours)
+}
+
+const nothing = "(nothing)"
+
+// Diff compares what a bare master and ours did, but for what is intended.
+func Diff(bare, ours *View) (out []Difference) {
+	add := func(where, a, b string) {
+		if d := (Difference{where, a, b}); a != b && !intended(d) {
+			out = append(out, d)
+		}
+	}
+	for i, asked := range bare.Asked {
+		add(fmt.Sprintf("reply %d to %s", i, asked), bare.Replies[i], ours.Replies[i])
+	}
+	a, b := less(bare.Events, ours.Events), less(ours.Events, bare.Events)
+	for _, e := range a {
+		add("event", e, nothing)
+	}
+	for _, e := range b {
+		add("event", nothing, e)
+	}
+	for name, text := range bare.Files {
+		if other, ok := ours.Files[name]; ok {
+			add("file "+name, text, other)
+		} else {
+			add("file "+name, text, nothing)
+		}
+	}
+	for name, text := range ours.Files {
+		if _, ok := bare.Files[name]; !ok {
+			add("file "+name, nothing, text)
+		}
+	}
+	return out
+}
+
+// less is a without what is also in b, as often as it is there.
+func less(a, b []string) []string {
+	have := map[string]int{}
+	for _, e := range b {
+		have[e]++
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(e string) bool { have[e]--; return have[e] >= 0 })
+}

@@ -1,0 +1,59 @@
+package corpus
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDiff(t *testing.T) {
+	bare := &View{Asked: []string{"a", "b"}, Replies: []string{"1", "2"}, Events: []string{"x", "x", "y"}, Files: map[string]string{"f": "1", "g": "2"}}
+	same := &View{Asked: bare.Asked, Replies: bare.Replies, Events: []string{"x", "y", "x"}, Files: map[string]string{"f": "1", "g": "2", "jobs/1/.minions.p": "[]"}}
+	if d := Diff(bare, same); len(d) != 0 {
+		t.Errorf("%v", d)
+	}
+	other := &View{Asked: bare.Asked, Replies: []string{"1", "3"}, Events: []string{"x", "y", "z"}, Files: map[string]string{"f": "2", "h": "1"}}
+	want := []Difference{
+		{"event", "x", nothing}, {"event", nothing, "z"}, {"file f", "1", "2"}, {"file g", "2", nothing}, {"file h", nothing, "1"}, {"reply 1 to b", "2", "3"},
+	}
+	got := Diff(bare, other)
+	for _, d := range want {
+		if !slices.Contains(got, d) {
+			t.Errorf("not seen: %v", d)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestScrub(t *testing.T) {
+	s := Scrub{Words: map[string]string{"/tmp/lab": "<lab>", "/tmp/lab/ours": "<host>"}, Jobs: map[string]bool{"20260101000000000000": true}}
+	const text, want = "/tmp/lab/ours/x /tmp/lab/y 20260101000000000000 20260101000000000001 2026-11-22T10:11:12.123456", "<host>/x <lab>/y 20260101000000000000 <jid> <time>"
+	if got := s.Text(text); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := s.Value([]byte{0x82, 0xa1, 'b', 0xc4, 0x01, 'x', 0xa1, 'a', 0x01}); got != `{"a":1,"b":"x"}` {
+		t.Errorf("%s", got)
+	}
+	if got := s.Value([]byte{0x81, 0x01, 0x01}); got != "raw 810101" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Whoever reads the guide knows of everything that is meant to differ.
+func TestIntendedIsWritten(t *testing.T) {
+	text, err := os.ReadFile("../../docs/differential.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range Intended {
+		if !strings.Contains(string(text), "### "+e.What+"\n") {
+			t.Errorf("docs/differential.md has no %q", e.What)
+		}
+	}
+	if n := strings.Count(string(text), "\n### "); n != len(Intended) {
+		t.Errorf("it has %d, not %d", n, len(Intended))
+	}
+}

@@ -1,0 +1,252 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	mrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/corpus"
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/integration/play"
+	"saltclusterd/sidecar/localmaster"
+)
+
+const (
+	corpusAnswer  = 20 * time.Second // for one request
+	corpusMutants = 150              // of each corpus
+)
+
+// What real minions asked is asked of a bare master and through saltclusterd in front of an equal one: replies, events and files are the
+// same, but for what corpus.Intended lists. Then requests that no minion sends (SALTCLUSTER_RANDOM of them, from SALTCLUSTER_RANDOM_SEED).
+func TestCorpus(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("SALTCLUSTER_LONG=1 (make test-corpus)")
+	}
+	for _, version := range lab.Versions {
+		t.Run(version, func(t *testing.T) {
+			c, err := corpus.Load(version)
+			labtest.Must(t, err)
+			var bare, ours *corpus.View
+			l := labtest.New(t, lab.Options{})
+			roots := t.TempDir()
+			settings, err := corpus.Roots(roots)
+			labtest.Must(t, err)
+			asks := append(slices.Clone(c.Requests), mutants(t, c)...)
+			t.Run("ask", func(t *testing.T) { // returns when its parallel parts have ended
+				for _, side := range []struct {
+					name string
+					view **corpus.View
+				}{{"bare", &bare}, {"ours", &ours}} {
+					t.Run(side.name, func(t *testing.T) {
+						t.Parallel()
+						*side.view = replay(t, newReplayed(t, l, version, side.name == "ours", settings), c, asks)
+					})
+				}
+			})
+			if bare == nil || ours == nil {
+				t.FailNow()
+			}
+			diffs := corpus.Diff(bare, ours)
+			for i, d := range diffs {
+				if t.Errorf("%s", d); i == 40 {
+					t.Fatalf("and %d more", len(diffs)-i-1)
+				}
+			}
+			t.Logf("%d requests, of them %d no minion sends; %d events, %d files", len(asks), len(asks)-len(c.Requests), len(bare.Events), len(bare.Files))
+		})
+	}
+}
+
+// mutants are requests that no minion sends.
+func mutants(t *testing.T, c *corpus.Corpus) (out []corpus.Request) {
+	number := func(name string, n uint64) uint64 {
+		if text := os.Getenv(name); text != "" {
+			var err error
+			n, err = strconv.ParseUint(text, 10, 64)
+			labtest.Must(t, err)
+		}
+		return n
+	}
+	seed := number("SALTCLUSTER_RANDOM_SEED", 1)
+	r := mrand.New(mrand.NewPCG(seed, 0))
+	for range number("SALTCLUSTER_RANDOM", corpusMutants) {
+		one := c.Requests[r.IntN(len(c.Requests))]
+		out = append(out, corpus.Request{Cmd: "mutant of " + one.Cmd, Load: corpus.Mutant(one.Load, r)})
+	}
+	return out
+}
+
+// replayed is a master that a corpus is asked of.
+type replayed struct {
+	name, addr string
+	master     *lab.Master
+	minion     *play.Minion
+}
+
+// newReplayed starts a master, alone or behind saltclusterd.
+func newReplayed(t *testing.T, l *lab.Lab, version string, behind bool, settings lab.Settings) *replayed {
+	t.Helper()
+	ctx := t.Context()
+	name := map[bool]string{false: "bare", true: "ours"}[behind]
+	h, err := l.Host(ctx, name)
+	labtest.Must(t, err)
+	from, err := l.Host(ctx, name+"-minion")
+	labtest.Must(t, err)
+	addr := h.Addr
+	if behind {
+		addr = h.Local
+	}
+	m, err := h.NewMaster(version, addr, settings)
+	labtest.Must(t, err)
+	minion, err := play.New(from, "corpus")
+	labtest.Must(t, err)
+	dir := filepath.Join(m.PKIDir(), "minions")
+	labtest.Must(t, os.MkdirAll(dir, 0o700))
+	labtest.Must(t, os.WriteFile(filepath.Join(dir, minion.ID), []byte(minion.PublicText()), 0o644))
+	var d *lab.Daemon
+	if behind {
+		d, err = m.NewDaemon()
+		labtest.Must(t, err)
+	}
+	labtest.Must(t, m.Start(ctx))
+	labtest.Must(t, m.WaitReady(ctx, 3*time.Minute))
+	if behind {
+		labtest.Must(t, d.Start(ctx))
+		labtest.Must(t, d.WaitReady(ctx, 2*time.Minute))
+		labtest.Must(t, d.Bootstrap(ctx))
+		labtest.Must(t, d.Serving(ctx, 2*time.Minute))
+	}
+	r := &replayed{name: name, addr: h.Addr, master: m, minion: minion}
+	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, name+" to take the minion", func(ctx context.Context) error {
+		if _, err := minion.SignIn(ctx, r.addr); err != nil {
+			return err
+		}
+		_, err := minion.Request(ctx, r.addr, "_file_envs", nil) // its workers answer
+		return err
+	}))
+	return r
+}
+
+// replay asks everything and returns what was seen.
+func replay(t *testing.T, r *replayed, c *corpus.Corpus, asks []corpus.Request) *corpus.View {
+	t.Helper()
+	version, err := localmaster.ParseVersion("salt-master " + r.master.Version)
+	labtest.Must(t, err)
+	cfg, err := localmaster.LoadConfig(filepath.Join(r.master.ConfigDir, "master"), version)
+	labtest.Must(t, err)
+	scrub := corpus.Scrub{Jobs: c.JobsOf(), Words: map[string]string{
+		r.master.Host().Dir(): "<host>", cfg.ID: "<master>", r.master.Addr: "<address>", r.addr: "<address>",
+	}}
+	v := &corpus.View{}
+	var mu sync.Mutex
+	heard := map[string]bool{}
+	bus := localmaster.NewBus(cfg, localmaster.BusOptions{})
+	labtest.Must(t, bus.Open(t.Context()))
+	defer bus.Close()
+	bus.Subscribe(func(tag string, data []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if heard[tag] = true; !slices.Contains([]string{"salt/auth"}, tag) && !isFence(tag) {
+			v.Events = append(v.Events, scrub.Text(tag)+" "+scrub.Value(data))
+		}
+	})
+	fence := func(n int) {
+		tag := fmt.Sprintf("%s%d", fencePrefix, n)
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the event bus", func(ctx context.Context) error {
+			mu.Lock()
+			have := heard[tag]
+			mu.Unlock()
+			if have {
+				return nil
+			}
+			if err := bus.Fire(ctx, tag, map[string]any{}); err != nil {
+				return err
+			}
+			return errors.New("not heard")
+		}))
+	}
+	fence(0)
+	for i, ask := range asks {
+		v.Asked = append(v.Asked, fmt.Sprintf("%s %.300q", ask.Cmd, ask.Load))
+		v.Replies = append(v.Replies, r.ask(t, scrub, ask))
+		if i == len(c.Requests)-1 || i == len(asks)-1 {
+			fence(i + 1)
+		}
+	}
+	v.Files = written(t, r, scrub)
+	mu.Lock()
+	defer mu.Unlock()
+	return v
+}
+
+const fencePrefix = "corpus-fence/"
+
+func isFence(tag string) bool {
+	return len(tag) > len(fencePrefix) && tag[:len(fencePrefix)] == fencePrefix
+}
+
+// ask returns a reply as text.
+func (r *replayed) ask(t *testing.T, scrub corpus.Scrub, ask corpus.Request) string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:])
+	nonce := fmt.Sprintf("%x", raw)
+	load, err := corpus.Fresh(ask.Load, map[string]any{"nonce": nonce, "ts": time.Now().Unix(), "tok": r.minion.Token()})
+	labtest.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), corpusAnswer)
+	defer cancel()
+	reply, err := r.minion.RequestLoad(ctx, r.addr, load, nonce)
+	var open *play.NotSealedError
+	switch {
+	case errors.As(err, &open):
+		return "not sealed: " + scrub.Text(open.Text)
+	case err != nil:
+		return "no reply"
+	}
+	return scrub.Value(reply)
+}
+
+// written is what lies in the master's cachedir when all has come to rest.
+func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string]string {
+	t.Helper()
+	script := filepath.Join(lab.ModuleRoot(), "integration/corpus/testdata/cache.py")
+	look := func(ctx context.Context) (map[string]string, error) {
+		res, err := r.master.Run(ctx, "python", script, r.master.CacheDir())
+		if err == nil {
+			err = res.Err()
+		}
+		var files map[string]string
+		if err == nil {
+			err = json.Unmarshal([]byte(res.Stdout), &files)
+		}
+		out := map[string]string{}
+		for name, text := range files {
+			out[scrub.Text(name)] = scrub.Text(text)
+		}
+		return out, err
+	}
+	last, err := look(t.Context())
+	labtest.Must(t, err)
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what is written to be the same twice", func(ctx context.Context) error {
+		now, err := look(ctx)
+		if err == nil && !maps.Equal(last, now) {
+			err = errors.New("it still changes")
+		}
+		last = now
+		return err
+	}))
+	return last
+}
