@@ -2,7 +2,9 @@ package corpus
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -21,11 +23,17 @@ var odd = [][]byte{
 
 type field struct{ key, value []byte }
 
-// Mutant returns a request of which one field was left out, given another value or another name, or that has one more.
+// Mutant returns a request of which one field was left out, given another value or another name, or that has one more. What belongs to a
+// job belongs to another one, or it would be a return that comes again.
 func Mutant(load []byte, r *rand.Rand) []byte {
-	before := pack(fieldsOf(load))
-	for {
-		if m := mutant(fieldsOf(load), r); !bytes.Equal(m, before) {
+	fields := fieldsOf(load)
+	for i, f := range fields {
+		if string(f.key) == "jid" && job.Match(f.value) {
+			fields[i].value = saltwire.AppendRaw(nil, fmt.Sprintf("20200101%012d", r.Int64N(1e12)))
+		}
+	}
+	for before := pack(fields); ; {
+		if m := mutant(slices.Clone(fields), r); !bytes.Equal(m, before) {
 			return m
 		}
 	}

@@ -27,14 +27,14 @@ type Scrub struct {
 }
 
 var (
-	job   = regexp.MustCompile(`\b20\d{18}\b`)
+	job   = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
 	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+`)
 )
 
-// JobsOf are the ids of jobs that a corpus names.
-func (c *Corpus) JobsOf() map[string]bool {
+// JobsOf are the ids of jobs that requests name.
+func JobsOf(all []Request) map[string]bool {
 	out := map[string]bool{}
-	for _, r := range c.Requests {
+	for _, r := range all {
 		for _, id := range job.FindAllString(string(r.Load), -1) {
 			out[id] = true
 		}
@@ -95,7 +95,7 @@ func plain(v any) any {
 type Difference struct{ Where, Bare, Ours string }
 
 func (d Difference) String() string {
-	return fmt.Sprintf("%s\n bare %.1500s\n ours %.1500s", d.Where, d.Bare, d.Ours)
+	return fmt.Sprintf("%.300s\n bare %.1000s\n ours %.1000s", d.Where, d.Bare, d.Ours)
 }
 
 const nothing = "(nothing)"
