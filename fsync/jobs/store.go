@@ -219,7 +219,18 @@ func (s *Store) membersChanged(changed bool) {
 		s.feed.Tell(false)
 	}
 	if left { // what was too new to be compared may be of the one that has left, who tells nobody any more
-		time.AfterFunc(3*s.cfg.Timing.Quiet, func() { s.feed.Tell(false) })
+		s.wg.Go(func() { s.tellLater(s.run) }) // Close waits for the feed, which calls this, first
+	}
+}
+
+// tellLater compares with the others when what is new now can be.
+func (s *Store) tellLater(ctx context.Context) {
+	t := time.NewTimer(3 * s.cfg.Timing.Quiet)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		s.feed.Tell(false)
+	case <-ctx.Done():
 	}
 }
 
