@@ -30,6 +30,7 @@ var copies = map[string]string{
 	"doc/docs/comparison.md":    "docs/comparison.md",
 	"doc/docs/compatibility.md": "docs/compatibility.md",
 	"doc/docs/configure.md":     "docs/configure.md",
+	"doc/docs/differential.md":  "docs/differential.md",
 	"doc/docs/performance.md":   "docs/performance.md",
 	"doc/docs/sizing.md":        "docs/sizing.md",
 	"doc/docs/quickstart.md":    "docs/quickstart.md",
