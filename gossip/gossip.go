@@ -80,6 +80,7 @@ func (t Timing) withDefaults() Timing {
 type Gossip struct {
 	cfg       Config
 	log       *slog.Logger
+	lines     *logWriter // memberlist's
 	m         *metrics
 	ring      *memberlist.Keyring
 	ringMu    sync.Mutex
@@ -113,7 +114,7 @@ func New(cfg Config) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	g := &Gossip{
-		cfg: cfg, log: cfg.Logger, ring: ring,
+		cfg: cfg, log: cfg.Logger, lines: &logWriter{log: cfg.Logger}, ring: ring,
 		metaDue: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 	}
 	g.table = newTable(cfg.ID, cfg.Roster, time.Now)
@@ -145,6 +146,7 @@ func (g *Gossip) Open(ctx context.Context, seeds []string) error {
 	}
 	list, err := memberlist.Create(g.memberlistConfig(t))
 	if err != nil {
+		g.lines.close()
 		return errors.Join(fmt.Errorf("open gossip: %w", err), t.Shutdown())
 	}
 	g.transport, g.list = t, list
@@ -171,7 +173,7 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 	c.DeadNodeReclaimTime = time.Second // which address is right is the roster's business, see events.NotifyAlive
 	d := &delegate{g: g}
 	c.Delegate, c.Events, c.Alive = d, d, d
-	c.Logger = log.New(&logWriter{log: g.log}, "", 0)
+	c.Logger = log.New(g.lines, "", 0)
 	return c
 }
 
@@ -195,6 +197,7 @@ func (g *Gossip) end(goodbye bool) error {
 		}
 		g.closeErr = g.list.Shutdown() // closes the transport, which ends running rejoins
 		g.wg.Wait()
+		g.lines.close()
 	})
 	return g.closeErr
 }

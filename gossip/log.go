@@ -23,6 +23,7 @@ type logWriter struct {
 	tokens  float64
 	last    time.Time
 	skipped int
+	closed  bool
 }
 
 // Write implements io.Writer for the log package.
@@ -32,6 +33,8 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	if !w.log.Enabled(ctx, level) {
 		return len(line), nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	skipped, ok := w.take(time.Now())
 	if !ok {
 		return len(line), nil
@@ -44,10 +47,18 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// take asks for room for one line, and tells how many had none before.
-func (w *logWriter) take(now time.Time) (skipped int, ok bool) {
+// close ends it: when it returns nothing is written any more. memberlist's goroutines outlive its Shutdown, which waits for none.
+func (w *logWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.closed = true
+}
+
+// take asks for room for one line, and tells how many had none before. w.mu is held.
+func (w *logWriter) take(now time.Time) (skipped int, ok bool) {
+	if w.closed {
+		return 0, false
+	}
 	if w.last.IsZero() {
 		w.tokens = linesBurst
 	}

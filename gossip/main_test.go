@@ -247,20 +247,5 @@ func testLogger(t *testing.T, id node.ID) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(&lateWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("self", id)
-}
-
-// lateWriter drops lines of memberlist's goroutines that outlive the test by some milliseconds.
-type lateWriter struct {
-	t    *testing.T
-	once sync.Once
-	over atomic.Bool
-}
-
-func (w *lateWriter) Write(b []byte) (int, error) {
-	w.once.Do(func() { w.t.Cleanup(func() { w.over.Store(true) }) })
-	if w.over.Load() {
-		return len(b), nil
-	}
-	return w.t.Output().Write(b)
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("self", id)
 }

@@ -175,6 +175,12 @@ func TestLogLines(t *testing.T) {
 	if n := strings.Count(out.String(), "\n"); n < 10 || n > 200 {
 		t.Errorf("%d of 10000 lines were written", n)
 	}
+	out.Reset()
+	w = &logWriter{log: w.log}
+	w.close()
+	if _, err := w.Write([]byte("[ERR] memberlist: late")); err != nil || out.Len() > 0 {
+		t.Errorf("closed: %q, %v", out.String(), err)
+	}
 }
 
 func FuzzParseLine(f *testing.F) {
