@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
@@ -25,6 +26,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}
+	d.looked.Store(new(member)) // neither a membership nor none: the first status waits for the checks, too
 	*open = append(*open, d.checks)
 	cfg := health.ServerConfig{
 		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
@@ -179,7 +181,10 @@ func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
 			}
 		}
 		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
-		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint})
+		p := adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint}
+		if !slices.Contains(st.Problems, p) { // of a process that is starting all checks say the same
+			st.Problems = append(st.Problems, p)
+		}
 	}
 	if d.master == nil {
 		return
