@@ -202,18 +202,19 @@ func (s *Store) elsewhere(root *os.Root, name string) bool {
 // make writes a mine. It is the id's turn.
 func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error) {
 	m.e.Stamp = s.cfg.Clock.Now()
-	at, files := stampTime(m.e.Stamp), fileSet{m.name: then}
+	at := stampTime(m.e.Stamp)
+	var is sight
 	if dir.dir != nil {
-		m.e.MTime, err = dir.put(s.disk, path.Base(m.name), then, m.now, at)
+		is, err = dir.put(s.disk, path.Base(m.name), then, m.now, at)
 	} else {
-		m.e.MTime, err = s.disk.put(root, m.name, then, m.now, at)
+		is, err = s.disk.put(root, m.name, then, m.now, at)
 	}
 	if err != nil {
 		return err
 	}
 	_, had := s.entry(m.id)
-	m.e.Hash = files.hash()
-	s.saw(m.id, sightOf(files, files, m.e.MTime)) // and not what is seen now: the master may write right after
+	m.e.Hash, m.e.MTime = fileSet{m.name: then}.hash(), is.mtime
+	s.saw(m.id, is) // and not what is seen now: the master may write right after
 	s.tell(m.id, m.e)
 	_, err = s.recheck(root, m.id, had)
 	return err
@@ -227,8 +228,7 @@ func (s *Store) renew(dir folder, m mine) error {
 	}
 	e, _ := s.entry(m.id)
 	e.MTime = mtime
-	files := fileSet{m.name: m.now}
-	s.saw(m.id, sightOf(files, files, e.MTime))
+	s.saw(m.id, sightOf(m.was, mtime, int64(len(m.now))))
 	s.set(m.id, e)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 	"time"
 )
 
@@ -34,27 +35,40 @@ type sight struct {
 	mtime int64 // of the newest, in nanoseconds
 	size  int64 // of all
 	count int
+	mark  uint64 // of which files they are and of the time of each: the kernel's clock for files stands still for milliseconds
+}
+
+// unseen is equal to nothing that look finds.
+func unseen() sight { return sight{count: -1} }
+
+// sightOf is that of one file.
+func sightOf(is inode, mtime, size int64) sight {
+	return sight{mtime: mtime, size: size, count: 1, mark: mix(is.ino ^ mix(uint64(mtime)))}
+}
+
+// and is that of more files.
+func (s sight) and(o sight) sight {
+	return sight{max(s.mtime, o.mtime), s.size + o.size, s.count + o.count, s.mark + o.mark}
+}
+
+// mix spreads each bit over all (the last step of splitmix64), so that sums of it tell sets apart.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 func look(root *os.Root, names []string) (s sight) {
 	for _, name := range names {
-		if info, err := root.Stat(name); err == nil && info.Mode().IsRegular() {
-			s.mtime = max(s.mtime, info.ModTime().UnixNano())
-			s.size += info.Size()
-			s.count++
+		info, err := root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
 		}
-	}
-	return s
-}
-
-// sightOf is what look will find when all files of a minion have just been written with that time; else nothing that it ever finds.
-func sightOf(all, written fileSet, mtime int64) sight {
-	if len(all) != len(written) {
-		return sight{count: -1}
-	}
-	s := sight{mtime: mtime, count: len(all)}
-	for _, content := range all {
-		s.size += int64(len(content))
+		var is inode
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			is = inode{st.Dev, st.Ino}
+		}
+		s = s.and(sightOf(is, info.ModTime().UnixNano(), info.Size()))
 	}
 	return s
 }
@@ -116,10 +130,10 @@ func (d disk) folder(root *os.Root, name string) (folder, error) {
 }
 
 // put is folder.put of a file anywhere in the cache.
-func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (mtime int64, err error) {
+func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (is sight, err error) {
 	f, err := d.folder(root, path.Dir(name))
 	if err != nil {
-		return 0, err
+		return sight{}, err
 	}
 	defer f.close()
 	return f.put(d, path.Base(name), content, old, at)

@@ -90,7 +90,8 @@ func (d folder) hold(name string, limit int64) (h held, err error) {
 	case st.Size > limit:
 		return h, fmt.Errorf("%s: %w", name, errTooLarge)
 	}
-	h.inode, h.is = inode{st.Dev, st.Ino}, sight{mtime: st.Mtim.Nano(), size: st.Size, count: 1}
+	h.inode = inode{st.Dev, st.Ino}
+	h.is = sightOf(h.inode, st.Mtim.Nano(), st.Size)
 	h.raw = make([]byte, st.Size)
 	n := 0
 	for n < len(h.raw) {
@@ -119,12 +120,12 @@ func (d folder) stat(name string) (is inode, mtime int64, err error) {
 }
 
 // put makes a file appear whole in place of one with the content old (nil: there is none), with the mode and the owner a stock master gives
-// it, and returns the time that the file system has noted. It returns errChanged when something else is there.
-func (d folder) put(of disk, name string, content, old []byte, at time.Time) (mtime int64, err error) {
+// it, and returns what look finds of it. It returns errChanged when something else is there.
+func (d folder) put(of disk, name string, content, old []byte, at time.Time) (sight, error) {
 	temp := tempName()
 	fd, err := d.open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, fileMode)
 	if err != nil {
-		return 0, err
+		return sight{}, err
 	}
 	ours, mtime, err := d.fill(fd, temp, of, content, at)
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
@@ -133,9 +134,9 @@ func (d folder) put(of disk, name string, content, old []byte, at time.Time) (mt
 		err = d.replace(temp, name, ours, old)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("write %s: %w", name, err)
+		return sight{}, fmt.Errorf("write %s: %w", name, err)
 	}
-	return mtime, nil
+	return sightOf(ours, mtime, int64(len(content))), nil
 }
 
 // renew gives a file that was read the time at, and returns that which the file system has noted; errChanged: the name is another file's

@@ -172,6 +172,9 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	turn := s.turns.of(r.id)
 	turn.Lock()
 	defer turn.Unlock()
+	if err := s.closed(); err != nil { // the files are those of another process now
+		return failed, err
+	}
 	life := s.cfg.Keys.Life(r.id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(r.id)
 	if !ok || fingerprint(pub) != r.key {
@@ -268,14 +271,14 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 		all = fileSet{}
 	}
 	files := s.layout.build(r.id, r.data, have)
-	var mtime int64
+	var seen sight
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files))) { // grains last, as stock does: they make it data
 		content := files[name]
 		old, there := have[name]
 		if there && bytes.Equal(old, content) {
 			continue
 		}
-		at, err := s.disk.put(root, name, content, old, stampTime(r.stamp))
+		is, err := s.disk.put(root, name, content, old, stampTime(r.stamp))
 		if err != nil {
 			if e, had := s.entry(r.id); had { // half of it is no news
 				e.Hash = all.hash()
@@ -283,9 +286,12 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 			}
 			return failed, err
 		}
-		all[name], what, mtime = content, written, max(mtime, at)
+		all[name], what, seen = content, written, seen.and(is)
 	}
-	s.saw(r.id, sightOf(all, files, mtime)) // and not what is seen now: the master may write right after
+	if seen.count != len(all) {
+		seen = unseen()
+	}
+	s.saw(r.id, seen) // and not what is seen now: the master may write right after
 	e := entry{Stamp: r.stamp, Key: r.key, Life: life, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {

@@ -124,7 +124,7 @@ func (s *Store) begin(ctx context.Context) {
 	close(s.ready)
 }
 
-// Close stops, waits and saves the table.
+// Close stops, waits and saves the table. Then nothing is written any more, whatever peers send.
 func (s *Store) Close() error {
 	if s.cancel == nil {
 		return nil
@@ -132,6 +132,7 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.feed.Close()
 	s.wg.Wait()
+	s.turns.await()
 	return s.save()
 }
 
@@ -264,7 +265,7 @@ func (s *Store) examine(root *os.Root, id string, quick bool) {
 	turn := s.turns.of(id)
 	turn.Lock()
 	defer turn.Unlock()
-	if s.run.Err() != nil {
+	if s.closed() != nil {
 		return
 	}
 	if _, err := s.observe(root, id, quick); err != nil {
@@ -291,6 +292,16 @@ func (s *Store) open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.scanned && s.run != nil && s.run.Err() == nil
+}
+
+// closed returns why nothing may be read or written any more.
+func (s *Store) closed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == nil {
+		return nil
+	}
+	return s.run.Err()
 }
 
 func (s *Store) tablePath() string { return filepath.Join(s.cfg.StateDir, s.cfg.Kind.table()) }

@@ -467,3 +467,59 @@ func TestReplaceLosesNothing(t *testing.T) {
 		t.Errorf("left over: %v, %v", names, err)
 	}
 }
+
+// A master writes the files of a minion one after the other; the clock of the file system may stand still meanwhile, and what is new be as
+// long as what was there.
+func TestHalfIsSeenBeforeTheRest(t *testing.T) {
+	w, _, _, c := three(t)
+	w.setKey("m1", "k")
+	for i, v := range []string{"1", "2"} {
+		at := time.Now().Add(time.Duration(i-2) * time.Minute)
+		for _, name := range []string{"pillar/m1.p", "grains/m1.p"} {
+			path := filepath.Join(c.master.CacheDir, name)
+			if err := errors.Join(
+				os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".tmp", texts(name[:1], v), 0o600),
+				os.Chtimes(path+".tmp", at, at), os.Rename(path+".tmp", path),
+			); err != nil {
+				t.Fatal(err)
+			}
+			c.store.scan()
+			if i > 0 && name == "pillar/m1.p" {
+				w.everywhere("m1", texts("g", "1"), texts("p", v))
+			}
+		}
+		w.everywhere("m1", texts("g", v), texts("p", v))
+	}
+}
+
+// The process that comes next knows of what is on disk what the table says, so nothing may be written after that was saved.
+func TestClosedStoreWritesNothing(t *testing.T) {
+	w, a, _, _ := three(t)
+	w.setKey("m1", "k")
+	s := a.store
+	turn := s.turns.of("m1")
+	turn.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.close()
+	}()
+	select {
+	case <-done:
+		t.Error("closed while it is somebody's turn")
+	case <-s.run.Done():
+	}
+	got := make(chan outcome, 1)
+	go func() {
+		what, _ := s.accept(must(s.disk.root()), record{id: "m1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("g", "1")}})
+		got <- what
+	}()
+	turn.Unlock()
+	<-done
+	if what := <-got; what != failed {
+		t.Errorf("%s", what)
+	}
+	if g, _ := a.has("m1"); g != nil {
+		t.Errorf("%q", g)
+	}
+}

@@ -25,6 +25,14 @@ func (t *turns) of(id string) turn {
 	return t.locks[maphash.String(t.seed, id)%uint64(len(t.locks))]
 }
 
+// await returns when everybody who has a turn now has given it back.
+func (t *turns) await() {
+	for _, turn := range t.locks {
+		turn <- struct{}{}
+		<-turn
+	}
+}
+
 // turn is one of them. Who waits longest gets it next.
 type turn chan struct{}
 
