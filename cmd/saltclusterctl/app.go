@@ -68,6 +68,7 @@ func newApp(e *env) *cli.App {
 			newConfigCommand(e),
 			newLogsCommand(e),
 			newBundleCommand(e),
+			newProfileCommand(e),
 			newCompletionCommand(e),
 			newVersionCommand(e),
 			newManualCommand(e),

@@ -24,7 +24,7 @@ func newBundleCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "bundle", ArgsUsage: "FILE",
 		Usage: "write what others need to help with a problem into FILE (tar.gz)",
-		Description: "Status, members, ring, options, roots, what the doctor finds, the newest log lines. No secrets and no private keys: secrets\n" +
+		Description: "Status, members, ring, options, roots, what the doctor finds, what the process stands at, the newest log lines. No secrets and no private keys: secrets\n" +
 			"are not asked for, and what looks like one is blanked out. Names and addresses of hosts and minions are in it: look through\n" +
 			"it before you give it away.",
 		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "take the newest `N` lines of the log; 0: none"}},
@@ -101,6 +101,14 @@ func (b *bundle) collect() {
 	gather(b, client, "keys", func(c *adminapi.Client, ctx context.Context) (adminapi.Keys, error) {
 		return c.Keys(ctx, adminapi.KeyQuery{History: true, Limit: 1000})
 	})
+	var goroutines bytes.Buffer
+	ctx, cancel := context.WithTimeout(b.c.Context, askTimeout)
+	defer cancel()
+	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true}, &goroutines); err != nil {
+		b.add("goroutines.error.txt", []byte(err.Error()+"\n"))
+	} else {
+		b.add("goroutines.txt", goroutines.Bytes())
+	}
 	p := &patient{c: b.c, e: b.e, proc: "/proc"}
 	if err := p.examine(); err != nil {
 		p.add(doctor.Finding{Check: "doctor", Level: doctor.Skip, What: err.Error()})

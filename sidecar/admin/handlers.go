@@ -35,6 +35,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot)
 	mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot)
 	mux.HandleFunc("POST /v1/rotate", s.rotate)
+	mux.HandleFunc("GET /v1/profile", s.profile)
 	if j, ok := b.(JobKeeper); ok {
 		mux.HandleFunc("GET /v1/jobs", s.jobs(j))
 		mux.HandleFunc("GET /v1/jobs/{jid}", s.job(j))

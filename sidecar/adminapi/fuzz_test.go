@@ -39,3 +39,23 @@ func FuzzParseRestore(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseProfile reads the query for a profile.
+func FuzzParseProfile(f *testing.F) {
+	f.Add("kind=cpu&seconds=10&text=false")
+	f.Add("kind=goroutines&seconds=0&text=true")
+	f.Add("kind=heap&seconds=65535&text=0")
+	f.Fuzz(func(t *testing.T, query string) {
+		v, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		q, err := ParseProfile(v)
+		if err != nil {
+			return
+		}
+		if again, err := ParseProfile(q.Values()); err != nil || again != q || q.For > MaxProfile {
+			t.Fatalf("%+v became %+v, %v", q, again, err)
+		}
+	})
+}
