@@ -22,6 +22,7 @@
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same
 //     veth; and the memory that takes, also with many files and with a large one.
 //   - files: CPU per chunk, hash and list of files, bare stock masters against the same behind saltclusterd.
+//   - profile: what the processor's time of saltclusterd is spent on, on its three hottest paths; only when it is asked for.
 //   - model: what integration/scale foretells beside what is measured, three nodes behind HAProxy; only when it is asked for (make test-scale).
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.
 //

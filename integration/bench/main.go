@@ -32,7 +32,7 @@ type options struct {
 var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files"}
 
 // extra sections run only when they are asked for.
-var extra = []string{"model"}
+var extra = []string{"model", "profile"}
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -102,7 +102,8 @@ func run(ctx context.Context, o options) error {
 		{[]string{"join"}, b.joins},
 		{[]string{"roots"}, b.roots},
 		{[]string{"files"}, b.files},
-		{extra, b.model},
+		{extra[:1], b.model},
+		{extra[1:], b.profiles},
 	} {
 		if !o.wants(part.names...) {
 			continue

@@ -64,7 +64,7 @@ func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions 
 	if err := m.WaitReady(ctx, startWithin); err != nil {
 		return nil, err
 	}
-	t := &target{name: version + " behind saltclusterd", addr: h.Addr + ":4506", from: from, daemon: d.Process, master: m.Process}
+	t := &target{name: version + " behind saltclusterd", addr: h.Addr + ":4506", from: from, daemon: d.Process, master: m.Process, socket: d.Socket}
 	return t, found(ctx, d)
 }
 

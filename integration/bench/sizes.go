@@ -84,7 +84,7 @@ func (o options) size() sizes {
 	if s.herd > 2000 { // one takes minutes
 		s.limit, s.herdRounds = 2*time.Hour, 1
 	}
-	if o.wants(extra...) {
+	if o.wants("model") {
 		s.limit = 2 * time.Hour
 	}
 	if o.rounds > 0 {

@@ -21,6 +21,7 @@ type target struct {
 	daemon *lab.Process
 	master *lab.Process
 	creds  []*herd.Credentials // of each minion, after enroll
+	socket string              // of the daemon, for saltclusterctl
 }
 
 // used is CPU time.
