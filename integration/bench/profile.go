@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,20 +16,26 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// profileFor is how long the processor's time is sampled on each path, at 100 samples a second.
-const profileFor = 10 * time.Second
+// profileFor is how long the processor's time is sampled on each path, a hundred times in each second of it that is used.
+const profileFor = 20 * time.Second
+
+// profileRate is the number of forwarded requests a second: at bench.fullRate a profile would have a hundred samples.
+const profileRate = 4000
 
 // shares tells what the processor's time of saltclusterd goes to, in milliseconds per operation.
 type shares struct {
-	name string
-	of   map[string]float64
-	sum  float64
-	ours []place // functions of the project, with all that they call
+	name    string
+	of      map[string]float64
+	sum     float64
+	samples int
+	heap    []place // functions of the project by the memory that they, and what they call of others, take; bytes
+	ours    []place // functions of the project, with all that they call
 }
 
+// place is a function and its share of something.
 type place struct {
 	name string
-	ms   float64
+	of   float64
 }
 
 // profiles tells where saltclusterd spends its time on the three hottest paths.
@@ -51,15 +58,18 @@ func (b *bench) profiles(ctx context.Context) error {
 		for _, k := range kindNames() {
 			row = append(row, fmt.Sprintf("%.0f", s.of[k]*1000))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.0f", s.sum*1000)))
+		rows = append(rows, append(row, fmt.Sprintf("%.0f", s.sum*1000), fmt.Sprint(s.samples)))
 	}
 	b.out.table("Where the time goes", fmt.Sprintf(
-		"CPU microseconds of saltclusterd per operation by what they are spent on, as sampled for %s under load (`saltclusterctl profile`). A sign-in over a "+
+		"CPU microseconds of saltclusterd per operation, by what they are spent on as sampled for %s under load (`saltclusterctl profile`). A sign-in over a "+
 			"connection of its own; a forwarded request at %d/s to the stand-in; a return of a job of %d minions, its publication and events included.",
-		profileFor, b.fullRate, b.herd), append(head, "all"), rows)
+		profileFor, profileRate, b.herd), append(head, "all", "samples"), rows)
 	for _, s := range all {
 		for _, p := range s.ours[:min(len(s.ours), 12)] {
-			b.say("%s: %6.0f µs %s", s.name, p.ms*1000, p.name)
+			b.say("%s: %6.0f µs %s", s.name, p.of*1000, p.name)
+		}
+		for _, p := range s.heap[:min(len(s.heap), 12)] {
+			b.say("%s: %6.0f bytes %s", s.name, p.of, p.name)
 		}
 	}
 	return nil
@@ -77,7 +87,7 @@ func (b *bench) profileSignIns(ctx context.Context, l *lab.Lab) (shares, error) 
 	if err := t.enroll(ctx, minions); err != nil {
 		return shares{}, err
 	}
-	return b.sample(ctx, "sign-in", t.socket, func(ctx context.Context) (int, error) {
+	return b.sample(ctx, "sign-in", t, t.socket, func(ctx context.Context) (int, error) {
 		all, err := t.prepare(minions, b.signIns)
 		if err != nil {
 			return 0, err
@@ -92,9 +102,9 @@ func (b *bench) profileForward(ctx context.Context, l *lab.Lab) (shares, error) 
 		return shares{}, err
 	}
 	defer n.standIn.close()
-	return b.sample(ctx, "forwarded request", n.daemon.Socket, func(ctx context.Context) (int, error) {
-		_, err := n.through.flow(ctx, cheapCommand, cheapFields, 100, b.fullRate, time.Second)
-		return b.fullRate, err
+	return b.sample(ctx, "forwarded request", n.through, n.daemon.Socket, func(ctx context.Context) (int, error) {
+		_, err := n.through.flow(ctx, cheapCommand, cheapFields, 100, profileRate, time.Second)
+		return profileRate, err
 	})
 }
 
@@ -107,16 +117,17 @@ func (b *bench) profileReturns(ctx context.Context, l *lab.Lab) (shares, error) 
 	if err := p.gather(ctx, b.say); err != nil {
 		return shares{}, err
 	}
-	return b.sample(ctx, "return", p.daemon.Socket, func(ctx context.Context) (int, error) {
+	return b.sample(ctx, "return", p.target, p.daemon.Socket, func(ctx context.Context) (int, error) {
 		if err := p.job(ctx, &jobCost{}); err != nil {
 			return 0, err
 		}
-		return b.herd, p.calm(ctx, b.say)
+		return b.herd, nil
 	})
 }
 
-// sample takes a profile while load is repeated, which tells how many operations it was.
-func (b *bench) sample(ctx context.Context, name, socket string, load func(context.Context) (int, error)) (shares, error) {
+// sample takes a profile of a target while load is repeated, which tells how many operations it was. How much of the processor's time an
+// operation takes its clock tells, for samples miss short spells of work; they tell what it is spent on.
+func (b *bench) sample(ctx context.Context, name string, t *target, socket string, load func(context.Context) (int, error)) (shares, error) {
 	if _, err := load(ctx); err != nil { // warms up
 		return shares{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -129,7 +140,14 @@ func (b *bench) sample(ctx context.Context, name, socket string, load func(conte
 		taken <- client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileCPU, For: profileFor}, &file)
 	}()
 	count := 0
-	began := time.Now()
+	before, err := t.cpu()
+	if err != nil {
+		return shares{}, err
+	}
+	heap, err := allocated(ctx, client)
+	if err != nil {
+		return shares{}, err
+	}
 	for {
 		n, err := load(ctx)
 		if err != nil {
@@ -145,8 +163,17 @@ func (b *bench) sample(ctx context.Context, name, socket string, load func(conte
 			if err != nil {
 				return shares{}, fmt.Errorf("%s: read the profile: %w", name, err)
 			}
-			done := float64(count) * profileFor.Seconds() / time.Since(began).Seconds() // while it was taken
-			return share(name, p, done), nil
+			after, err := t.cpu()
+			if err != nil {
+				return shares{}, err
+			}
+			s := share(name, p, millis(after.minus(before).daemon)/float64(count))
+			more, err := allocated(ctx, client)
+			for f, bytes := range more {
+				s.heap = append(s.heap, place{f, (bytes - heap[f]) / float64(count)})
+			}
+			sortPlaces(s.heap)
+			return s, err
 		default:
 		}
 	}
@@ -178,15 +205,19 @@ func kindNames() (names []string) {
 	return append(names, restOfKinds)
 }
 
-// share sorts samples by kind, for operations that were done meanwhile.
-func share(name string, p *profile.Profile, operations float64) shares {
-	s := shares{name: name, of: map[string]float64{}}
+// share sorts samples by kind; all of them are an operation's time, in milliseconds.
+func share(name string, p *profile.Profile, all float64) shares {
+	s := shares{name: name, of: map[string]float64{}, sum: all}
 	ours := map[string]float64{}
+	samples := int64(0)
 	for _, sample := range p.Sample {
-		ms := float64(sample.Value[1]) / 1e6 / operations // nanoseconds
+		samples += sample.Value[0]
+	}
+	s.samples = int(samples)
+	for _, sample := range p.Sample {
+		ms := all * float64(sample.Value[0]) / float64(samples)
 		stack := functions(sample)
 		s.of[kindOf(stack)] += ms
-		s.sum += ms
 		slices.Sort(stack)
 		for _, f := range slices.Compact(stack) {
 			if strings.HasPrefix(f, "saltclusterd/") {
@@ -197,16 +228,34 @@ func share(name string, p *profile.Profile, operations float64) shares {
 	for f, ms := range ours {
 		s.ours = append(s.ours, place{f, ms})
 	}
-	slices.SortFunc(s.ours, func(a, b place) int {
-		switch {
-		case a.ms > b.ms:
-			return -1
-		case a.ms < b.ms:
-			return 1
-		}
-		return strings.Compare(a.name, b.name)
-	})
+	sortPlaces(s.ours)
 	return s
+}
+
+func sortPlaces(all []place) {
+	slices.SortFunc(all, func(a, b place) int { return cmp.Or(cmp.Compare(b.of, a.of), strings.Compare(a.name, b.name)) })
+}
+
+// allocated tells how many bytes functions of the project have taken since the process began.
+func allocated(ctx context.Context, client *adminapi.Client) (map[string]float64, error) {
+	var file bytes.Buffer
+	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileHeap}, &file); err != nil {
+		return nil, err
+	}
+	p, err := profile.Parse(&file)
+	if err != nil {
+		return nil, fmt.Errorf("read the profile: %w", err)
+	}
+	of := map[string]float64{}
+	for _, sample := range p.Sample {
+		for _, f := range functions(sample) {
+			if strings.HasPrefix(f, "saltclusterd/") {
+				of[f] += float64(sample.Value[1]) // alloc_space
+				break
+			}
+		}
+	}
+	return of, nil
 }
 
 // functions are those of a sample, the innermost one first.

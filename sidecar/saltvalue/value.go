@@ -155,7 +155,7 @@ func (s source) appendMap(dst, b []byte, depth int) (out, rest []byte, err error
 // keySet finds equal keys of one map without allocating for small ones.
 type keySet struct {
 	n     int
-	few   [12][2]int // where keys stand
+	few   [24][2]int // where keys stand; a return has some fifteen
 	large map[string]struct{}
 }
 

@@ -1,6 +1,12 @@
 package saltwire
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// authFrame is more than what names, headers and a port need in a reply to a sign-in.
+const authFrame = 128
 
 // AuthAccept is the inner map of a reply that accepts a minion (PROTOCOL.md §3.3). Token, AES and Session are OAEP
 // ciphertexts for the minion's key, Sig is the X9.31 signature of the hex SHA-256 of the AES key string.
@@ -25,6 +31,7 @@ func AppendAuthAccept(dst []byte, a AuthAccept) []byte {
 	if a.Token != nil {
 		n++
 	}
+	dst = slices.Grow(dst, authFrame+len(a.PubKey)+len(a.PubSig)+len(a.Token)+len(a.AES)+len(a.Session)+len(a.Sig)+len(a.Nonce))
 	dst = AppendMapHeader(dst, n)
 	dst = AppendRaw(AppendRaw(dst, "enc"), "pub")
 	dst = AppendRaw(AppendRaw(dst, "pub_key"), a.PubKey)
@@ -51,6 +58,7 @@ func AppendAuthRet(dst []byte, ret any, nonce string) []byte {
 
 // AppendSigned writes the outer map of a signed reply: {"enc":"clear","load":load,"sig":sig}.
 func AppendSigned(dst, load, sig []byte) []byte {
+	dst = slices.Grow(dst, authFrame+len(load)+len(sig))
 	dst = AppendMapHeader(dst, 3)
 	dst = AppendRaw(AppendRaw(dst, "enc"), EncClear)
 	dst = AppendRaw(AppendRaw(dst, "load"), load)
