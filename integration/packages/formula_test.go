@@ -54,6 +54,12 @@ func (s states) failed() []string {
 	return s.ids(func(id string) bool { return s[id].Result != nil && !*s[id].Result })
 }
 
+// bare has the salt-master listen on all addresses, as it does wherever nobody says otherwise: that is what undoing leads back to.
+func (h *host) bare() {
+	h.t.Helper()
+	h.sh("sed -i '/^interface: /d' /etc/salt/master; systemctl restart salt-master")
+}
+
 // putFormula installs the formula, and a pillar for it, where a master and salt-call --local find them.
 func (h *host) putFormula(pillar map[string]any) {
 	h.t.Helper()
@@ -113,7 +119,8 @@ func TestFormula(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			h := newHostOf(t, "m1", "10.99.0.11", version)
 			h.setUpSalt()
-			h.sh("sed -i 's/^interface: .*/interface: 0.0.0.0/' /etc/salt/master; systemctl restart salt-master; systemctl start salt-minion")
+			h.bare()
+			h.sh("systemctl start salt-minion")
 			h.await(90*time.Second, "the minion's key", "salt-key -l pre --out json | grep -q web1")
 			h.sh("salt-key -y -a web1")
 			h.await(90*time.Second, "the minion to answer", "salt --timeout 5 web1 test.ping --out txt | grep -q 'web1: True'")
@@ -246,6 +253,7 @@ func TestFormulaOrchestrated(t *testing.T) {
 		id := fmt.Sprintf("m%d", i+1)
 		h := newHostOf(t, id, "", v)
 		h.setUpSalt()
+		h.bare()
 		h.write("/etc/salt/minion", "master: "+front+"\nid: salt"+id+"\nacceptance_wait_time: 1\nrandom_reauth_delay: 1")
 		hosts, machines = append(hosts, h), append(machines, h.machine)
 		nodes[id] = map[string]any{"minion": "salt" + id, "address": addrs[i], "config": map[string]any{"interface": []string{addrs[i]}}}
