@@ -86,10 +86,10 @@ func (h *Hidden) SignIn(ctx context.Context) (Secrets, error) {
 	})
 	select {
 	case <-ctx.Done():
-		return Secrets{}, fmt.Errorf("hidden sign-in: %w", context.Cause(ctx))
+		return Secrets{}, context.Cause(ctx)
 	case r := <-done:
 		if r.Err != nil {
-			return Secrets{}, fmt.Errorf("hidden sign-in: %w", r.Err)
+			return Secrets{}, r.Err
 		}
 		return r.Val.(Secrets), nil
 	}

@@ -16,11 +16,11 @@ const hiddenKeyFile = "hidden.pem"
 // key loads the pseudo minion's private key and makes one the first time, or when the file is damaged.
 func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 	if err := os.MkdirAll(h.o.KeyDir, 0o700); err != nil {
-		return nil, fmt.Errorf("hidden key: %w", err)
+		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	root, err := os.OpenRoot(h.o.KeyDir)
 	if err != nil {
-		return nil, fmt.Errorf("hidden key: %w", err)
+		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	defer root.Close()
 	text, err := root.ReadFile(hiddenKeyFile)
@@ -31,15 +31,15 @@ func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 		}
 		h.o.Logger.Warn("hidden key is damaged, making another", "path", filepath.Join(h.o.KeyDir, hiddenKeyFile), "err", perr)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("hidden key: %w", err)
+		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
-		return nil, fmt.Errorf("hidden key: %w", err)
+		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	f := newFile{name: hiddenKeyFile, data: key.PEM(), mode: 0o600, owner: Unowned, sync: true}
 	if err := f.put(root); err != nil {
-		return nil, fmt.Errorf("hidden key: %w", err)
+		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	return key, nil
 }
@@ -52,17 +52,17 @@ func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 	}
 	root, err := os.OpenRoot(h.cfg.PkiDir)
 	if err != nil {
-		return fmt.Errorf("place the hidden key: %w", err)
+		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
 	}
 	defer root.Close()
 	for _, state := range []string{"minions_pre", "minions_rejected", "minions_denied"} {
 		if err := root.Remove(filepath.Join(state, h.o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("place the hidden key: %w", err)
+			return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
 		}
 	}
 	accepted, err := root.OpenRoot("minions")
 	if err != nil {
-		return fmt.Errorf("place the hidden key: the master has not made its directories yet: %w", err)
+		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: the master has not made its directories yet: %w", err)
 	}
 	defer accepted.Close()
 	if have, err := accepted.ReadFile(h.o.ID); err == nil && saltcrypt.CleanKey(string(have)) == key.PublicText() {
@@ -70,7 +70,7 @@ func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 	}
 	f := newFile{name: h.o.ID, data: []byte(key.PublicText()), mode: 0o644, owner: owner}
 	if err := f.put(accepted); err != nil {
-		return fmt.Errorf("place the hidden key: %w", err)
+		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
 	}
 	return nil
 }

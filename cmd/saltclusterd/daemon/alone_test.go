@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,22 @@ func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
 	if r := b.checkConsensus(t.Context()); r.Level != health.Fail {
 		t.Errorf("health: %+v", r)
 	}
+	eventually(t, "its own row to say that it is not ready", func() error {
+		st, err := b.Status(t.Context())
+		if err != nil {
+			return err
+		}
+		list, err := b.Members(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, mem := range []adminapi.Member{st.Members[1], list.Members[1]} {
+			if !mem.Self || mem.Ready == nil || *mem.Ready || !slices.Contains(mem.Reasons, "consensus") || st.Node.Ready {
+				return fmt.Errorf("%+v", mem)
+			}
+		}
+		return nil
+	})
 
 	startNode(t, "a", dirs[0])
 	eventually(t, "the cluster is found again", func() error {

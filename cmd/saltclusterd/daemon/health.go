@@ -151,6 +151,26 @@ func (d *Daemon) checkClock(context.Context) health.Result {
 	return fine
 }
 
+// withOwnHealth puts what the checks of this node say into its own row. Nodes tell each other only whether they serve; one that is cut off still
+// does, and would stand as ready above the line that says it is not.
+func (d *Daemon) withOwnHealth(members []adminapi.Member) []adminapi.Member {
+	report := d.checks.Report(health.ScopeReady)
+	for i := range members {
+		mem := &members[i]
+		if !mem.Self || mem.Ready == nil {
+			continue
+		}
+		for _, f := range report.Bad() {
+			if f.Level == health.Fail && f.Check != health.Draining { // that has a word of its own
+				mem.Reasons = append(mem.Reasons, f.Check)
+			}
+		}
+		ready := *mem.Ready && len(mem.Reasons) == 0
+		mem.Ready = &ready
+	}
+	return members
+}
+
 // lookWithin bounds how long a status waits for checks when this node has come into a cluster, or out of one.
 const lookWithin = 2 * time.Second
 

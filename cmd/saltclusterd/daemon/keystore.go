@@ -74,13 +74,13 @@ func (d *Daemon) placeHidden(ctx context.Context, id, pub string) error {
 	value := mmapkeys.EncodeKey(mmapkeys.Accepted, pub)
 	e, ok, err := b.Get(ctx, id)
 	if err != nil {
-		return fmt.Errorf("place the hidden key: %w", err)
+		return fmt.Errorf("put saltclusterd's own key into the salt-master's key store: %w", err)
 	}
 	if ok && !e.Damaged && !e.Listed && string(e.Value) == string(value) {
 		return nil
 	}
 	if err := b.Apply(ctx, []mmapkeys.Change{{Key: id, Value: value, Hidden: true}})[0]; err != nil {
-		return fmt.Errorf("place the hidden key: %w", err)
+		return fmt.Errorf("put saltclusterd's own key into the salt-master's key store: %w", err)
 	}
 	if !wait(ctx, mmapkeys.Settle) {
 		return context.Cause(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"syscall"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
@@ -19,7 +20,7 @@ import (
 func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	cons := m.cons.Status()
 	v := m.cons.View()
-	members := m.members(ctx)
+	members := m.d.withOwnHealth(m.members(ctx))
 	st.Members = members
 	st.Cluster = &adminapi.Cluster{
 		ID: m.seed.ClusterID, UUID: m.seed.UUID, Leader: string(cons.Leader), Term: cons.Term,
@@ -102,7 +103,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		Connections: up.Conns, Queued: up.Waiting,
 	}
 	if err != nil {
-		n.Upstream.Error = err.Error()
+		n.Upstream.Error = signInProblem(err)
 	}
 	n.Returns = s.returnsStatus()
 	n.Wall = s.wallLine()
@@ -110,6 +111,36 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Roots = s.rootsLine()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.keyStoreLine()
+}
+
+// signInProblem says why saltclusterd, which signs in at its salt-master as a minion would, could not. The log has the error itself.
+func signInProblem(err error) string {
+	if err == nil {
+		return "it has not tried yet"
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errors.Is(err, upstream.ErrDown) {
+		return errno.Error()
+	}
+	for _, c := range []struct {
+		is   error
+		text string
+	}{
+		{sidecar.ErrForeignIdentity, "it still presents its old master.pub"},
+		{localmaster.ErrStaleIdentity, "it still signs with an older key than it has stored"},
+		{localmaster.ErrHiddenPending, "it holds saltclusterd's own key as pending"},
+		{localmaster.ErrHiddenRejected, "it refuses saltclusterd's own key"},
+		{localmaster.ErrHiddenFull, "its max_minions leaves no room for saltclusterd"},
+		{localmaster.ErrHiddenReply, "its answer to a sign-in is not a salt-master's"},
+		{upstream.ErrDown, "nothing answers there"},
+		{upstream.ErrLost, "it closed the connection"},
+		{upstream.ErrBusy, "it does not answer as fast as minions ask"},
+		{context.DeadlineExceeded, "it did not answer in time"},
+	} {
+		if errors.Is(err, c.is) {
+			return c.text
+		}
+	}
+	return err.Error()
 }
 
 func texts(addrs []net.Addr) []string {
@@ -141,7 +172,7 @@ func (s *service) masterProblem(context.Context) string {
 	case !s.req.Up():
 		return fmt.Sprintf("start the salt-master: nothing answers at %s", s.m.d.master.ReqAddr())
 	case !signedIn:
-		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in; see the log", s.m.d.master.ReqAddr())
+		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", s.m.d.master.ReqAddr(), signInProblem(err))
 	case !s.sub.Up():
 		return fmt.Sprintf("the salt-master does not publish at %s", s.m.d.master.PubAddr())
 	}
