@@ -55,6 +55,9 @@ func others(st adminapi.Status, but string) (ids []string) {
 }
 
 func leavingText(st adminapi.Status, m adminapi.Member) string {
+	if m.State != adminapi.StateAlive {
+		return m.ID + " does not answer: its minions are with the others already, or cut off with it"
+	}
 	n := 0
 	if m.Subscribers != nil {
 		n = *m.Subscribers
@@ -79,14 +82,23 @@ func drainForecast(st adminapi.Status, m adminapi.Member) forecast {
 	return f
 }
 
-func removeForecast(st adminapi.Status, m adminapi.Member) forecast {
+func removeForecast(st adminapi.Status, m adminapi.Member, force bool) forecast {
 	f := forecast{Node: m.ID, Effects: []string{leavingText(st, m)}}
+	if m.Role == adminapi.RoleWitness { // it has none
+		f.Effects = nil
+	}
 	if st.Cluster == nil {
 		return f
 	}
-	voters, alive := 0, 0
+	voters, alive, masters := 0, 0, 0
 	for _, o := range st.Members {
-		if o.ID != m.ID && slices.Contains(st.Cluster.VoterIDs, o.ID) {
+		if o.ID == m.ID {
+			continue
+		}
+		if o.Role != adminapi.RoleWitness {
+			masters++
+		}
+		if slices.Contains(st.Cluster.VoterIDs, o.ID) {
 			voters++
 			if o.State == adminapi.StateAlive {
 				alive++
@@ -94,13 +106,36 @@ func removeForecast(st adminapi.Status, m adminapi.Member) forecast {
 		}
 	}
 	need := voters/2 + 1
-	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d", plural(voters, "voter"), alive, need),
-		"to come back "+m.ID+" has to join again: saltclusterctl join PEER there")
+	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d", plural(voters, "voter"), alive, need))
+	if text := asideForecast(m, force); text != "" {
+		f.Effects = append(f.Effects, text)
+	}
+	f.Effects = append(f.Effects, "to come back "+m.ID+" has to join again: saltclusterctl join PEER there")
 	switch {
+	case masters == 0:
+		f.Refused = "it is the last node with a salt-master"
 	case voters == 0:
 		f.Refused = "it is the last voter"
+	case alive < need && force:
+		f.Effects = append(f.Effects, "the rest would be no majority: only saltclusterctl recover --force-new-cluster would help then")
 	case alive < need:
 		f.Refused = "the rest would be no majority (--force does it all the same)"
 	}
 	return f
+}
+
+// asideForecast says what would become of the returns that a node's salt-master does not answer.
+func asideForecast(m adminapi.Member, force bool) string {
+	switch {
+	case m.Role == adminapi.RoleWitness:
+		return ""
+	case m.State != adminapi.StateAlive:
+		return "returns that its salt-master did not answer, if it has put any aside, would stay on " + m.ID
+	case m.Unanswered == 0:
+		return ""
+	case force:
+		return fmt.Sprintf("%s that its salt-master does not answer would stay on %s; no other node has them", plural(m.Unanswered, "return"), m.ID)
+	}
+	return fmt.Sprintf("%s that its salt-master does not answer would be handed over to the others; what is damaged keeps it from being removed",
+		plural(m.Unanswered, "return"))
 }

@@ -139,6 +139,7 @@ func daemons() map[string]*fake {
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
+		"aside":    aside(),
 		"balanced": balanced3(),
 		"nearby":   nearby(),
 		"parts":    {part: 1},
@@ -252,6 +253,13 @@ func same() *fake {
 	f.verification = adminapi.Verification{From: "m1", Sections: []adminapi.VerifiedSection{
 		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"},
 	}}
+	return f
+}
+
+// aside is healthy, but for two returns that the salt-master of m2 does not answer.
+func aside() *fake {
+	f := healthy()
+	f.status.Members[1].Unanswered = 2
 	return f
 }
 

@@ -24,7 +24,7 @@ func newRemoveCommand(e *env) *cli.Command {
 				return usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
 			}
 			if c.Bool("dry-run") {
-				return showForecast(c, e, removeForecast)
+				return showForecast(c, e, func(st adminapi.Status, m adminapi.Member) forecast { return removeForecast(st, m, c.Bool("force")) })
 			}
 			return runRemove(c, e)
 		},

@@ -41,6 +41,8 @@ type Member struct {
 	Self        bool     `json:"self,omitempty"` // the node that answered
 	// Sync is what the node has yet to catch up with before it serves; empty: it has, or does not say.
 	Sync []SyncPart `json:"sync,omitempty"`
+	// Unanswered counts the returns that its salt-master does not answer, and that were put aside.
+	Unanswered int `json:"unanswered,omitempty"`
 }
 
 // Members is the answer of GET /v1/members.

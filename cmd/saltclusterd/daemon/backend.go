@@ -57,7 +57,7 @@ func (m *member) members(ctx context.Context) []adminapi.Member {
 	for _, mem := range roster {
 		row := m.row(mem, st)
 		if s, ok := stats[mem.ID]; ok {
-			row.Term, row.Sync = s.Term, s.Sync
+			row.Term, row.Sync, row.Unanswered = s.Term, s.Sync, s.Unanswered
 			lag := uint64(0)
 			if commit > s.Commit {
 				lag = commit - s.Commit

@@ -146,6 +146,10 @@ func TestRemoveHandsReturnsOver(t *testing.T) {
 	writeAside(t, dirs[2], "web2")
 	nodes := cluster(t, dirs...)
 	a, b, c := nodes[0], nodes[1], nodes[2]
+	list, err := a.Members(t.Context())
+	if err != nil || len(list.Members) != 3 || list.Members[2].Unanswered != 2 {
+		t.Errorf("before, a says of c %+v, %v", list.Members, err)
+	}
 	if err := remove(t, a, "c", false); err != nil {
 		t.Fatal(err)
 	}

@@ -104,6 +104,7 @@ type nodeStats struct {
 	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
 	Identity      string `json:"identity,omitempty"`
 	IdentityShown bool   `json:"identity_shown,omitempty"`
+	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
@@ -162,6 +163,9 @@ func (m *member) localStats() nodeStats {
 	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: time.Now().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
+	if m.svc != nil {
+		s.Unanswered = m.svc.returns.Aside()
+	}
 	return s
 }
 
