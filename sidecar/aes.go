@@ -37,8 +37,11 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 	}
 	plain, err := s.crypticle.Open(nil, env.Load)
 	if err != nil {
-		p.unknown(x, env, guard.ReasonNotAuthentic)
-		return
+		var ok bool
+		if plain, ok = p.openEarlier(x, &env, s); !ok {
+			p.unknown(x, env, guard.ReasonNotAuthentic)
+			return
+		}
 	}
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {

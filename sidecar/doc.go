@@ -5,7 +5,7 @@
 // the command → guard → route → local master, or another node, or both → the reply goes back byte for byte. Nothing is
 // decrypted to be changed: the master gets the bytes the minion sent, because its session key file was written before
 // the first of them (localmaster.Sessions). Where a running 3006 worker holds another session key, the same plaintext is
-// sealed anew under that one, and the reply under ours.
+// sealed anew under that one, and the reply under ours. So is what a minion has sealed with a key that the master gave it before it was adopted.
 //
 // Requests for files are answered here where the master's configuration allows it (Files), whether or not the master is up; so
 // are returns (Returns).

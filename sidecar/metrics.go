@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"route"}),
 		resealed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_sidecar_requests_resealed_total",
-			Help: "Requests encrypted anew because the local master holds another session key.",
+			Help: "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted.",
 		}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "saltcluster_sidecar_request_seconds",

@@ -35,6 +35,8 @@ type Master interface {
 type Sessions interface {
 	// Ensure makes the local master use want for id. When it cannot, it returns the key the master uses and false.
 	Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
+	// Own returns the key that the local master made for id by itself, before Ensure was called for id, and when that expires.
+	Own(id string) (key saltcrypt.Key, until time.Time, ok bool)
 	// Invalidate forgets what was ensured for id: the master has refused it.
 	Invalidate(id string)
 }

@@ -78,7 +78,7 @@ func NewProxy(cfg Config) *Proxy {
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 		files:    newFileGate(),
 	}
-	p.sessions.minion = cfg.Guard.Minion
+	p.sessions.minion, p.sessions.before = cfg.Guard.Minion, p.earlierKey
 	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

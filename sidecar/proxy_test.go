@@ -53,6 +53,8 @@ type world struct {
 	signIns    int
 	relayed    bool // the last of them
 	invalidate int
+	own        *saltcrypt.Key // what the master itself has given the minion
+	ownUntil   time.Time
 }
 
 func (w *world) Accepted(id string) (string, bool) {
@@ -98,6 +100,13 @@ func (w *world) Ensure(_ string, want saltcrypt.Key) (saltcrypt.Key, bool, error
 		return want, true, nil
 	}
 	return *w.masterKey, false, nil
+}
+
+func (w *world) Own(id string) (saltcrypt.Key, time.Time, bool) {
+	if w.own == nil || id != "web1" {
+		return saltcrypt.Key{}, time.Time{}, false
+	}
+	return *w.own, w.ownUntil, true
 }
 
 func (w *world) Invalidate(string) { w.invalidate++; w.stale = false }
@@ -322,6 +331,68 @@ func TestWorkerWithAnotherSessionKey(t *testing.T) {
 		if stale != (w.invalidate == 1) {
 			t.Errorf("stale %t: invalidated %d times", stale, w.invalidate)
 		}
+	}
+}
+
+// What a minion has sealed with a key of the master, from before that was adopted, is answered as the master would, wherever it is carried out.
+func TestSealedBeforeTheMasterWasAdopted(t *testing.T) {
+	later := time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		until  time.Time
+		from   node.ID
+		kept   bool // the master's workers still have it
+		peer   bool // another node carries it out
+		reload bool // the token is another minion's
+		answer bool
+	}{
+		"by the master, which has the cluster's key": {until: later, answer: true},
+		"by the master, which has still its own":     {until: later, kept: true, answer: true},
+		"by another node":                            {until: later, peer: true, answer: true},
+		"expired":                                    {until: time.Now().Add(-time.Second)},
+		"relayed":                                    {until: later, from: "b"},
+		"without the minion's own key":               {until: later, reload: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			own := newKey(t)
+			w.own, w.ownUntil = &own, c.until
+			if c.kept {
+				w.masterKey = &own
+			}
+			if c.peer {
+				w.view.Nodes[0].MasterUp = false
+			}
+			load := map[string]any{"cmd": "_pillar"}
+			if c.reload {
+				load["tok"] = []byte("made up")
+			}
+			env, err := saltwire.ParseEnvelope(w.request(t, load))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, env.Load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			env.Load = saltcrypt.NewCrypticle(own).Seal(nil, plain, nil)
+			reply := w.send(t, saltwire.AppendEnvelope(nil, env), c.from)
+			if !c.answer {
+				if !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) > 0 {
+					t.Errorf("answered %q", reply)
+				}
+				return
+			}
+			sealed, _ := saltwire.Bytes(reply)
+			if plain, err := saltcrypt.NewCrypticle(own).Open(nil, sealed); err != nil || string(plain) != nonce+"\x81\xa2ok\xc3" {
+				t.Errorf("the minion cannot read the answer: %v, %q", err, reply)
+			}
+			if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
+				t.Error("signed in anew, it cannot read the answer")
+			}
+			if c.peer != (len(w.atMaster) == 0) {
+				t.Errorf("the master got %d requests", len(w.atMaster))
+			}
+		})
 	}
 }
 

@@ -93,21 +93,21 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
 			return
 		}
-		p.hear(c, c.self, others, "local", c.reseal(crypticle, reply))
+		p.hear(c, c.self, others, "local", resealed(reply, crypticle, c.crypticle))
 	})
 }
 
-// reseal turns a reply under the local master's key into one under the minion's. A reply that is not sealed
-// with the former (a private one, an error text) is returned as it is.
-func (c *call) reseal(local *saltcrypt.Crypticle, reply []byte) []byte {
+// resealed turns a reply under the key from into one under the key to. One that is not sealed with the former (a private one, an error text)
+// is returned as it is.
+func resealed(reply []byte, from, to *saltcrypt.Crypticle) []byte {
 	sealed, ok := saltwire.Bytes(reply)
 	if !ok {
 		return reply
 	}
-	plain, err := local.Open(nil, sealed)
+	plain, err := from.Open(nil, sealed)
 	if err != nil || len(plain) < nonceSize {
 		return reply
 	}
-	sealed = c.crypticle.Seal(nil, plain[nonceSize:], plain[:nonceSize])
+	sealed = to.Seal(nil, plain[nonceSize:], plain[:nonceSize])
 	return saltwire.AppendRaw(nil, sealed)
 }

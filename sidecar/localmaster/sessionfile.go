@@ -85,8 +85,10 @@ func ahead(now, old time.Time) time.Time {
 	return at
 }
 
+func (s *Sessions) dir() string { return filepath.Join(s.o.CacheDir, "sessions") }
+
 func (s *Sessions) open() (*os.Root, error) {
-	dir := filepath.Join(s.o.CacheDir, "sessions")
+	dir := s.dir()
 	root, err := os.OpenRoot(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return root, err

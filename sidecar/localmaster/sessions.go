@@ -128,6 +128,21 @@ func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, s
 	return e.local, e.local.Equal(want), nil
 }
 
+// Own returns the session key that the master has made for id by itself and would take until then. What is dated in the future is ours.
+func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) {
+	if !validSessionID(id) {
+		return saltcrypt.Key{}, time.Time{}, false
+	}
+	root, err := os.OpenRoot(s.dir())
+	if err != nil {
+		return saltcrypt.Key{}, time.Time{}, false
+	}
+	defer root.Close()
+	key, made, err := readSession(root, id)
+	until, now := made.Add(s.o.PublishSession), s.o.Now()
+	return key, until, err == nil && !key.IsZero() && !made.After(now) && now.Before(until)
+}
+
 // remember bounds the memory: what is forgotten is read from disk again.
 func (s *Sessions) remember(st *stripe, id string, e session) {
 	if _, known := st.ids[id]; !known && len(st.ids) >= max(1, s.o.MaxIDs/sessionStripes) {

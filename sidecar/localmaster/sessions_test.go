@@ -120,6 +120,32 @@ func TestEnsureWritesOnce(t *testing.T) {
 	}
 }
 
+func TestOwn(t *testing.T) {
+	r := newSessionRig(t, 3007)
+	k := newKey(t)
+	for name, c := range map[string]struct {
+		made time.Time
+		good bool
+	}{"a day old": {r.now.Add(-24 * time.Hour), false}, "of today": {r.now.Add(-time.Hour), true}, "ours": {r.now.Add(sessionAhead), false}} {
+		r.salt("m1", k, c.made)
+		got, until, ok := r.s.Own("m1")
+		if ok != c.good || ok && (!got.Equal(k) || until.Sub(c.made).Round(time.Second) != 24*time.Hour) {
+			t.Errorf("%s: %t, until %v", name, ok, until)
+		}
+	}
+	for _, id := range []string{"m2", "..", "a/b"} {
+		if _, _, ok := r.s.Own(id); ok {
+			t.Errorf("%s has one", id)
+		}
+	}
+	r.salt("m1", k, r.now)
+	ours := newKey(t)
+	r.ensure("m1", ours, ours)
+	if _, _, ok := r.s.Own("m1"); ok {
+		t.Error("what Ensure wrote is taken for the master's")
+	}
+}
+
 func TestEnsureReplacesWhereWorkersNotice(t *testing.T) {
 	for _, major := range []int{3007, 3008} {
 		r := newSessionRig(t, major)
