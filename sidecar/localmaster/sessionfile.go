@@ -2,6 +2,7 @@ package localmaster
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -85,7 +86,36 @@ func ahead(now, old time.Time) time.Time {
 	return at
 }
 
-func (s *Sessions) dir() string { return filepath.Join(s.o.CacheDir, "sessions") }
+// ReleaseSessions dates the session files that are dated in the future as if the master at cacheDir had made them now: without us it takes their
+// keys for publish_session more and makes others then, as ever. Errors: those of the disk.
+func ReleaseSessions(cacheDir string, now time.Time) error {
+	root, err := os.OpenRoot(sessionsDir(cacheDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("release session keys: %w", err)
+	}
+	defer root.Close()
+	files, err := fs.ReadDir(root.FS(), ".")
+	for _, f := range files {
+		info, ierr := f.Info()
+		if ierr == nil && info.Mode().IsRegular() && info.ModTime().After(now) {
+			ierr = root.Chtimes(f.Name(), now, now)
+		}
+		if !errors.Is(ierr, fs.ErrNotExist) { // the master, or the minion's key, has gone its way
+			err = errors.Join(err, ierr)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("release session keys: %w", err)
+	}
+	return nil
+}
+
+func sessionsDir(cacheDir string) string { return filepath.Join(cacheDir, "sessions") }
+
+func (s *Sessions) dir() string { return sessionsDir(s.o.CacheDir) }
 
 func (s *Sessions) open() (*os.Root, error) {
 	dir := s.dir()

@@ -146,6 +146,27 @@ func TestOwn(t *testing.T) {
 	}
 }
 
+// A master that is left alone takes the keys that its minions have for as long as its own.
+func TestReleaseSessions(t *testing.T) {
+	r := newSessionRig(t, 3008)
+	if err := ReleaseSessions(r.dir, r.now); err != nil {
+		t.Errorf("without a directory: %v", err)
+	}
+	k := newKey(t)
+	r.ensure("m1", k, k)
+	earlier := r.now.Add(-time.Hour).Round(time.Second)
+	r.salt("m2", newKey(t), earlier)
+	if err := ReleaseSessions(r.dir, r.now); err != nil {
+		t.Fatal(err)
+	}
+	if got, until, ok := r.s.Own("m1"); !ok || !got.Equal(k) || until.Sub(r.now).Round(time.Minute) != 24*time.Hour {
+		t.Errorf("m1: %t, until %v", ok, until)
+	}
+	if info, err := os.Stat(r.path("m2")); err != nil || !info.ModTime().Equal(earlier) {
+		t.Errorf("the master's own was touched: %v", err)
+	}
+}
+
 func TestEnsureReplacesWhereWorkersNotice(t *testing.T) {
 	for _, major := range []int{3007, 3008} {
 		r := newSessionRig(t, major)

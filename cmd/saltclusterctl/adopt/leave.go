@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/durable"
@@ -22,6 +23,8 @@ type Leaving struct {
 	Remove string           `json:"remove,omitempty"` // the drop-in
 	Aside  string           `json:"aside,omitempty"`  // what it is called then, where somebody else wrote it; empty: it is deleted
 	Next   []string         `json:"next"`             // to be typed afterwards, in this order
+
+	cacheDir string // of the salt-master; empty: the members that stay use it, too
 }
 
 // Failed counts the checks that keep it from being done.
@@ -44,6 +47,9 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 		c.returns(len(l.Others) == 0)
 	} else {
 		c.stranger()
+	}
+	if s.Own.Cluster.IsolatedFilesystem || len(l.Others) == 0 {
+		l.cacheDir = s.Master.CacheDir
 	}
 	after := s.Master
 	if s.DropInText != nil {
@@ -181,8 +187,13 @@ func (s *Site) leaveNext(others bool) []string {
 	}
 }
 
-// Restore removes the drop-in, or puts it aside.
+// Restore makes the minions' session keys the salt-master's own and removes the drop-in, or puts it aside.
 func (l Leaving) Restore() error {
+	if l.cacheDir != "" {
+		if err := localmaster.ReleaseSessions(l.cacheDir, time.Now()); err != nil {
+			return err
+		}
+	}
 	if l.Remove == "" {
 		return nil
 	}

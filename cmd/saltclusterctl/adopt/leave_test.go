@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"saltclusterd/sidecar/adminapi"
 )
@@ -27,11 +28,19 @@ func TestLeaveLast(t *testing.T) {
 	}
 	wants(t, text(l.Checks), "the last of salt", "without the drop-in it listens on 10.0.0.11")
 	wants(t, l.Next[0], "disable --now saltclusterd; systemctl restart salt-master")
+	session := "var/cache/salt/master/sessions/web1"
+	h.write(session, "key")
+	if ahead := time.Now().Add(1000 * time.Hour); os.Chtimes(h.path(session), ahead, ahead) != nil {
+		t.Fatal("the session file cannot be dated")
+	}
 	if err := l.Restore(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(h.path(dropInFile)); !os.IsNotExist(err) {
 		t.Errorf("the drop-in is there: %v", err)
+	}
+	if info, err := os.Stat(h.path(session)); err != nil || info.ModTime().After(time.Now()) {
+		t.Errorf("the salt-master would never make a minion a new session key: %v", err)
 	}
 	if l = h.look(serving()).Leaving(&adminapi.Verification{}); l.Remove != "" || l.Restore() != nil {
 		t.Errorf("again: %+v", l)
