@@ -28,6 +28,16 @@ type Corpus struct {
 type Request struct {
 	Cmd  string `json:"cmd"`
 	Load []byte `json:"load"` // msgpack
+
+	Mutation Mutation `json:"-"` // of a mutant: how it was made
+}
+
+// String is for people.
+func (r Request) String() string {
+	if r.Mutation == (Mutation{}) {
+		return fmt.Sprintf("%s %.200q", r.Cmd, r.Load)
+	}
+	return fmt.Sprintf("%s, %s: %.200q", r.Cmd, r.Mutation, r.Load)
 }
 
 // Load returns what a minion of a version asked.

@@ -56,22 +56,28 @@ func sample(t *testing.T) []byte {
 // A mutant is msgpack that says who sends it, the same for the same seed.
 func TestMutant(t *testing.T) {
 	load := sample(t)
-	different := map[string]bool{}
+	different, kinds := map[string]bool{}, map[string]int{}
 	for seed := range uint64(500) {
-		m := Mutant(load, rand.New(rand.NewPCG(seed, 0)))
+		m, how := Mutant(load, rand.New(rand.NewPCG(seed, 0)))
+		kinds[how.Kind]++
 		if rest, err := msgp.Skip(m); err != nil || len(rest) > 0 {
 			t.Fatalf("%x: %v", m, err)
 		}
 		if p, err := saltwire.PeekLoad(m); err != nil || p.Cmd != "_mine" || p.ID != "m" {
 			t.Fatalf("%q: %+v, %v", m, p, err)
 		}
-		if string(m) != string(Mutant(load, rand.New(rand.NewPCG(seed, 0)))) {
+		if again, _ := Mutant(load, rand.New(rand.NewPCG(seed, 0))); string(m) != string(again) {
 			t.Fatalf("seed %d makes two", seed)
 		}
 		different[string(m)] = true
 	}
 	if len(different) < 40 || different[string(load)] {
 		t.Errorf("%d different ones, the original among them: %v", len(different), different[string(load)])
+	}
+	for _, kind := range Kinds {
+		if kinds[kind] == 0 {
+			t.Errorf("none with a field %s: %v", kind, kinds)
+		}
 	}
 }
 

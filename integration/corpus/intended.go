@@ -11,15 +11,16 @@ type Exception struct {
 // Intended lists what is meant to differ.
 var Intended = []Exception{
 	{"The empty list of minions", func(d Difference) bool {
-		return strings.HasSuffix(d.Where, "/.minions.p") && d.Bare == nothing && d.Ours == "[]"
+		return strings.HasPrefix(d.Where, inFile+"jobs/") && strings.HasSuffix(d.Where, "/.minions.p") && d.Bare == nothing && d.Ours == "[]"
 	}},
 }
 
-func intended(d Difference) bool {
+// meant says what of Intended a difference is; empty: none.
+func meant(d Difference) string {
 	for _, e := range Intended {
 		if e.is(d) {
-			return true
+			return e.What
 		}
 	}
-	return false
+	return ""
 }

@@ -14,18 +14,63 @@ import (
 // own are the fields of a load that say who sends it and when: they stay, or every master would say the same to all mutants.
 var own = map[string]bool{"cmd": true, "id": true, "nonce": true, "tok": true, "ts": true}
 
-// odd are values of other kinds than those that minions send.
-var odd = [][]byte{
-	{0xc0}, {0xc3}, {0x00}, {0xff}, {0xa0}, {0x80}, {0x90}, {0xc4, 0x00}, {0xa1, 0xff}, {0xa3, '.', '.', '/'}, {0xa4, 'b', 'a', 's', 'e'},
-	{0x91, 0xc0}, {0x81, 0xa1, 'a', 0x01}, {0xcb, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}, {0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-	{0xa2, 0xc3, 0xbc}, {0xa1, '*'}, {0xa1, '\n'},
+// odd are values of other kinds than those that minions send, by what people call them.
+var odd = []struct {
+	name string
+	raw  []byte
+}{
+	{"None", []byte{0xc0}},
+	{"True", []byte{0xc3}},
+	{"0", []byte{0x00}},
+	{"-1", []byte{0xff}},
+	{"''", []byte{0xa0}},
+	{"{}", []byte{0x80}},
+	{"[]", []byte{0x90}},
+	{"b''", []byte{0xc4, 0x00}},
+	{"no UTF-8", []byte{0xa1, 0xff}},
+	{"'../'", []byte{0xa3, '.', '.', '/'}},
+	{"'base'", []byte{0xa4, 'b', 'a', 's', 'e'}},
+	{"[None]", []byte{0x91, 0xc0}},
+	{"{'a': 1}", []byte{0x81, 0xa1, 'a', 0x01}},
+	{"1.5", []byte{0xcb, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}},
+	{"2**64-1", []byte{0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+	{"'ü'", []byte{0xa2, 0xc3, 0xbc}},
+	{"'*'", []byte{0xa1, '*'}},
+	{"newline", []byte{0xa1, '\n'}},
+}
+
+// Kinds of mutants.
+const (
+	LeftOut   = "left out"
+	OtherName = "under another name"
+	OtherKind = "of another kind"
+	Within    = "something in it of another kind"
+	OneMore   = "one more"
+)
+
+// Kinds are all of them.
+var Kinds = []string{LeftOut, OtherName, OtherKind, Within, OneMore}
+
+// Mutation says how a mutant differs from the request that it was made of.
+type Mutation struct {
+	Kind  string
+	Field string
+	Value string // one of odd
+}
+
+// String is for people.
+func (m Mutation) String() string {
+	if m.Value == "" {
+		return fmt.Sprintf("%s %s", m.Field, m.Kind)
+	}
+	return fmt.Sprintf("%s %s: %s", m.Field, m.Kind, m.Value)
 }
 
 type field struct{ key, value []byte }
 
-// Mutant returns a request of which one field was left out, given another value or another name, or that has one more. What belongs to a
-// job belongs to another one, or it would be a return that comes again.
-func Mutant(load []byte, r *rand.Rand) []byte {
+// Mutant returns a request of which one field was left out, given another value or another name, has something else within it, or that
+// has one more. What belongs to a job belongs to another one, or it would be a return that comes again.
+func Mutant(load []byte, r *rand.Rand) ([]byte, Mutation) {
 	fields := fieldsOf(load)
 	for i, f := range fields {
 		if string(f.key) == "jid" && job.Match(f.value) {
@@ -33,13 +78,13 @@ func Mutant(load []byte, r *rand.Rand) []byte {
 		}
 	}
 	for before := pack(fields); ; {
-		if m := mutant(slices.Clone(fields), r); !bytes.Equal(m, before) {
-			return m
+		if out, m := mutant(slices.Clone(fields), r); !bytes.Equal(out, before) {
+			return out, m
 		}
 	}
 }
 
-func mutant(fields []field, r *rand.Rand) []byte {
+func mutant(fields []field, r *rand.Rand) ([]byte, Mutation) {
 	var may []int
 	for i, f := range fields {
 		if !own[string(f.key)] {
@@ -47,19 +92,57 @@ func mutant(fields []field, r *rand.Rand) []byte {
 		}
 	}
 	value := odd[r.IntN(len(odd))]
-	if len(may) == 0 || r.IntN(8) == 0 {
-		return pack(append(fields, field{[]byte("more"), value}))
+	if len(may) == 0 || r.IntN(10) == 0 {
+		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{OneMore, "more", value.name}
 	}
 	i := may[r.IntN(len(may))]
-	switch r.IntN(4) {
+	m := Mutation{Field: string(fields[i].key)}
+	switch r.IntN(6) {
 	case 0:
-		fields = append(fields[:i:i], fields[i+1:]...)
+		m.Kind = LeftOut
+		fields = slices.Delete(fields, i, i+1)
 	case 1:
+		m.Kind = OtherName
 		fields[i].key = append([]byte("x"), fields[i].key...)
+	case 2, 3:
+		m.Kind, m.Value = Within, value.name
+		if in := within(nil, fields[i].value, 0); len(in) > 0 {
+			at := in[r.IntN(len(in))]
+			fields[i].value = slices.Concat(fields[i].value[:at[0]], value.raw, fields[i].value[at[1]:])
+			break
+		}
+		fallthrough
 	default:
-		fields[i].value = value
+		m.Kind, m.Value = OtherKind, value.name
+		fields[i].value = value.raw
 	}
-	return pack(fields)
+	return pack(fields), m
+}
+
+// within appends where the values in a list or map begin and end, and those in them, counted from base.
+func within(dst [][2]int, raw []byte, base int) [][2]int {
+	n, rest, err := msgp.ReadArrayHeaderBytes(raw)
+	isMap := err != nil
+	if isMap {
+		if n, rest, err = msgp.ReadMapHeaderBytes(raw); err != nil {
+			return dst
+		}
+	}
+	for ; n > 0; n-- {
+		if isMap {
+			if rest, err = msgp.Skip(rest); err != nil {
+				return dst
+			}
+		}
+		after, err := msgp.Skip(rest)
+		if err != nil {
+			return dst
+		}
+		from, to := base+len(raw)-len(rest), base+len(raw)-len(after)
+		dst = within(append(dst, [2]int{from, to}), rest[:len(rest)-len(after)], from)
+		rest = after
+	}
+	return dst
 }
 
 // fieldsOf takes a load apart. Keys that are no text stay out, which no minion sends.

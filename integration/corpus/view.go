@@ -14,10 +14,10 @@ import (
 
 // View is what a master was seen to do.
 type View struct {
-	Asked   []string          // what was asked, for people
-	Replies []string          // to each of them
-	Events  []string          // on its bus, in any order
-	Files   map[string]string // in its cachedir, decoded by Salt
+	Asked   []Request
+	Replies []string            // to each of them
+	Events  []string            // on its bus, in any order
+	Files   map[string][]string // in its cachedir, decoded by Salt, in any order: those of jobs that masters have published have one name
 }
 
 // Scrub takes out what differs between any two masters: where they are, when it was, and jobs that they have published themselves.
@@ -92,44 +92,66 @@ func plain(v any) any {
 }
 
 // Difference between what was expected and what was seen.
-type Difference struct{ Where, Bare, Ours string }
+type Difference struct {
+	Where string // "reply", "event", or the name of a file
+
+	// Of a reply: what was asked.
+	Asked    string
+	Mutation Mutation
+
+	Bare, Ours string
+}
 
 func (d Difference) String() string {
-	return fmt.Sprintf("%.300s\n bare %.1000s\n ours %.1000s", d.Where, d.Bare, d.Ours)
+	where := d.Where
+	if d.Asked != "" {
+		where += " to " + d.Asked
+	}
+	return fmt.Sprintf("%.400s\n bare %.1000q\n ours %.1000q", where, d.Bare, d.Ours)
 }
+
+// Places that a Difference is in, beside files.
+const (
+	inReply = "reply"
+	inEvent = "event"
+	inFile  = "file "
+)
 
 const nothing = "(nothing)"
 
-// Diff compares what a bare master and ours did, but for what is intended.
-func Diff(bare, ours *View) (out []Difference) {
-	add := func(where, a, b string) {
-		if d := (Difference{where, a, b}); a != b && !intended(d) {
+// Diff compares what a bare master and ours did. Intended are how many differences there are of each kind of Intended.
+func Diff(bare, ours *View) (out []Difference, intended map[string]int) {
+	intended = map[string]int{}
+	add := func(d Difference) {
+		if what := meant(d); what != "" {
+			intended[what]++
+		} else {
 			out = append(out, d)
 		}
 	}
 	for i, asked := range bare.Asked {
-		add(fmt.Sprintf("reply %d to %s", i, asked), bare.Replies[i], ours.Replies[i])
-	}
-	a, b := less(bare.Events, ours.Events), less(ours.Events, bare.Events)
-	for _, e := range a {
-		add("event", e, nothing)
-	}
-	for _, e := range b {
-		add("event", nothing, e)
-	}
-	for name, text := range bare.Files {
-		if other, ok := ours.Files[name]; ok {
-			add("file "+name, text, other)
-		} else {
-			add("file "+name, text, nothing)
+		if bare.Replies[i] != ours.Replies[i] {
+			add(Difference{inReply, asked.String(), asked.Mutation, bare.Replies[i], ours.Replies[i]})
 		}
 	}
-	for name, text := range ours.Files {
+	sides := func(where string, a, b []string) {
+		for _, text := range less(a, b) {
+			add(Difference{Where: where, Bare: text, Ours: nothing})
+		}
+		for _, text := range less(b, a) {
+			add(Difference{Where: where, Bare: nothing, Ours: text})
+		}
+	}
+	sides(inEvent, bare.Events, ours.Events)
+	for _, name := range slices.Sorted(maps.Keys(bare.Files)) {
+		sides(inFile+name, bare.Files[name], ours.Files[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours.Files)) {
 		if _, ok := bare.Files[name]; !ok {
-			add("file "+name, nothing, text)
+			sides(inFile+name, nil, ours.Files[name])
 		}
 	}
-	return out
+	return out, intended
 }
 
 // less is a without what is also in b, as often as it is there.

@@ -8,23 +8,31 @@ import (
 )
 
 func TestDiff(t *testing.T) {
-	bare := &View{Asked: []string{"a", "b"}, Replies: []string{"1", "2"}, Events: []string{"x", "x", "y"}, Files: map[string]string{"f": "1", "g": "2"}}
-	same := &View{Asked: bare.Asked, Replies: bare.Replies, Events: []string{"x", "y", "x"}, Files: map[string]string{"f": "1", "g": "2", "jobs/1/.minions.p": "[]"}}
-	if d := Diff(bare, same); len(d) != 0 {
-		t.Errorf("%v", d)
+	asked := []Request{{Cmd: "a"}, {Cmd: "b"}}
+	bare := &View{
+		Asked: asked, Replies: []string{"1", "2"}, Events: []string{"x", "x", "y"},
+		Files: map[string][]string{"f": {"1"}, "g": {"2", "3"}},
 	}
-	other := &View{Asked: bare.Asked, Replies: []string{"1", "3"}, Events: []string{"x", "y", "z"}, Files: map[string]string{"f": "2", "h": "1"}}
+	same := &View{
+		Asked: asked, Replies: []string{"1", "2"}, Events: []string{"x", "y", "x"},
+		Files: map[string][]string{"f": {"1"}, "g": {"3", "2"}, "jobs/1/.minions.p": {"[]"}},
+	}
+	if d, meant := Diff(bare, same); len(d) != 0 || len(meant) != 1 || meant["The empty list of minions"] != 1 {
+		t.Errorf("%v, %v", d, meant)
+	}
+	other := &View{
+		Asked: asked, Replies: []string{"1", "3"}, Events: []string{"x", "y", "z"},
+		Files: map[string][]string{"f": {"2"}, "g": {"3"}, "h": {"1"}},
+	}
 	want := []Difference{
-		{"event", "x", nothing}, {"event", nothing, "z"}, {"file f", "1", "2"}, {"file g", "2", nothing}, {"file h", nothing, "1"}, {"reply 1 to b", "2", "3"},
+		{Where: "reply", Asked: asked[1].String(), Bare: "2", Ours: "3"},
+		{Where: "event", Bare: "x", Ours: nothing}, {Where: "event", Bare: nothing, Ours: "z"},
+		{Where: "file f", Bare: "1", Ours: nothing}, {Where: "file f", Bare: nothing, Ours: "2"},
+		{Where: "file g", Bare: "2", Ours: nothing}, {Where: "file h", Bare: nothing, Ours: "1"},
 	}
-	got := Diff(bare, other)
-	for _, d := range want {
-		if !slices.Contains(got, d) {
-			t.Errorf("not seen: %v", d)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%v", got)
+	got, meant := Diff(bare, other)
+	if !slices.Equal(got, want) || len(meant) != 0 {
+		t.Errorf("%v, %v", got, meant)
 	}
 }
 

@@ -61,13 +61,14 @@ func TestCorpus(t *testing.T) {
 			if bare == nil || ours == nil {
 				t.FailNow()
 			}
-			diffs := corpus.Diff(bare, ours)
+			diffs, intended := corpus.Diff(bare, ours)
+			t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files), intended)
+			t.Logf("%d variants: %s", len(asks)-len(c.Requests), kinds(asks[len(c.Requests):]))
 			for i, d := range diffs {
 				if t.Errorf("%s", d); i == 300 {
 					t.Fatalf("and %d more", len(diffs)-i-1)
 				}
 			}
-			t.Logf("%d requests, of them %d no minion sends; %d events, %d files", len(asks), len(asks)-len(c.Requests), len(bare.Events), len(bare.Files))
 		})
 	}
 }
@@ -86,9 +87,20 @@ func mutants(t *testing.T, c *corpus.Corpus) (out []corpus.Request) {
 	r := mrand.New(mrand.NewPCG(seed, 0))
 	for range number("SALTCLUSTER_RANDOM", corpusMutants) {
 		one := c.Requests[r.IntN(len(c.Requests))]
-		out = append(out, corpus.Request{Cmd: "mutant of " + one.Cmd, Load: corpus.Mutant(one.Load, r)})
+		load, how := corpus.Mutant(one.Load, r)
+		out = append(out, corpus.Request{Cmd: one.Cmd, Load: load, Mutation: how})
 	}
 	return out
+}
+
+// kinds counts what is different in mutants, and of what commands they are.
+func kinds(mutants []corpus.Request) string {
+	of, commands := map[string]int{}, map[string]int{}
+	for _, m := range mutants {
+		of["a field "+m.Mutation.Kind]++
+		commands[m.Cmd]++
+	}
+	return fmt.Sprintf("%v of %v", of, commands)
 }
 
 // replayed is a master that a corpus is asked of.
@@ -111,7 +123,8 @@ func newReplayed(t *testing.T, l *lab.Lab, version string, behind bool, settings
 	if behind {
 		addr = h.Local
 	}
-	m, err := h.NewMaster(version, addr, settings)
+	// What saltclusterd sets for a master is set at the bare one, too.
+	m, err := h.NewMaster(version, addr, settings, lab.Settings{"master_id": "ours", "unique_jid": true})
 	labtest.Must(t, err)
 	minion, err := play.New(from, "corpus")
 	labtest.Must(t, err)
@@ -182,7 +195,7 @@ func replay(t *testing.T, r *replayed, asks []corpus.Request, recorded int, at t
 	}
 	fence(0)
 	for i, ask := range asks {
-		v.Asked = append(v.Asked, fmt.Sprintf("%s %.300q", ask.Cmd, ask.Load))
+		v.Asked = append(v.Asked, ask)
 		v.Replies = append(v.Replies, r.ask(t, scrub, ask, at))
 		if i == recorded-1 || i == len(asks)-1 {
 			fence(i + 1)
@@ -221,21 +234,25 @@ func (r *replayed) ask(t *testing.T, scrub corpus.Scrub, ask corpus.Request, at 
 }
 
 // written is what lies in the master's cachedir when all has come to rest.
-func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string]string {
+func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string][]string {
 	t.Helper()
 	script := filepath.Join(lab.ModuleRoot(), "integration/corpus/testdata/cache.py")
-	look := func(ctx context.Context) (map[string]string, error) {
+	look := func(ctx context.Context) (map[string][]string, error) {
 		res, err := r.master.Run(ctx, "python", script, r.master.CacheDir())
 		if err == nil {
 			err = res.Err()
 		}
-		var files map[string]string
+		var files [][2]string
 		if err == nil {
 			err = json.Unmarshal([]byte(res.Stdout), &files)
 		}
-		out := map[string]string{}
-		for name, text := range files {
-			out[scrub.Text(name)] = scrub.Text(text)
+		out := map[string][]string{}
+		for _, f := range files {
+			name := scrub.Text(f[0])
+			out[name] = append(out[name], scrub.Text(f[1]))
+		}
+		for _, texts := range out {
+			slices.Sort(texts)
 		}
 		return out, err
 	}
@@ -243,7 +260,7 @@ func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string]string {
 	labtest.Must(t, err)
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what is written to be the same twice", func(ctx context.Context) error {
 		now, err := look(ctx)
-		if err == nil && !maps.Equal(last, now) {
+		if err == nil && !maps.EqualFunc(last, now, slices.Equal) {
 			err = errors.New("it still changes")
 		}
 		last = now

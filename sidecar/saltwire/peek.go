@@ -106,7 +106,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "jid":
 		return s.jid(&p.JID, peekJID, value)
 	case "master_id":
-		return s.optional(&p.MasterID, peekMasterID, value, maxID, "master_id")
+		return s.master(&p.MasterID, peekMasterID, value)
 	case "fun":
 		return s.fun(&p.Fun, peekFun, value)
 	case "tag":
@@ -273,19 +273,30 @@ func (s *seen) jid(dst *string, index uint, value []byte) error {
 	return s.optional(dst, index, value, maxJID, "jid")
 }
 
-// fun stores a function name, the first of them when there is a list.
+// fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters take anything:
+// what is no name, or too long for one, is passed over.
 func (s *seen) fun(dst *string, index uint, value []byte) error {
-	h, err := readHead(value)
-	if err != nil || h.kind != kindArray {
-		return s.optional(dst, index, value, maxName, "fun")
+	if h, err := readHead(value); err == nil && h.kind == kindArray && h.size > 0 {
+		value = value[h.len:]
+		if h, err = readHead(value); err == nil && h.kind == kindBytes {
+			value = value[:h.len+h.size]
+		}
 	}
-	if err := s.first(index, "fun"); err != nil || h.size == 0 {
-		return err
+	if b, ok := Bytes(value); ok && len(b) <= maxName {
+		*dst = string(b)
 	}
-	names := value[h.len:]
-	if h, err = readHead(names); err != nil || h.kind != kindBytes || h.size > maxName {
-		return refuse(ReasonType, "fun")
+	return s.first(index, "fun")
+}
+
+// master stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the name that is written
+// there; what can be nobody's is passed over.
+func (s *seen) master(dst *string, index uint, value []byte) error {
+	if u, ok := Uint(value); ok {
+		*dst = strconv.FormatUint(u, 10)
+	} else if i, ok := Int(value); ok {
+		*dst = strconv.FormatInt(i, 10)
+	} else if b, ok := Bytes(value); ok && len(b) <= maxID {
+		*dst = string(b)
 	}
-	*dst = string(names[h.len : h.len+h.size])
-	return nil
+	return s.first(index, "master_id")
 }

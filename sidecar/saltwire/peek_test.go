@@ -24,6 +24,26 @@ func TestPeekLoad(t *testing.T) {
 	}
 }
 
+// What minions echo and masters do not look at may be anything.
+func TestPeekLoadEchoes(t *testing.T) {
+	for value, want := range map[string]any{
+		"\xa1n": "n", "\xc4\x01n": "n", "\x07": "7", "\xff": "-1", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff": "18446744073709551615",
+		"\xc0": "", "\xc3": "", "\x80": "", "\x90": "", "\x91\xa1n": "", "\xa0": "", raw(strings.Repeat("n", maxID+1)): "",
+	} {
+		if p, err := PeekLoad(rawMap("cmd", raw("x"), "master_id", value)); err != nil || p.MasterID != want {
+			t.Errorf("master_id %.20q: %q, %v", value, p.MasterID, err)
+		}
+	}
+	for value, want := range map[string]any{
+		"\xa1f": "f", "\x92\xa1f\xa1g": "f", "\x91\xc4\x01f": "f", "\x91\xc0": "", "\x90": "", "\x80": "", "\x05": "", "\xc0": "",
+		"\x91\x91\xa1f": "", raw(strings.Repeat("f", maxName+1)): "",
+	} {
+		if p, err := PeekLoad(rawMap("cmd", raw("x"), "fun", value)); err != nil || p.Fun != want {
+			t.Errorf("fun %.20q: %q, %v", value, p.Fun, err)
+		}
+	}
+}
+
 func TestPeekLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -36,7 +56,8 @@ func TestPeekLoadRefuses(t *testing.T) {
 		{"id int", ReasonType, rawMap("cmd", raw("x"), "id", "\x01")},
 		{"tok text twice", ReasonDuplicate, rawMap("cmd", raw("x"), "tok", raw("a"), "tok", raw("b"))},
 		{"ts text", ReasonType, rawMap("cmd", raw("x"), "ts", raw("1"))},
-		{"fun of ints", ReasonType, rawMap("cmd", raw("x"), "fun", "\x91\x01")},
+		{"fun twice", ReasonDuplicate, rawMap("cmd", raw("x"), "fun", "\x91\x01", "fun", raw("a"))},
+		{"master_id twice", ReasonDuplicate, rawMap("cmd", raw("x"), "master_id", "\x80", "master_id", raw("a"))},
 		{"cmd long", ReasonSize, rawMap("cmd", raw(strings.Repeat("c", 65)))},
 		{"trailing", ReasonTrailing, append(rawMap("cmd", raw("x")), 0)},
 		{"int key", ReasonKeyType, []byte{0x81, 1, 1}},

@@ -137,7 +137,7 @@ func (p *PubPeek) field(s *seen, key string, value []byte) error {
 	case "tgt_type":
 		return s.optional(&p.TgtType, pubTgtType, value, maxID, key)
 	case "master_id":
-		return s.optional(&p.MasterID, pubMasterID, value, maxID, key)
+		return s.master(&p.MasterID, pubMasterID, value)
 	case "user":
 		return s.optional(&p.User, pubUser, value, maxName, key)
 	case "fun":

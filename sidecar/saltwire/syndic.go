@@ -46,7 +46,7 @@ func peekReturn(load []byte) (SyndicLoad, error) {
 		case "jid":
 			return s.jid(&one.JID, peekJID, value)
 		case "master_id":
-			return s.optional(&one.MasterID, peekMasterID, value, maxID, "master_id")
+			return s.master(&one.MasterID, peekMasterID, value)
 		}
 		return nil
 	})

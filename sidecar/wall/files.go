@@ -11,21 +11,30 @@ const maxEnv = 1024
 
 // file judges a request to the file server.
 func (w *Wall) file(r *Request) finding {
-	raw := &r.Peek.Raw
-	reason := ""
+	raw, cmd := &r.Peek.Raw, r.Peek.Cmd
+	reason, reply := "", notFound(cmd)
 	switch {
 	case raw.Path != nil && !goodPath(raw.Path):
 		reason = "path_leads_elsewhere"
-	case raw.Prefix != nil && !saltwire.IsNil(raw.Prefix) && !goodPrefix(raw.Prefix):
+		if saltwire.IsContainer(raw.Path) && (cmd == "_serve_file" || cmd == "_file_find" && !isEmptyContainer(raw.Path)) {
+			reply = replyRaised
+		}
+	case raw.Prefix != nil && !goodPrefix(raw.Prefix):
 		reason = "prefix_leads_elsewhere"
+		if saltwire.IsContainer(raw.Prefix) {
+			reply = replyRaised
+		}
 	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), isEmpty(raw.SaltEnv):
 		reason = "environment_is_a_path"
+		if cmd == "_file_find" && raw.SaltEnv != nil && saltwire.IsContainer(raw.SaltEnv) {
+			reply = replyRaised
+		}
 	case !goodBackends(raw.FSBackend), !goodBackends(raw.Back):
 		reason = "backend_is_left_out"
 	default:
 		return finding{}
 	}
-	return finding{FilePaths, reason, Verdict{Refused: true, Reply: notFound(r.Peek.Cmd)}}
+	return finding{FilePaths, reason, Verdict{Refused: true, Reply: reply}}
 }
 
 // pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could use.
@@ -57,10 +66,13 @@ func (w *Wall) fileRecv(r *Request) finding {
 }
 
 // goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look for one
-// behind a question mark.
+// behind a question mark. What is neither text nor a list or map, which may have text in it, is no path to a master either.
 func goodPath(value []byte) bool {
 	b, ok := saltwire.Bytes(value)
-	if !ok || bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !inside(b) {
+	if !ok {
+		return !saltwire.IsContainer(value)
+	}
+	if bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !inside(b) {
 		return false
 	}
 	path, query, asks := bytes.Cut(b, []byte("?"))
@@ -101,7 +113,10 @@ func goodBackendNames(names []byte) bool {
 // goodPrefix says the same of what lists of files are to begin with. Masters strip its slashes.
 func goodPrefix(value []byte) bool {
 	b, ok := saltwire.Bytes(value)
-	return ok && bytes.IndexByte(b, 0) < 0 && inside(b)
+	if !ok {
+		return !saltwire.IsContainer(value)
+	}
+	return bytes.IndexByte(b, 0) < 0 && inside(b)
 }
 
 var slash = []byte("/")
@@ -157,6 +172,9 @@ func isEmpty(value []byte) bool {
 	b, ok := saltwire.Bytes(value)
 	return ok && len(b) == 0
 }
+
+// isEmptyContainer says whether a list or map is one of nothing, as minions write it.
+func isEmptyContainer(value []byte) bool { return len(value) == 1 }
 
 // climbs says whether a path has a part that leads upwards.
 func climbs(path []byte) bool {

@@ -1,4 +1,4 @@
-"""Prints what a master has written into its cachedir, decoded by Salt's own code, as JSON: texts by name."""
+"""Prints what a master has written into its cachedir, decoded by Salt's own code, as JSON: names and texts."""
 
 import json
 import os
@@ -27,21 +27,27 @@ def read(path):
 
 
 def job_of(path):
-    """A job's directory is named by a hash, and holds its id."""
+    """A job's directory is named by a hash, and holds its id; in its load it is what came, which may be anything."""
     parts = path.split(os.sep)
     if parts[0] != "jobs" or len(parts) < 3:
         return path
+    top = os.path.join(CACHE, *parts[:3])
     try:
-        with open(os.path.join(CACHE, *parts[:3], "jid"), encoding="ascii") as fp:
-            return os.path.join("jobs", fp.read(), *parts[3:])
+        with open(os.path.join(top, "jid"), encoding="utf-8") as fp:
+            jid = fp.read()
     except OSError:
-        return path
+        try:
+            with open(os.path.join(top, ".load.p"), "rb") as fp:
+                jid = "no text " + json.dumps(ordered(salt.payload.loads(fp.read()).get("jid")))
+        except OSError:
+            return path
+    return os.path.join("jobs", jid, *parts[3:])
 
 
-out = {}
+out = []
 for bank in BANKS:
     for top, _, names in os.walk(os.path.join(CACHE, bank)):
         for name in names:
             path = os.path.join(top, name)
-            out[job_of(os.path.relpath(path, CACHE))] = read(path)
-print(json.dumps(out))
+            out.append((job_of(os.path.relpath(path, CACHE)), read(path)))
+print(json.dumps(sorted(out)))
