@@ -67,7 +67,7 @@ func Load(version string) (*Corpus, error) {
 
 // Roots copies the roots and pillars of the corpus into a directory, and returns the master's options for them.
 func Roots(to string) (lab.Settings, error) {
-	if out, err := exec.Command("cp", "-a", filepath.Join(dir(), "roots"), filepath.Join(dir(), "pillar"), to).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", filepath.Join(dir(), "roots"), filepath.Join(dir(), "dev"), filepath.Join(dir(), "pillar"), to).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("roots of the corpus: %w: %s", err, out)
 	}
 	var large strings.Builder
@@ -78,7 +78,8 @@ func Roots(to string) (lab.Settings, error) {
 		return nil, fmt.Errorf("roots of the corpus: %w", err)
 	}
 	return lab.Settings{
-		"file_roots":   map[string][]string{"base": {filepath.Join(to, "roots")}},
+		"file_roots":   map[string][]string{"base": {filepath.Join(to, "roots")}, "dev": {filepath.Join(to, "dev")}},
+		"file_recv":    true,
 		"pillar_roots": map[string][]string{"base": {filepath.Join(to, "pillar")}},
 		"peer":         map[string][]string{".*": {"test.*"}},
 	}, nil

@@ -3,6 +3,7 @@ package corpus
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -67,6 +68,30 @@ func (m Mutation) String() string {
 }
 
 type field struct{ key, value []byte }
+
+// slow is the command for which a master waits: others' returns, of jobs that a minion has published.
+const slow = "minion_pub"
+
+// Mutants makes n requests that no minion sends, the same for the same seed: one half of any requests, the other of each command as many
+// as of the others.
+func (c *Corpus) Mutants(n, seed uint64) (out []Request) {
+	byCmd := map[string][]Request{}
+	for _, r := range c.Requests {
+		byCmd[r.Cmd] = append(byCmd[r.Cmd], r)
+	}
+	commands := slices.DeleteFunc(slices.Sorted(maps.Keys(byCmd)), func(cmd string) bool { return cmd == slow })
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range n {
+		of := c.Requests
+		if i%2 == 0 {
+			of = byCmd[commands[i/2%uint64(len(commands))]]
+		}
+		one := of[r.IntN(len(of))]
+		load, how := Mutant(one.Load, r)
+		out = append(out, Request{Cmd: one.Cmd, Load: load, Mutation: how})
+	}
+	return out
+}
 
 // Mutant returns a request of which one field was left out, given another value or another name, has something else within it, or that
 // has one more. What belongs to a job belongs to another one, or it would be a return that comes again.

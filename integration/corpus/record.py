@@ -75,6 +75,36 @@ EVERYTHING = (
     ("file.file_exists", "/"), ("data.update", "a", 1), ("data.load",), ("beacons.list",), ("publish.publish", "*", "test.ping"),
     ("publish.runner", "test.arg"), ("match.glob", "*"), ("match.compound", "G@corpus:True"), ("minion.list",), ("key.finger",),
     ("slsutil.renderer", "salt://simple.sls"), ("jinja.load_map", "simple.sls", "x"), ("defaults.get", "a"), ("random.get_str", 5),
+    # What comes above with files, grains, jobs and beacons of states; and what goes on by itself, while the minion sleeps.
+    ("state.apply", "many"), ("state.apply", "many"), ("state.apply", "many", "test=True"), ("state.sls", "simple", "saltenv=dev"),
+    ("state.sls", "simple", "pillar={\"corpus\": {\"text\": \"given\"}}"), ("state.sls", "simple,mixed", "exclude=mixed"),
+    ("state.test", "simple"), ("state.request", "simple"), ("state.check_request",), ("state.clear_request",), ("state.show_low_sls", "simple"),
+    ("state.show_states",), ("state.sls_exists", "simple"), ("state.id_exists", "a file", "simple"), ("state.get_pauses",),
+    ("state.single", "file.managed", "name=" + ROOT + "/single", "source=salt://hello.txt"), ("state.top", "top.sls"),
+    ("saltutil.sync_all", "refresh=False"), ("saltutil.sync_beacons",), ("saltutil.sync_utils",), ("saltutil.sync_grains",),
+    ("saltutil.sync_returners",), ("saltutil.refresh_beacons",), ("saltutil.refresh_matchers",), ("saltutil.pillar_refresh", "wait=True"),
+    ("saltutil.kill_job", "20200101000000000000"), ("saltutil.signal_job", "20200101000000000000", 0), ("saltutil.term_all_jobs",),
+    ("beacons.add", "corpusbeacon", [{"interval": 1}]), ("schedule.add", "often", "function=test.echo", "job_args=[\"gr\u00fc\u00dfe\"]", "seconds=1"),
+    ("schedule.add", "quiet", "function=test.ping", "seconds=1", "return_job=False"), ("schedule.add", "failing", "function=test.exception", "seconds=1"),
+    ("test.sleep", 4), ("beacons.disable_beacon", "corpusbeacon"), ("beacons.delete", "corpusbeacon"), ("beacons.list_available",),
+    ("schedule.modify", "often", "function=test.ping", "seconds=3600"), ("schedule.disable_job", "quiet"), ("schedule.is_enabled", "often"),
+    ("schedule.show_next_fire_time", "often"), ("schedule.purge",),
+    ("publish.publish", "*", "test.echo", "gr\u00fc\u00dfe", "timeout=1"), ("publish.publish", "corpus:True", "test.arg", "[1, a]", "grain", "timeout=1"),
+    ("publish.full_data", "*", "test.ping", "timeout=1"), ("publish.publish", "*", "cmd.run", "id", "timeout=1"), ("publish.publish", "none*", "test.ping", "timeout=1"),
+    ("mine.send", "test.arg", 1, "a=2"), ("mine.send", "own", "mine_function=grains.get", "corpus", "allow_tgt=corpus", "allow_tgt_type=glob"),
+    ("mine.get", "*", "own"), ("mine.get", "corpus:answer:42", "own", "pillar"), ("mine.get", "G@corpus:True and corpus*", "own", "compound"),
+    ("mine.get", "c[a-z]*", "own", "pcre"), ("mine.get", "*", "own", "exclude_minion=True"), ("mine.flush",),
+    ("cp.get_url", "salt://hello.txt", ROOT + "/url"), ("cp.get_url", "salt://dev.txt?saltenv=dev", ROOT + "/url"),
+    ("cp.get_file", "salt://dev.txt", ROOT + "/dev", "saltenv=dev"), ("cp.get_dir", "salt://sub/deep", ROOT + "/deep"), ("cp.list_minion",),
+    ("cp.list_states", "saltenv=dev"), ("cp.list_master", "prefix=sub"), ("cp.hash_file", "salt://dev.txt", "saltenv=dev"),
+    ("cp.push", ROOT + "/large"), ("cp.push", ROOT + "/url", "upload_path=/gr\u00fc\u00dfe"), ("cp.push_dir", ROOT + "/dir"), ("cp.push", ROOT + "/none"),
+    ("cmd.script", "salt://script.sh", "a"), ("cmd.run", "echo {{ grains.corpus }}", "template=jinja"), ("grains.set", "corpus_set:deep", 3),
+    ("grains.filter_by", {"Debian": 1}), ("grains.remove", "list", "one"), ("pillar.obfuscate",), ("pillar.filter_by", {"a": 1}, "corpus:answer", "default=a"),
+    ("event.send", "corpus/all", "with_grains=True", "with_pillar=True", "with_env=CORPUS"), ("event.send", "corpus/list", [1, [2]]),
+    ("event.send", "salt/job/20200101000000000000/ret/" + ID, {"a": 1}), ("event.send", "salt/key", {"id": ID}),
+    ("sys.state_doc", "test"), ("sys.list_state_functions", "test"), ("sys.reload_modules",), ("file.stats", ROOT + "/url"),
+    ("file.manage_file", ROOT + "/url", "", {}, "salt://hello.txt", {}, "root", "root", "0644", "", "base", ""),
+    ("saltutil.refresh_pillar",), ("test.ping",),
 )
 
 
@@ -98,7 +128,7 @@ def record(tmp):
     lab.write(os.path.join(roots, "large.txt"), "".join(f"line {i:06d} of a file that takes two chunks\n" for i in range(40000)))
     master = lab.Master(
         os.path.join(tmp, "m"), *pairs["master"],
-        file_roots={"base": [roots]}, pillar_roots={"base": [os.path.join(HERE, "testdata", "pillar")]},
+        file_roots={"base": [roots], "dev": [os.path.join(HERE, "testdata", "dev")]}, file_recv=True, pillar_roots={"base": [os.path.join(HERE, "testdata", "pillar")]},
         peer={".*": ["test.*"]},
     )
     master.accept(ID, pairs["minion"][1])

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +73,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // mutants are requests that no minion sends.
-func mutants(t *testing.T, c *corpus.Corpus) (out []corpus.Request) {
+func mutants(t *testing.T, c *corpus.Corpus) []corpus.Request {
 	number := func(name string, n uint64) uint64 {
 		if text := os.Getenv(name); text != "" {
 			var err error
@@ -83,14 +82,7 @@ func mutants(t *testing.T, c *corpus.Corpus) (out []corpus.Request) {
 		}
 		return n
 	}
-	seed := number("SALTCLUSTER_RANDOM_SEED", 1)
-	r := mrand.New(mrand.NewPCG(seed, 0))
-	for range number("SALTCLUSTER_RANDOM", corpusMutants) {
-		one := c.Requests[r.IntN(len(c.Requests))]
-		load, how := corpus.Mutant(one.Load, r)
-		out = append(out, corpus.Request{Cmd: one.Cmd, Load: load, Mutation: how})
-	}
-	return out
+	return c.Mutants(number("SALTCLUSTER_RANDOM", corpusMutants), number("SALTCLUSTER_RANDOM_SEED", 1))
 }
 
 // kinds counts what is different in mutants, and of what commands they are.

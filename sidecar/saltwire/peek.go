@@ -26,6 +26,7 @@ type Peek struct {
 	HasSig   bool   // the minion signed the load: not a byte of it may change
 	Mixed    bool   // a _syndic_return whose loads differ in jid or master_id
 	Whom     bool   // "minions", "missing" or "error" stands in it: in an event of a job they tell who waits for it whom it is for
+	NoJID    bool   // "jid" is a list or a map
 	Peer     bool   // "__peer_id" stands in it, with which masters of a native cluster mark what comes from each other
 	Events   []byte // raw msgpack of the list of a _minion_event; nil when absent
 	Loads    []byte // raw msgpack of the list of a _syndic_return; nil when absent
@@ -104,6 +105,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "nonce":
 		return s.text(&p.Nonce, peekNonce, value, maxNonce, "nonce")
 	case "jid":
+		p.NoJID = IsContainer(value)
 		return s.jid(&p.JID, peekJID, value)
 	case "master_id":
 		return s.master(&p.MasterID, peekMasterID, value)
@@ -264,13 +266,17 @@ func (s *seen) optional(dst *string, index uint, value []byte, limit int, field 
 	return s.text(dst, index, value, limit, field)
 }
 
-// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML.
+// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. What is neither belongs to no publisher, and
+// only a master can say what becomes of it.
 func (s *seen) jid(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)
 		return s.first(index, "jid")
 	}
-	return s.optional(dst, index, value, maxJID, "jid")
+	if _, ok := Bytes(value); ok {
+		return s.text(dst, index, value, maxJID, "jid")
+	}
+	return s.first(index, "jid")
 }
 
 // fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters take anything:

@@ -34,6 +34,14 @@ func TestPeekLoadEchoes(t *testing.T) {
 			t.Errorf("master_id %.20q: %q, %v", value, p.MasterID, err)
 		}
 	}
+	for value, want := range map[string]string{
+		"\xa1j": "j", "\x07": "7", "\xff": "", "\xc0": "", "\xc3": "", "\xcb?\xf8\x00\x00\x00\x00\x00\x00": "", "\x90": "", "\x81\xa1a\x01": "",
+	} {
+		p, err := PeekLoad(rawMap("cmd", raw("x"), "jid", value))
+		if err != nil || p.JID != want || p.NoJID != (value[0]&0xe0 == 0x80) {
+			t.Errorf("jid %.20q: %q, %v, %v", value, p.JID, p.NoJID, err)
+		}
+	}
 	for value, want := range map[string]any{
 		"\xa1f": "f", "\x92\xa1f\xa1g": "f", "\x91\xc4\x01f": "f", "\x91\xc0": "", "\x90": "", "\x80": "", "\x05": "", "\xc0": "",
 		"\x91\x91\xa1f": "", raw(strings.Repeat("f", maxName+1)): "",
@@ -56,6 +64,7 @@ func TestPeekLoadRefuses(t *testing.T) {
 		{"id int", ReasonType, rawMap("cmd", raw("x"), "id", "\x01")},
 		{"tok text twice", ReasonDuplicate, rawMap("cmd", raw("x"), "tok", raw("a"), "tok", raw("b"))},
 		{"ts text", ReasonType, rawMap("cmd", raw("x"), "ts", raw("1"))},
+		{"jid twice", ReasonDuplicate, rawMap("cmd", raw("x"), "jid", "\xc3", "jid", raw("a"))},
 		{"fun twice", ReasonDuplicate, rawMap("cmd", raw("x"), "fun", "\x91\x01", "fun", raw("a"))},
 		{"master_id twice", ReasonDuplicate, rawMap("cmd", raw("x"), "master_id", "\x80", "master_id", raw("a"))},
 		{"cmd long", ReasonSize, rawMap("cmd", raw(strings.Repeat("c", 65)))},

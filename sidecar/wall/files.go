@@ -52,15 +52,19 @@ func (w *Wall) fileRecv(r *Request) finding {
 	if !w.policy.Load().FileRecv {
 		return finding{FileRecv, "file_recv_is_off", refused}
 	}
-	parts, good := 0, true
+	parts, good, text := 0, true, true
 	err := saltwire.WalkArray(r.Peek.Raw.Path, func(part []byte) error {
 		b, ok := saltwire.Bytes(part)
-		good = good && ok && len(b) > 0 && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
+		text = text && ok
+		good = good && ok && (len(b) > 0 || parts > 0) && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
 		parts++
 		return nil
 	})
-	if err == nil && good && parts > 0 {
+	switch {
+	case err == nil && good && parts > 0:
 		return finding{}
+	case err == nil && (!text || parts == 0 && r.Peek.Raw.Path != nil):
+		refused.Reply = replyRaised
 	}
 	return finding{FileRecv, "path_leads_elsewhere", refused}
 }

@@ -10,14 +10,18 @@ import (
 // make a node that hands it on keep it for later.
 var ignored = Verdict{Refused: true, Reply: replyNil}
 
-// jobID judges the job id of a request, which masters make paths of.
+// jobID judges the job id of a request, which masters make paths of, and keep: of one that is a list or a map no runner can list any
+// jobs any more.
 func (w *Wall) jobID(r *Request) finding {
-	if goodJobID(r.Peek.JID) {
+	f := finding{JobIDs, "job_id_is_a_path", ignored}
+	switch {
+	case r.Peek.NoJID:
+		f.reason = "job_id_is_no_text"
+	case goodJobID(r.Peek.JID):
 		return finding{}
 	}
-	f := finding{JobIDs, "job_id_is_a_path", ignored}
 	if r.Peek.Cmd == "pub_ret" {
-		f.then.Reply = replyMap
+		f.then.Reply = replyRaised
 	}
 	return f
 }
@@ -160,6 +164,7 @@ func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
 		case "jid":
 			b, ok := saltwire.Bytes(value)
 			note(ok && !goodJobID(string(b)), "job_id_is_a_path")
+			note(saltwire.IsContainer(value), "job_id_is_no_text")
 		case "return":
 			note(!w.syndicMinions(value, sender), "return_of_another_minion")
 		}

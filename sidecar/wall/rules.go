@@ -130,7 +130,7 @@ var Rules = [rules]Info{
 	},
 	JobIDs: {
 		Name: "job_ids",
-		Doc:  "a job id is no path",
+		Doc:  "a job id is no path, and neither a list nor a map",
 	},
 	FilePaths: {
 		Name: "file_paths",

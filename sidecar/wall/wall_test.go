@@ -151,6 +151,7 @@ func TestLegalTraffic(t *testing.T) {
 		{"list of one backend", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "roots,git"}},
 		{"list of some backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": list("roots", "git")}},
 		{"list of all backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": nil, "back": nil}},
+		{"pushed file with a part that is nothing", "web1", "_file_recv", pushes, fields{"path": list("etc", "", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
 		{"pushed file", "web1", "_file_recv", pushes, fields{"path": list("etc", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
 
 		{"pillar", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": nil, "pillarenv": nil, "pillar_override": fields{}, "extra_minion_data": fields{}, "ver": "2"}},
@@ -301,7 +302,12 @@ func TestRefused(t *testing.T) {
 		{"classes by the grains of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
 		{"classes of a list", "web1", "_master_tops", stock, fields{"opts": fields{"id": list("db1")}}, tops},
 
-		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyMap, false}},
+		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyRaised, false}},
+		{"job id that is a list", "web1", "pub_ret", stock, fields{"jid": list("..")}, refusal{JobIDs, "job_id_is_no_text", replyRaised, false}},
+		{"return with a map for one", "web1", "_return", stock, fields{"jid": fields{}, "return": true}, refusal{JobIDs, "job_id_is_no_text", replyNil, false}},
+		{"returns of a job that is a list", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": list("x"), "return": fields{}})}, refusal{ReturnIDs, "job_id_is_no_text", replyNil, false}},
+		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
+		{"push to a number", "web1", "_file_recv", pushes, fields{"path": list("etc", 5), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
 		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
 		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
 		{"return as a resource that is a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
@@ -348,7 +354,6 @@ func TestRefused(t *testing.T) {
 		{"push outside within a part", "web1", "_file_recv", pushes, fields{"path": list("a/../../x"), "loc": 0, "data": "x"}, push},
 		{"push to the root", "web1", "_file_recv", pushes, fields{"path": list("", "etc"), "loc": 0, "data": "x"}, push},
 		{"push to a text", "web1", "_file_recv", pushes, fields{"path": "x", "loc": 0, "data": "x"}, push},
-		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"}, push},
 	} {
 		w := strict(c.p)
 		r := request(t, load(t, c.id, c.cmd, c.f))

@@ -38,7 +38,7 @@ def job_of(path):
     except OSError:
         try:
             with open(os.path.join(top, ".load.p"), "rb") as fp:
-                jid = "no text " + json.dumps(ordered(salt.payload.loads(fp.read()).get("jid")))
+                jid = "of " + json.dumps(ordered(salt.payload.loads(fp.read()).get("jid")))
         except OSError:
             return path
     return os.path.join("jobs", jid, *parts[3:])

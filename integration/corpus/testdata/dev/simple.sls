@@ -1,0 +1,2 @@
+in dev:
+  test.succeed_with_changes: []
