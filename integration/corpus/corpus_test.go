@@ -3,6 +3,7 @@ package corpus
 import (
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/tinylib/msgp/msgp"
@@ -58,7 +59,7 @@ func TestMutant(t *testing.T) {
 	load := sample(t)
 	different, kinds := map[string]bool{}, map[string]int{}
 	for seed := range uint64(500) {
-		m, how := Mutant(load, rand.New(rand.NewPCG(seed, 0)))
+		m, how := Mutant(load, rand.New(rand.NewPCG(seed, 0)), "mark")
 		kinds[how.Kind]++
 		if rest, err := msgp.Skip(m); err != nil || len(rest) > 0 {
 			t.Fatalf("%x: %v", m, err)
@@ -66,7 +67,7 @@ func TestMutant(t *testing.T) {
 		if p, err := saltwire.PeekLoad(m); err != nil || p.Cmd != "_mine" || p.ID != "m" {
 			t.Fatalf("%q: %+v, %v", m, p, err)
 		}
-		if again, _ := Mutant(load, rand.New(rand.NewPCG(seed, 0))); string(m) != string(again) {
+		if again, _ := Mutant(load, rand.New(rand.NewPCG(seed, 0)), "mark"); string(m) != string(again) {
 			t.Fatalf("seed %d makes two", seed)
 		}
 		different[string(m)] = true
@@ -77,6 +78,26 @@ func TestMutant(t *testing.T) {
 	for _, kind := range Kinds {
 		if kinds[kind] == 0 {
 			t.Errorf("none with a field %s: %v", kind, kinds)
+		}
+	}
+}
+
+// What a mutant does can be told from what others do.
+func TestMark(t *testing.T) {
+	load, err := saltwire.AppendAny(nil, map[string]any{
+		"cmd": "_minion_event", "id": "m", "tag": "a", "events": []any{map[string]any{"tag": "b", "data": nil}, map[string]any{"tag": "c"}},
+	}, saltwire.Wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(100) {
+		out, m := Mutant(load, rand.New(rand.NewPCG(seed, 0)), "mark")
+		want := map[string]int{"tag": 2, "events": 1}[m.Field]
+		if want == 0 || m.Kind == OtherName || m.Kind == Within && strings.Count(string(out), "/mark") > want {
+			want = 3 // or fewer
+		}
+		if got := strings.Count(string(out), "/mark"); m.Mark != "mark" || got > want || got == 0 {
+			t.Errorf("%v: %q", m, out)
 		}
 	}
 }

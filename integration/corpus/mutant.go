@@ -57,6 +57,7 @@ type Mutation struct {
 	Kind  string
 	Field string
 	Value string // one of odd
+	Mark  string // stands in its effects: its job, or the end of its events' tags
 }
 
 // String is for people.
@@ -87,26 +88,65 @@ func (c *Corpus) Mutants(n, seed uint64) (out []Request) {
 			of = byCmd[commands[i/2%uint64(len(commands))]]
 		}
 		one := of[r.IntN(len(of))]
-		load, how := Mutant(one.Load, r)
+		load, how := Mutant(one.Load, r, fmt.Sprintf("variant-%d-", i))
 		out = append(out, Request{Cmd: one.Cmd, Load: load, Mutation: how})
 	}
 	return out
 }
 
 // Mutant returns a request of which one field was left out, given another value or another name, has something else within it, or that
-// has one more. What belongs to a job belongs to another one, or it would be a return that comes again.
-func Mutant(load []byte, r *rand.Rand) ([]byte, Mutation) {
+// has one more. What belongs to a job belongs to another one, or it would be a return that comes again, and tags of events end with the mark.
+func Mutant(load []byte, r *rand.Rand, mark string) ([]byte, Mutation) {
 	fields := fieldsOf(load)
 	for i, f := range fields {
-		if string(f.key) == "jid" && job.Match(f.value) {
-			fields[i].value = saltwire.AppendRaw(nil, fmt.Sprintf("20200101%012d", r.Int64N(1e12)))
+		switch {
+		case string(f.key) == "jid" && job.Match(f.value):
+			mark = fmt.Sprintf("20200101%012d", r.Int64N(1e12))
+			fields[i].value = saltwire.AppendRaw(nil, mark)
+		case string(f.key) == "tag":
+			fields[i].value = marked(f.value, mark)
+		case string(f.key) == "events":
+			fields[i].value = markedAll(f.value, mark)
 		}
 	}
 	for before := pack(fields); ; {
 		if out, m := mutant(slices.Clone(fields), r); !bytes.Equal(out, before) {
+			m.Mark = mark
 			return out, m
 		}
 	}
+}
+
+// marked is a tag with a mark behind it.
+func marked(tag []byte, mark string) []byte {
+	b, ok := saltwire.Bytes(tag)
+	if !ok {
+		return tag
+	}
+	return saltwire.AppendRaw(nil, string(b)+"/"+mark)
+}
+
+// markedAll marks the tags of a list of events.
+func markedAll(events []byte, mark string) []byte {
+	n, rest, err := msgp.ReadArrayHeaderBytes(events)
+	if err != nil {
+		return events
+	}
+	out := saltwire.AppendArrayHeader(nil, int(n))
+	for ; n > 0; n-- {
+		after, err := msgp.Skip(rest)
+		if err != nil {
+			return events
+		}
+		event := fieldsOf(rest[:len(rest)-len(after)])
+		for i, f := range event {
+			if string(f.key) == "tag" {
+				event[i].value = marked(f.value, mark)
+			}
+		}
+		out, rest = append(out, pack(event)...), after
+	}
+	return out
 }
 
 func mutant(fields []field, r *rand.Rand) ([]byte, Mutation) {
@@ -118,7 +158,7 @@ func mutant(fields []field, r *rand.Rand) ([]byte, Mutation) {
 	}
 	value := odd[r.IntN(len(odd))]
 	if len(may) == 0 || r.IntN(10) == 0 {
-		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{OneMore, "more", value.name}
+		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{Kind: OneMore, Field: "more", Value: value.name}
 	}
 	i := may[r.IntN(len(may))]
 	m := Mutation{Field: string(fields[i].key)}

@@ -28,6 +28,7 @@ type Scrub struct {
 
 var (
 	job   = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
+	mark  = regexp.MustCompile(`20200101\d{12}|variant-\d+-`)
 	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+`)
 )
 
@@ -95,9 +96,9 @@ func plain(v any) any {
 type Difference struct {
 	Where string // "reply", "event", or the name of a file
 
-	// Of a reply: what was asked.
-	Asked    string
-	Mutation Mutation
+	// What was asked; of events and files only where it is a mutant, whose mark they bear.
+	Asked, Cmd string
+	Mutation   Mutation
 
 	Bare, Ours string
 }
@@ -122,24 +123,38 @@ const nothing = "(nothing)"
 // Diff compares what a bare master and ours did. Intended are how many differences there are of each kind of Intended.
 func Diff(bare, ours *View) (out []Difference, intended map[string]int) {
 	intended = map[string]int{}
+	refused := map[string]int{}
 	add := func(d Difference) {
-		if what := meant(d); what != "" {
+		if what := meant(d, refused); what != "" {
 			intended[what]++
 		} else {
 			out = append(out, d)
 		}
 	}
 	for i, asked := range bare.Asked {
-		if bare.Replies[i] != ours.Replies[i] {
-			add(Difference{inReply, asked.String(), asked.Mutation, bare.Replies[i], ours.Replies[i]})
+		if a, b := asked.ordered(bare.Replies[i]), asked.ordered(ours.Replies[i]); a != b {
+			add(Difference{inReply, asked.String(), asked.Cmd, asked.Mutation, a, b})
 		}
+	}
+	marked := map[string]Request{}
+	for _, asked := range bare.Asked {
+		marked[asked.Mutation.Mark] = asked
+	}
+	one := func(where, a, b string) {
+		d := Difference{Where: where, Bare: a, Ours: b}
+		for _, mark := range mark.FindAllString(where+" "+a+" "+b, -1) {
+			if asked, ok := marked[mark]; ok {
+				d.Asked, d.Cmd, d.Mutation = asked.String(), asked.Cmd, asked.Mutation
+			}
+		}
+		add(d)
 	}
 	sides := func(where string, a, b []string) {
 		for _, text := range less(a, b) {
-			add(Difference{Where: where, Bare: text, Ours: nothing})
+			one(where, text, nothing)
 		}
 		for _, text := range less(b, a) {
-			add(Difference{Where: where, Bare: nothing, Ours: text})
+			one(where, nothing, text)
 		}
 	}
 	sides(inEvent, bare.Events, ours.Events)
@@ -152,6 +167,16 @@ func Diff(bare, ours *View) (out []Difference, intended map[string]int) {
 		}
 	}
 	return out, intended
+}
+
+// ordered is a reply whose order says nothing put in order: the names of environments are a set of Python's.
+func (r Request) ordered(reply string) string {
+	var names []string
+	if r.Cmd != "_file_envs" || json.Unmarshal([]byte(reply), &names) != nil {
+		return reply
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%q", names)
 }
 
 // less is a without what is also in b, as often as it is there.

@@ -25,7 +25,7 @@ func TestDiff(t *testing.T) {
 		Files: map[string][]string{"f": {"2"}, "g": {"3"}, "h": {"1"}},
 	}
 	want := []Difference{
-		{Where: "reply", Asked: asked[1].String(), Bare: "2", Ours: "3"},
+		{Where: "reply", Asked: asked[1].String(), Cmd: "b", Bare: "2", Ours: "3"},
 		{Where: "event", Bare: "x", Ours: nothing}, {Where: "event", Bare: nothing, Ours: "z"},
 		{Where: "file f", Bare: "1", Ours: nothing}, {Where: "file f", Bare: nothing, Ours: "2"},
 		{Where: "file g", Bare: "2", Ours: nothing}, {Where: "file h", Bare: nothing, Ours: "1"},
@@ -33,6 +33,40 @@ func TestDiff(t *testing.T) {
 	got, meant := Diff(bare, other)
 	if !slices.Equal(got, want) || len(meant) != 0 {
 		t.Errorf("%v, %v", got, meant)
+	}
+}
+
+// A difference that is meant is meant where it is and of whom it is.
+func TestMeant(t *testing.T) {
+	pillar := Difference{
+		Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "pillarenv", Value: "{}"}, Bare: noReply, Ours: badLoad,
+	}
+	refresh := Difference{Where: "event", Bare: `minion/refresh/corpus {"Minion data cache refresh":"corpus","_stamp":"<time>"}`, Ours: nothing}
+	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return"}`, Ours: nothing}
+	file := Difference{Where: `file jobs/of "'../'"/.load.p`, Bare: "x", Ours: nothing}
+	refused := map[string]int{}
+	if what := meant(refresh, refused); what != "" {
+		t.Errorf("before any pillar is refused: %s", what)
+	}
+	for _, d := range []Difference{pillar, refresh, job, file} {
+		if meant(d, refused) == "" {
+			t.Errorf("not meant: %v", d)
+		}
+	}
+	for name, d := range map[string]Difference{
+		"one refresh too many": refresh,
+		"another reply":        {Where: "reply", Cmd: "_pillar", Mutation: pillar.Mutation, Bare: noReply, Ours: "{}"},
+		"another command":      {Where: "reply", Cmd: "_return", Mutation: pillar.Mutation, Bare: noReply, Ours: badLoad},
+		"another field":        {Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Bare: noReply, Ours: badLoad},
+		"a recorded request":   {Where: "reply", Cmd: "_pillar", Bare: noReply, Ours: badLoad},
+		"of a usual job":       {Where: "event", Bare: `salt/job/20200101000000000000/ret/corpus {"cmd":"_return"}`, Ours: nothing},
+		"an event too many":    {Where: "event", Bare: nothing, Ours: job.Bare},
+		"a file of such a job": {Where: "file jobs/20200101000000000000/.load.p", Bare: "x", Ours: nothing},
+		"a list with minions":  {Where: "file jobs/20200101000000000000/.minions.p", Bare: nothing, Ours: `["a"]`},
+	} {
+		if what := meant(d, refused); what != "" {
+			t.Errorf("%s is meant: %s", name, what)
+		}
 	}
 }
 

@@ -148,7 +148,11 @@ func (m *Minion) ask(ctx context.Context, addr, what string, s *Secrets, body []
 	}
 	sealed, ok := saltwire.Bytes(answer)
 	if !ok {
-		return nil, fmt.Errorf("%s: %s at %s: %w: not a byte string", m.ID, what, addr, ErrReply)
+		plain, err := m.openPrivate(answer, nonce)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s at %s: %w: neither sealed nor private: %w", m.ID, what, addr, ErrReply, err)
+		}
+		return plain, nil
 	}
 	plain, err := s.session.Open(nil, sealed)
 	if err != nil {
@@ -158,6 +162,41 @@ func (m *Minion) ask(ctx context.Context, addr, what string, s *Secrets, body []
 		return nil, fmt.Errorf("%s: %s at %s: %w: another nonce", m.ID, what, addr, ErrReply)
 	}
 	return plain[len(nonce):], nil
+}
+
+// openPrivate opens the answer to _pillar.
+func (m *Minion) openPrivate(answer []byte, nonce string) ([]byte, error) {
+	private, err := saltwire.ParsePrivateReply(answer)
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.key.DecryptOAEP(saltcrypt.OAEPSHA1, private.Key)
+	if err != nil {
+		return nil, err
+	}
+	key, err := saltcrypt.ParseKey(string(text))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := saltcrypt.NewCrypticle(key).Open(nil, private.Pillar)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := saltwire.ParseSignedReply(plain)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	master := m.pin
+	m.mu.Unlock()
+	if err := master.Verify(saltcrypt.PKCS1v15SHA1, signed.Data, signed.Sig); err != nil {
+		return nil, err
+	}
+	data, err := saltwire.ParsePrivateData(signed.Data)
+	if err == nil && (data.Nonce != nonce || string(data.Key) != string(private.Key)) {
+		err = errors.New("another nonce or key")
+	}
+	return data.Pillar, err
 }
 
 // NotSealedError is an answer that is not under the session key: how masters refuse. It is an ErrReply.

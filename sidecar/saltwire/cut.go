@@ -9,6 +9,12 @@ func IsContainer(value []byte) bool {
 	return err != nil || h.kind == kindArray || h.kind == kindMap
 }
 
+// IsMap says whether value is a map.
+func IsMap(value []byte) bool {
+	h, err := readHead(value)
+	return err == nil && h.kind == kindMap
+}
+
 // CutField returns the load without the field of that name, and all else of it as it was.
 func CutField(plain []byte, name string) ([]byte, error) {
 	it, err := openMap(plain, sealedRules)

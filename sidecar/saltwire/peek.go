@@ -112,7 +112,10 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "fun":
 		return s.fun(&p.Fun, peekFun, value)
 	case "tag":
-		return s.optional(&p.Tag, peekTag, value, maxName, "tag")
+		if _, ok := Bytes(value); !ok { // no event has such a tag: masters raise
+			return s.first(peekTag, "tag")
+		}
+		return s.text(&p.Tag, peekTag, value, maxName, "tag")
 	case "path":
 		p.Raw.Path = value
 		return p.path(s, value)

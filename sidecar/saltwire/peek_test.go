@@ -65,6 +65,7 @@ func TestPeekLoadRefuses(t *testing.T) {
 		{"tok text twice", ReasonDuplicate, rawMap("cmd", raw("x"), "tok", raw("a"), "tok", raw("b"))},
 		{"ts text", ReasonType, rawMap("cmd", raw("x"), "ts", raw("1"))},
 		{"jid twice", ReasonDuplicate, rawMap("cmd", raw("x"), "jid", "\xc3", "jid", raw("a"))},
+		{"tag twice", ReasonDuplicate, rawMap("cmd", raw("x"), "tag", "\x90", "tag", raw("a"))},
 		{"fun twice", ReasonDuplicate, rawMap("cmd", raw("x"), "fun", "\x91\x01", "fun", raw("a"))},
 		{"master_id twice", ReasonDuplicate, rawMap("cmd", raw("x"), "master_id", "\x80", "master_id", raw("a"))},
 		{"cmd long", ReasonSize, rawMap("cmd", raw(strings.Repeat("c", 65)))},

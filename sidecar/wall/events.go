@@ -239,11 +239,11 @@ func (w *Wall) listed(pre string, tag, body []byte, r *Request) found {
 	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
 }
 
-// pretag reads what stands before each tag of a list; false: no Salt sends that.
+// pretag reads what stands before each tag of a list; false: no Salt sends that. With a number or the like before it a tag is nobody's.
 func pretag(value []byte) (string, bool) {
-	if value == nil || saltwire.IsNil(value) {
+	if value == nil {
 		return "", true
 	}
 	b, ok := saltwire.Bytes(value)
-	return string(b), ok
+	return string(b), ok || !saltwire.IsContainer(value)
 }

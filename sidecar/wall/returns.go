@@ -74,9 +74,9 @@ func (w *Wall) resources(r *Request) finding {
 	return finding{ReturnIDs, "resource_id_is_a_path", Verdict{Refused: true, Reply: replyMap}}
 }
 
-// goodResources looks at lists of names, by the type of resource. YAML makes numbers of some.
+// goodResources looks at lists of names, by the type of resource. YAML makes numbers of some. In what is no map a master finds no names.
 func goodResources(byType []byte) bool {
-	if byType == nil || saltwire.IsNil(byType) {
+	if byType == nil || !saltwire.IsMap(byType) {
 		return true
 	}
 	good := true
@@ -95,7 +95,7 @@ func goodResources(byType []byte) bool {
 
 // goodGrains looks at grains by type and name, which masters keep in a file of that name.
 func goodGrains(grains []byte) bool {
-	if grains == nil || saltwire.IsNil(grains) {
+	if grains == nil || !saltwire.IsMap(grains) {
 		return true
 	}
 	good := true
