@@ -131,7 +131,7 @@ func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome,
 	if s.table.dir == "" { // the directory was made for it
 		s.table.dir = s.disk.id().Text()
 	}
-	s.set(i.print, entry{expire: i.expire, held: true, token: i.token})
+	s.set(i.print, entry{expire: i.expire, held: true, sum: sumOf(i.data), token: i.token})
 	return written, nil
 }
 

@@ -69,6 +69,7 @@ type Config struct {
 type Timing struct {
 	Debounce time.Duration // from a hint to a look; 10 ms
 	Scan     time.Duration // between looks without a hint; 5 s
+	Check    time.Duration // between looks at what the files of known tokens hold; a minute, and after a start
 	Gone     time.Duration // a file must be gone for so long to be revoked, for a directory may be on its way out; 200 ms
 	Digest   time.Duration // between digests; 5 min
 	Save     time.Duration // between writes of the table; 1 s
@@ -85,6 +86,7 @@ func (t Timing) withDefaults() Timing {
 	}
 	set(&t.Debounce, 10*time.Millisecond)
 	set(&t.Scan, 5*time.Second)
+	set(&t.Check, time.Minute)
 	set(&t.Gone, 200*time.Millisecond)
 	set(&t.Digest, 5*time.Minute)
 	set(&t.Save, time.Second)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"saltclusterd/fsync/dirid"
 )
@@ -83,6 +84,19 @@ func (d disk) read(root *os.Root, token string) (data []byte, expire int64, err 
 	data = d.layout.unwrap(raw)
 	expire, err = parse(token, data)
 	return data, expire, err
+}
+
+// stamp tells one content of a token's file from another.
+func (d disk) stamp(root *os.Root, token string) (stamp, error) {
+	info, err := root.Stat(d.layout.file(token))
+	if err != nil {
+		return stamp{}, unnamed(err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}, errors.ErrUnsupported
+	}
+	return stamp{info.Size(), info.ModTime().UnixNano(), st.Ctim.Nano(), st.Ino}, nil
 }
 
 // write makes a token's file appear whole.

@@ -10,12 +10,12 @@
 //
 //   - token: the secret itself, and the name of its file. It is never logged, and leaves the node only for members.
 //   - print: SHA-256 of a token, by which tables, digests and logs name it.
-//   - live: a token that works. Its data never change.
+//   - live: a token that works. Its data never change: a file that holds something else is damaged.
 //   - revoked: a token whose file somebody removed before its time. That is final, for no token is ever made twice, and
 //     kept until no clock takes the token for live any more.
 //   - digest: all prints of a table, told to a peer, which answers with what the teller lacks.
 //
 // Promises: a revoked token comes back from nowhere: not from a node that was away, not from a backup; a token whose
-// directory was lost or replaced was not revoked, and comes back; files appear whole, with mode 0600 and the master's
+// directory was lost or replaced, or whose file is damaged, was not revoked, and comes back; files appear whole, with mode 0600 and the master's
 // owner; an expired token is neither sent nor taken; memory is bounded by the number of tokens.
 package tokens

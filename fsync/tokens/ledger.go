@@ -1,8 +1,6 @@
 package tokens
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 
@@ -33,8 +31,7 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 		if err != nil || (entry{expire: expire}).expired(s.cfg.Now()) {
 			continue
 		}
-		sum := sha256.Sum256(data)
-		out.Items[printOf(token).short()] = hex.EncodeToString(sum[:8])
+		out.Items[printOf(token).short()] = sumOf(data)
 	}
 	return out, nil
 }

@@ -17,9 +17,14 @@ func (s *Store) keepScanning(ctx context.Context) {
 	defer w.close()
 	tick := time.NewTicker(s.cfg.Timing.Scan)
 	defer tick.Stop()
+	var checked time.Time
 	for first := true; ; first = false {
 		w.ensure()
-		again := s.scan()
+		check := time.Since(checked) >= s.cfg.Timing.Check
+		if check {
+			checked = time.Now()
+		}
+		again := s.scan(check)
 		if first {
 			close(s.looked)
 		}
@@ -42,8 +47,8 @@ func (s *Store) keepScanning(ctx context.Context) {
 	}
 }
 
-// scan looks at all tokens. again says that some are gone since a moment only.
-func (s *Store) scan() (again bool) {
+// scan looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a moment only.
+func (s *Store) scan(check bool) (again bool) {
 	root, err := s.disk.root()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false // the master has never run
@@ -67,6 +72,9 @@ func (s *Store) scan() (again bool) {
 		p := printOf(token)
 		there[p] = struct{}{}
 		s.see(root, p, token)
+		if check {
+			s.check(root, p, token)
+		}
 	}
 	now := s.cfg.Now()
 	for p, e := range s.table.entries {
@@ -124,17 +132,48 @@ func (s *Store) see(root *os.Root, p print, token string) {
 			s.table.entries[p] = e
 		}
 	default:
-		_, expire, err := s.disk.read(root, token)
+		data, expire, err := s.disk.read(root, token)
 		if err != nil || !s.room(p) {
 			return // half of a file is looked at again when it changes, and with each scan
 		}
-		e := entry{expire: expire, held: true, token: token}
+		sum := sumOf(data)
+		if known && e.sum != "" && e.sum != sum {
+			return // damaged: another node sends what it was
+		}
+		e := entry{expire: expire, held: true, sum: sum, token: token}
 		if e.expired(s.cfg.Now()) {
 			return
 		}
 		s.set(p, e)
 		s.feed.Add(p)
 	}
+}
+
+// check finds out whether the file of a held token holds what it did: not when a power failure came before it was on the disk, or
+// something has written into it. Then it is as good as not there, but not revoked, and the other nodes send what it was. s.mu is held.
+func (s *Store) check(root *os.Root, p print, token string) {
+	e := s.table.entries[p]
+	if !e.held {
+		return
+	}
+	at, err := s.disk.stamp(root, token)
+	if err != nil || at == e.stamp {
+		return // one that is gone is revoked by the scan
+	}
+	data, _, err := s.disk.read(root, token)
+	if err != nil && !errors.Is(err, errData) {
+		return
+	}
+	if sum := sumOf(data); err == nil && (e.sum == "" || e.sum == sum) {
+		s.dirty = s.dirty || e.sum != sum
+		e.sum, e.stamp = sum, at
+		s.table.entries[p] = e
+		return
+	}
+	e.held, e.token, e.stamp = false, "", stamp{}
+	s.set(p, e)
+	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "print", p.short())
+	s.feed.Tell(true)
 }
 
 // missing acts on a token whose file is gone and says whether to look again soon. s.mu is held.

@@ -85,6 +85,37 @@ func TestLostDirectoryRevokesNothing(t *testing.T) {
 	w.everywhere(secret(0), data)
 }
 
+// A file that a power failure has cut, or something has written into, gives way to what the other masters have.
+func TestDamagedFilesComeBackFromTheOthers(t *testing.T) {
+	w, a, b, c := three(t)
+	data := a.mint(secret(0), time.Hour)
+	w.everywhere(secret(0), data)
+	other := tokenData(secret(0), time.Now().Add(50*time.Hour))
+	damage := func(n *testNode, content []byte) {
+		if err := os.WriteFile(n.path(secret(0)), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, content := range [][]byte{nil, data[:len(data)/2], newLayout(3008).wrap(other, 1<<40)} {
+		damage(c, content)
+		w.everywhere(secret(0), data)
+	}
+	damage(a, other) // it was made there, which does not count
+	w.everywhere(secret(0), data)
+	c.close() // what saltclusterd has not seen itself
+	b.close()
+	damage(c, other)
+	damage(b, nil)
+	c.open()
+	b.open()
+	w.changed()
+	w.everywhere(secret(0), data)
+	if err := os.Remove(c.path(secret(0))); err != nil {
+		t.Fatal(err)
+	}
+	w.everywhere(secret(0), nil) // revoked, as ever
+}
+
 func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
 	w, a, _, c := three(t)
 	data := a.mint(secret(0), time.Hour)

@@ -27,7 +27,22 @@ type entry struct {
 	expire  int64  // seconds since 1970
 	revoked bool   // final
 	held    bool   // its file was there at the last look
+	sum     string // of its data, in short: they never change; empty in a table of an older version
 	token   string // of a held one, once its file was seen; not in the file of the table
+	stamp   stamp  // of its file when it was read; likewise
+}
+
+// stamp is what the kernel says of a file that changes when its content does.
+type stamp struct {
+	size         int64
+	mtime, ctime int64
+	ino          uint64
+}
+
+// sumOf is enough to tell that data are not those there were; who alters them on purpose is not the matter.
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
 }
 
 // maxTokens bounds the table. A client that asks for a token with every request makes many.
@@ -71,9 +86,10 @@ type tableFile struct {
 }
 
 type tableLine struct {
-	Expire  int64 `json:"e"`
-	Revoked bool  `json:"r,omitempty"`
-	Held    bool  `json:"h,omitempty"`
+	Expire  int64  `json:"e"`
+	Revoked bool   `json:"r,omitempty"`
+	Held    bool   `json:"h,omitempty"`
+	Sum     string `json:"s,omitempty"`
 }
 
 // loadTable returns an empty table and an error when there is one that cannot be understood.
@@ -99,7 +115,7 @@ func loadTable(stateDir string) (table, error) {
 		if n, err := hex.Decode(p[:], []byte(text)); err != nil || n != len(p) || len(text) != 2*len(p) {
 			return table{entries: map[print]entry{}}, fmt.Errorf("read table of tokens: %q is no print", text)
 		}
-		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked}
+		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked, sum: l.Sum}
 	}
 	return t, nil
 }
@@ -107,7 +123,7 @@ func loadTable(stateDir string) (table, error) {
 func (t table) encode() ([]byte, error) {
 	f := tableFile{Version: tableVersion, Layout: t.layout, Dir: t.dir, Tokens: make(map[string]tableLine, len(t.entries))}
 	for p, e := range t.entries {
-		f.Tokens[hex.EncodeToString(p[:])] = tableLine{Expire: e.expire, Revoked: e.revoked, Held: e.held}
+		f.Tokens[hex.EncodeToString(p[:])] = tableLine{Expire: e.expire, Revoked: e.revoked, Held: e.held, Sum: e.sum}
 	}
 	raw, err := json.Marshal(f)
 	if err != nil {

@@ -40,7 +40,7 @@ type testNode struct {
 }
 
 var quick = Timing{
-	Debounce: time.Millisecond, Scan: 20 * time.Millisecond, Gone: 20 * time.Millisecond, Digest: 50 * time.Millisecond,
+	Debounce: time.Millisecond, Scan: 20 * time.Millisecond, Check: 20 * time.Millisecond, Gone: 20 * time.Millisecond, Digest: 50 * time.Millisecond,
 	Save: 5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 20 * time.Millisecond, Push: 10 * time.Second,
 }
 
