@@ -42,7 +42,7 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 		}
 	}
 	if f == nil {
-		return set.missing(noChunk)
+		return set.missing(l.Path, noChunk)
 	}
 	open := f.open
 	if l.Loc == 0 {

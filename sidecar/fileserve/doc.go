@@ -31,6 +31,8 @@
 //   - Compressed chunks (gzip) are other bytes that unpack to the same.
 //   - _file_envs is sorted; a stock master has the order of a Python set. The times of access of files may differ.
 //   - A request that leaves a backend out ("-roots") does so for itself; a worker of a stock master has no files after it.
+//   - What saltclusterd keeps for itself in a root (names that begin with durable.Prefix) is not there, also when the master's own lists
+//     have it.
 //   - An environment for __env__ that is empty or has "." or ".." in it, or begins with a slash, has no files.
 //
 // Promises: nothing outside of what a stock master would serve is read; without fileserver_followsymlinks a file is opened

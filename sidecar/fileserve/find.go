@@ -26,6 +26,9 @@ func (s *Settings) find(name, env string) (*found, error) {
 	}
 	dirs, _, _ := s.dirs(env)
 	rel := path.Clean(name)
+	if own(rel) {
+		return nil, nil
+	}
 	for _, dir := range dirs {
 		f, err := s.findIn(dir, rel)
 		if err != nil || f != nil {

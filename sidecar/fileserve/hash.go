@@ -35,7 +35,7 @@ func (s *Server) hashOf(ctx context.Context, set *Settings, l Load, withStat boo
 		return nil, err
 	}
 	if f == nil {
-		return set.missing(none)
+		return set.missing(l.Path, none)
 	}
 	sum, err := s.hash(ctx, set, f)
 	if err != nil {

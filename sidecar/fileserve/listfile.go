@@ -99,7 +99,9 @@ func names(value []byte) ([]string, error) {
 		if !ok || !utf8.Valid(b) {
 			return errListFile
 		}
-		out = append(out, string(b))
+		if !own(string(b)) {
+			out = append(out, string(b))
+		}
 		return nil
 	})
 	slices.Sort(out) // stock answers are sorted again, too
@@ -113,7 +115,9 @@ func links(value []byte) ([]link, error) {
 		if !ok || !utf8.Valid(b) || !utf8.Valid(key) {
 			return errListFile
 		}
-		out = append(out, link{string(key), string(b)})
+		if !own(string(key)) {
+			out = append(out, link{string(key), string(b)})
+		}
 		return nil
 	})
 	return out, err

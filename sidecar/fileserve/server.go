@@ -227,7 +227,7 @@ func (s *Server) findFile(ctx context.Context, set *Settings, l Load) ([]byte, e
 		return nil, err
 	}
 	if f == nil {
-		return set.missing(notFound)
+		return set.missing(l.Path, notFound)
 	}
 	return foundReply(f), nil
 }
@@ -242,8 +242,8 @@ func (s *Server) find(ctx context.Context, set *Settings, name, env string) (*fo
 }
 
 // missing is the answer for a file that roots does not have, unless another backend may have it.
-func (s *Settings) missing(none []byte) ([]byte, error) {
-	if !s.Alone {
+func (s *Settings) missing(name string, none []byte) ([]byte, error) {
+	if !s.Alone && !own(name) {
 		return nil, ErrForward
 	}
 	return none, nil

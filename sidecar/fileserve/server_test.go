@@ -308,6 +308,61 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 	}
 }
 
+// What was removed from a root that is a file system of its own lies inside of it, and is nobody's to read.
+func TestWhatSaltclusterdKeepsInARootIsNotServed(t *testing.T) {
+	s := newSite(t, 100)
+	for _, name := range []string{"f", ".saltcluster-area/keep/removed", "d/.saltcluster-x", "d/saltcluster-y"} {
+		s.put(name, "text")
+	}
+	if err := os.Symlink("removed", filepath.Join(s.root, ".saltcluster-area/keep/link")); err != nil {
+		t.Fatal(err)
+	}
+	for cmd, want := range map[string]string{
+		"_file_list": `["d/saltcluster-y", "f"]`, "_dir_list": `["d"]`, "_symlink_list": "{}", "_file_list_emptydirs": "[]",
+	} {
+		if got := fileservetest.Show(s.ask("web1", cmd, nil)); got != want {
+			t.Errorf("%s: %s", cmd, got)
+		}
+	}
+	for _, alone := range []bool{true, false} {
+		set := *s.set
+		set.Alone = alone
+		s.Use(&set, "")
+		for _, path := range []string{".saltcluster-area/keep/removed", "d/.saltcluster-x", "./d//.saltcluster-x"} {
+			for cmd, fields := range map[string]map[string]any{"_file_find": {}, "_file_hash": {}, "_serve_file": {"loc": 0}} {
+				fields["path"] = path
+				got := fileservetest.Show(s.ask("web1", cmd, fields))
+				fields["path"] = "nothing"
+				set.Alone = true
+				if want := fileservetest.Show(s.ask("web1", cmd, fields)); got != want {
+					t.Errorf("%s of %s, alone %v: %s, not %s", cmd, path, alone, got, want)
+				}
+				set.Alone = alone
+			}
+		}
+	}
+	// The master's Python, which knows no better, has made a list.
+	s.Use(s.set, "")
+	file := filepath.Join(s.set.ListDir, "base.p")
+	raw, err := saltwire.AppendAny(nil, map[string]any{
+		"files": []any{"f", ".saltcluster-area/keep/removed"}, "dirs": []any{".saltcluster-area", "d"}, "empty_dirs": []any{".saltcluster-area/aside"},
+		"links": map[string]any{".saltcluster-area/keep/link": "removed"},
+	}, saltwire.Wire)
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err == nil {
+		err = os.Chtimes(file, s.now, s.now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fileservetest.Show(s.ask("web1", "_file_list", nil)) + fileservetest.Show(s.ask("web1", "_dir_list", nil)) +
+		fileservetest.Show(s.ask("web1", "_file_list_emptydirs", nil)) + fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `["f"]["d"][]{}` {
+		t.Error(got)
+	}
+}
+
 func TestListWithoutAPlaceToKeepIt(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.ListDir = "/proc/nowhere" })
 	s.put("one", "1")

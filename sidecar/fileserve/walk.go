@@ -73,6 +73,9 @@ func (w *walker) dir(at, rel string, depth int) error {
 	}
 	var below []os.DirEntry
 	for _, e := range entries {
+		if own(e.Name()) {
+			continue
+		}
 		if err := w.name(e.Name()); err != nil {
 			return err
 		}
