@@ -364,10 +364,12 @@ func TestPubBeforeOpen(t *testing.T) {
 	}
 }
 
-// What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing before it.
+// What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing before it. Who
+// says a message that is no subscription, or is no subscriber, is cut off, which is counted.
 func TestSubscribersSpeakToNobody(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	other := subscribe(t, e, "")
+	cut := 0
 	for name, say := range map[string][]byte{
 		"a publication":               zmtp.AppendMessage(nil, []byte("forged")),
 		"one with a topic":            zmtp.AppendMessage(nil, []byte("topic"), []byte("forged")),
@@ -384,9 +386,14 @@ func TestSubscribersSpeakToNobody(t *testing.T) {
 					break
 				}
 			}
+			if name != "a command that is not known" || !strings.HasSuffix(kind, "SUB") {
+				ended(t, c)
+				cut++
+			}
 			c.Close()
 			e.Publish(pub(name + " of " + kind))
 			next(t, other, name+" of "+kind)
 		}
 	}
+	eventually(t, "the cut ones to be counted", func() bool { return metricValue(e.met.endings[ReasonProtocol]) == float64(cut) })
 }

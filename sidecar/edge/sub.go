@@ -73,16 +73,23 @@ func (s *sub) hear(in []byte) error {
 			}
 		case ev.Kind == zmtp.Command:
 			err = s.command(ev.Body)
-		case ev.Kind == zmtp.Frame && !ev.More:
-			if topic, add, ok := zmtp.ParseSubscription(ev.Body); ok {
-				err = s.subscription(topic, add)
-			}
+		case ev.Kind == zmtp.Frame:
+			err = s.said(ev)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// said takes a message: a subscription, and nothing else. No minion sends anything else here, so who does speaks as if he published.
+func (s *sub) said(ev zmtp.Event) error {
+	topic, add, ok := zmtp.ParseSubscription(ev.Body)
+	if !ok || ev.More {
+		return &cutError{ReasonProtocol, "a message that is no subscription"}
+	}
+	return s.subscription(topic, add)
 }
 
 func (s *sub) command(body []byte) error {
