@@ -135,8 +135,11 @@ func (s *scene) judgeData(tag string, data []byte) (broken string) {
 
 // heardReturn judges what is told of jobs.
 func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
+	if rest, ok := strings.CutPrefix(tag, mirror.Prefix); ok { // another master's event, with its node before it
+		_, tag, _ = strings.Cut(rest, "/")
+	}
 	parts := strings.Split(tag, "/")
-	if len(parts) < 5 || parts[1] != "job" || parts[3] != "ret" {
+	if len(parts) < 5 || parts[0] != "salt" || parts[1] != "job" || parts[3] != "ret" { // nobody waits for what does not begin like this
 		return
 	}
 	if id := strings.Join(parts[4:], "/"); id != w.scene.own && !w.scene.ownResource(evidence, id) {

@@ -94,11 +94,15 @@ var expires = regexp.MustCompile(cache + `tokens/`)
 // syndics are marks of who has brought the returns of others.
 var syndics = regexp.MustCompile(cache + `syndics/`)
 
-// belongs says whether a file is one where what the minion says may stand.
+// belongs says whether a file is one where what the minion says may stand. A pillar that a master of 3008 keeps is named by the minion and
+// the environment, with directories where that has slashes.
 func (s *scene) belongs(path string) bool {
 	own := regexp.QuoteMeta(s.own)
+	if strings.Contains("/"+path+"/", "/../") {
+		return false
+	}
 	for _, p := range []string{
-		cache + `minions/` + own + `/`, cache + `(grains|pillar|mine)/` + own + `(:[^/]*)?\.p$`, cache + `(sessions|syndics)/` + own + `$`,
+		cache + `minions/` + own + `/`, cache + `(grains|mine)/` + own + `\.p$`, cache + `pillar/` + own + `(:.*)?\.p$`, cache + `(sessions|syndics)/` + own + `$`,
 		cache + `jobs/`, cache + `publish_auth/\d+$`, cache + `resource_grains/[^/]*$`, cache + `resource[^/]*$`, cache + `resource[^/]*/[^/]*$`,
 		`^var/lib/saltclusterd/`, `^etc/salt/pki/master/minions_(pre|denied)/`,
 	} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -174,6 +176,7 @@ func TestBelongs(t *testing.T) {
 	const c = "var/cache/salt/master/"
 	for path, want := range map[string]bool{
 		c + "minions/hostile-1/data.p": true, c + "minions/hostile-1/files/a/b": true, c + "grains/hostile-1.p": true, c + "pillar/hostile-1:dev.p": true,
+		c + `pillar/hostile-1:..\..\tmp/a branch/x.p`: true, c + "pillar/hostile-1:x/../../x.p": false, c + "pillar/hostile-11:x.p": false,
 		c + "sessions/hostile-1": true, c + "jobs/ab/cd/jid": true, "etc/salt/pki/master/minions_pre/x": true,
 		c + "minions/hostile-11/data.p": false, c + "minions/min06-1/data.p": false, c + "grains/hostile-1x.p": false, c + "tokens/abc": false,
 		"srv/salt/top.sls": false, "etc/salt/pki/master/minions/hostile-1": false, "etc/salt/master": false, c + "publish_auth/../x": false,
@@ -181,6 +184,21 @@ func TestBelongs(t *testing.T) {
 	} {
 		if got := s.belongs(path); got != want {
 			t.Errorf("%s: %t, want %t", path, got, want)
+		}
+	}
+}
+
+// A return is what somebody waits for who waits for a job, on the bus it was fired on or mirrored to another one.
+func TestHeardReturn(t *testing.T) {
+	const jid = "20260101120000000000"
+	for tag, want := range map[string]int{
+		"salt/job/" + jid + "/ret/min07-1": 1, mirror.Prefix + "m2/salt/job/" + jid + "/ret/min07-1": 1,
+		"salt/job/" + jid + "/ret/hostile-1": 0, "x/job/" + jid + "/ret/min07-1": 0, "salt/job/" + jid + "/prog/min07-1/1": 0,
+	} {
+		w := &world{scene: aScene(1), book: newBook(1, nil)}
+		w.heardReturn(&lab.Node{Host: &lab.Host{Name: "m1"}}, tag, "evidence")
+		if got := len(w.book.report().Violations); got != want {
+			t.Errorf("%s: %d violations, want %d", tag, got, want)
 		}
 	}
 }

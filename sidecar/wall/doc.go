@@ -19,5 +19,5 @@
 // Promises: a request that a stock minion of a supported version makes in the course of its work is never refused (with
 // the modes that are the defaults; what a site has its minions do beyond that, log shows before it is enforced); who is refused
 // hears what a stock master would answer where such a one refuses, so that no minion signs in again or exits because of it;
-// no check allocates unless it finds something; memory is bounded. Logs and reasons hold nothing of a request but ids.
+// no check allocates unless it finds something, or has to make an id to look for; memory is bounded. Logs and reasons hold nothing of a request but ids.
 package wall

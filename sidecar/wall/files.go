@@ -2,6 +2,7 @@ package wall
 
 import (
 	"bytes"
+	"strconv"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -37,13 +38,27 @@ func (w *Wall) file(r *Request) finding {
 	return finding{FilePaths, reason, Verdict{Refused: true, Reply: reply}}
 }
 
-// pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could use.
+// pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could use. One of 3008
+// keeps the pillar under the minion's id, a colon and the environment, which may be the id of another minion.
 func (w *Wall) pillarEnv(r *Request) finding {
 	raw := &r.Peek.Raw
-	if goodEnv(raw.SaltEnv) && goodEnv(raw.Env) && goodEnv(raw.PillarEnv) {
-		return finding{}
+	refused := Verdict{Refused: true, BadLoad: true}
+	switch {
+	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), !goodEnv(raw.PillarEnv):
+		return finding{FilePaths, "environment_is_a_path", refused}
+	case raw.PillarEnv != nil && !saltwire.IsNil(raw.PillarEnv) && w.another(r.Peek.ID+":"+envName(raw.PillarEnv), r.Peek.ID):
+		return finding{FilePaths, "environment_of_another_minion", refused}
 	}
-	return finding{FilePaths, "environment_is_a_path", Verdict{Refused: true, BadLoad: true}}
+	return finding{}
+}
+
+// envName is an environment as masters write it: text, or a number.
+func envName(value []byte) string {
+	if b, ok := saltwire.Bytes(value); ok {
+		return string(b)
+	}
+	n, _ := saltwire.Int(value)
+	return strconv.FormatInt(n, 10)
 }
 
 // fileRecv judges a file, or a part of one, that a minion pushes.

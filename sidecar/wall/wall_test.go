@@ -16,7 +16,7 @@ import (
 )
 
 // keys are the minions of these tests.
-var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true}
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true}
 
 func accepted(id string) bool { return keys[id] }
 
@@ -347,6 +347,8 @@ func TestRefused(t *testing.T) {
 		{"a backend left out of the environments", "web1", "_file_envs", stock, fields{"back": list("-roots")}, back(replyList)},
 		{"backends that are a map", "web1", "_file_envs", stock, fields{"back": fields{"roots": true}}, back(replyList)},
 		{"pillar of where all are", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "./"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
+		{"pillar kept as another minion's", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a number", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 7}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 
 		{"push to a master that takes none", "web1", "_file_recv", stock, fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse, false}},
