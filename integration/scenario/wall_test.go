@@ -162,6 +162,7 @@ func testWall(t *testing.T, c *lab.Cluster) {
 	}
 	for _, n := range c.Nodes {
 		strangersAtTheWall(t, m, n)
+		speaksAsMaster(t, c, m, n)
 	}
 	stockMinions(t, c)
 	quietBuses(t, c, listeners)

@@ -18,13 +18,14 @@ import (
 
 func main() {
 	cfg := hostile.Default()
-	var skip string
+	var skip, off string
 	var keep, dry bool
 	flag.Uint64Var(&cfg.Seed, "seed", uint64(time.Now().Unix()), "what all requests follow from")
 	flag.DurationVar(&cfg.For, "for", cfg.For, "how long requests are made")
 	flag.IntVar(&cfg.Only, "only", -1, "the number of the one request that is made, over and over; -1: all")
 	flag.IntVar(&cfg.Rate, "rate", cfg.Rate, "requests per second at most")
 	flag.StringVar(&skip, "skip", "", "invariants that are counted and not judged, separated by commas: "+strings.Join(hostile.Invariants, " "))
+	flag.StringVar(&off, "off", "", "rules of the wall that are switched off, separated by commas: then something has to be found")
 	flag.BoolVar(&keep, "keep", false, "keep the lab's directory with all logs")
 	flag.BoolVar(&dry, "list", false, "print the first hundred requests (or the one of -only) and end")
 	flag.Parse()
@@ -38,12 +39,12 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, cfg, keep)
+	code := run(ctx, cfg, off, keep)
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, cfg hostile.Config, keep bool) int {
+func run(ctx context.Context, cfg hostile.Config, off string, keep bool) int {
 	cfg.Revoke = true
 	logf := func(format string, args ...any) { fmt.Printf(time.Now().Format("15:04:05 ")+format+"\n", args...) }
 	cfg.Logf = logf
@@ -60,7 +61,7 @@ func run(ctx context.Context, cfg hostile.Config, keep bool) int {
 			fmt.Println("kept:", l.Dir())
 		}
 	}()
-	report, err := attack(ctx, l, cfg)
+	report, err := attack(ctx, l, cfg, off)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile:", err)
 		fmt.Println(l.Tails(20))
@@ -78,10 +79,17 @@ func run(ctx context.Context, cfg hostile.Config, keep bool) int {
 	return 0
 }
 
-func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config) (*hostile.Report, error) {
+func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config, off string) (*hostile.Report, error) {
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
 	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true} // paths are looked at only where files may come
+	if off != "" {
+		modes := map[string]any{}
+		for _, rule := range strings.Split(off, ",") {
+			modes[rule] = "off"
+		}
+		spec.DaemonSettings = lab.Settings{"cluster_wall": modes}
+	}
 	c, err := l.NewCluster(ctx, spec)
 	if err != nil {
 		return nil, err
