@@ -30,9 +30,9 @@ var Intended = []Exception{
 			d.in(inReply, "_return", "jid") && d.Bare == raised && d.Ours == none
 	}},
 	{What: "Returns of jobs whose id is a path, a list or a map", is: func(d Difference) bool {
-		for _, id := range []string{"../", "\n", "[", "{"} {
-			if strings.HasPrefix(d.Bare, "salt/job/"+id) && strings.Contains(d.Bare, `"cmd":"_return"`) {
-				return d.Where == inEvent && d.Ours == nothing
+		for _, id := range []string{`"../"`, `"\n"`, "[", "{"} {
+			if d.Where == inEvent && strings.Contains(d.Bare, `"jid":`+id) {
+				return d.Ours == nothing
 			}
 		}
 		for _, id := range []string{`"'../'"/`, `"'\\n'"/`, "[", "{"} {
@@ -42,11 +42,15 @@ var Intended = []Exception{
 		}
 		return false
 	}},
+	{What: "Events under tags of the masters", is: func(d Difference) bool {
+		return d.Where == inEvent && strings.HasPrefix(d.Bare, "salt/key") && strings.Contains(d.Bare, `"cmd":"_minion_event"`) && d.Ours == nothing
+	}},
 	{
 		What: "Pillars of an environment that is a path, a list or a map",
 		is: func(d Difference) bool {
 			return (d.in(inReply, "_pillar", "pillarenv") || d.in(inReply, "_pillar", "saltenv")) && d.Ours == badLoad &&
-				slices.Contains([]string{"'../'", "{}", "[]", "[None]", "{'a': 1}"}, d.Mutation.Value)
+				slices.Contains([]string{"'../'", "{}", "[]", "[None]", "{'a': 1}"}, d.Mutation.Value) ||
+				d.Where == inFile+"pillar/corpus:../.p" && d.Ours == nothing
 		},
 		effect: func(d Difference) bool {
 			return d.Where == inEvent && strings.HasPrefix(d.Bare, `minion/refresh/corpus {"Minion data cache refresh":"corpus",`) && d.Ours == nothing

@@ -84,7 +84,7 @@ EVERYTHING = (
     ("saltutil.sync_all", "refresh=False"), ("saltutil.sync_beacons",), ("saltutil.sync_utils",), ("saltutil.sync_grains",),
     ("saltutil.sync_returners",), ("saltutil.refresh_beacons",), ("saltutil.refresh_matchers",), ("saltutil.pillar_refresh", "wait=True"),
     ("saltutil.kill_job", "20200101000000000000"), ("saltutil.signal_job", "20200101000000000000", 0), ("saltutil.term_all_jobs",),
-    ("beacons.add", "corpusbeacon", [{"interval": 1}]), ("schedule.add", "often", "function=test.echo", "job_args=[\"gr\u00fc\u00dfe\"]", "seconds=1"),
+    ("beacons.delete", "corpusbeacon"), ("beacons.add", "corpusbeacon", [{"interval": 1}]), ("schedule.add", "often", "function=test.echo", "job_args=[\"gr\u00fc\u00dfe\"]", "seconds=1"),
     ("schedule.add", "quiet", "function=test.ping", "seconds=1", "return_job=False"), ("schedule.add", "failing", "function=test.exception", "seconds=1"),
     ("test.sleep", 4), ("beacons.disable_beacon", "corpusbeacon"), ("beacons.delete", "corpusbeacon"), ("beacons.list_available",),
     ("schedule.modify", "often", "function=test.ping", "seconds=3600"), ("schedule.disable_job", "quiet"), ("schedule.is_enabled", "often"),
@@ -163,7 +163,7 @@ def start_minion(private, public, port):
         "mine_functions": {"test.ping": [], "corpusmod.values": []}, "enable_fqdns_grains": False,
         # Not the description of the host it was recorded on.
         "grains_blacklist": ["*"],
-        "grains": {"corpus": True, "corpus_dir": ROOT + "/files", "os": "Debian", "os_family": "Debian", "kernel": "Linux", "text": "grüße"},
+        "grains": {"corpus": True, "corpus_dir": ROOT + "/files", "os": "Debian", "os_family": "Debian", "kernel": "Linux", "shell": "/bin/sh", "text": "grüße"},
     }
     lab.write(ROOT + "/etc/minion", yaml.safe_dump(config))
     lab.write(ROOT + "/pki/minion.pem", private, 0o400)

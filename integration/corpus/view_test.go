@@ -42,13 +42,14 @@ func TestMeant(t *testing.T) {
 		Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "pillarenv", Value: "{}"}, Bare: noReply, Ours: badLoad,
 	}
 	refresh := Difference{Where: "event", Bare: `minion/refresh/corpus {"Minion data cache refresh":"corpus","_stamp":"<time>"}`, Ours: nothing}
-	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return"}`, Ours: nothing}
+	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return","jid":[]}`, Ours: nothing}
 	file := Difference{Where: `file jobs/of "'../'"/.load.p`, Bare: "x", Ours: nothing}
 	refused := map[string]int{}
 	if what := meant(refresh, refused); what != "" {
 		t.Errorf("before any pillar is refused: %s", what)
 	}
-	for _, d := range []Difference{pillar, refresh, job, file} {
+	forged := Difference{Where: "event", Bare: `salt/key {"cmd":"_minion_event"}`, Ours: nothing}
+	for _, d := range []Difference{pillar, refresh, job, file, forged} {
 		if meant(d, refused) == "" {
 			t.Errorf("not meant: %v", d)
 		}
@@ -60,6 +61,7 @@ func TestMeant(t *testing.T) {
 		"another field":        {Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Bare: noReply, Ours: badLoad},
 		"a recorded request":   {Where: "reply", Cmd: "_pillar", Bare: noReply, Ours: badLoad},
 		"of a usual job":       {Where: "event", Bare: `salt/job/20200101000000000000/ret/corpus {"cmd":"_return"}`, Ours: nothing},
+		"a master's own event": {Where: "event", Bare: `salt/key {"act":"accept"}`, Ours: nothing},
 		"an event too many":    {Where: "event", Bare: nothing, Ours: job.Bare},
 		"a file of such a job": {Where: "file jobs/20200101000000000000/.load.p", Bare: "x", Ours: nothing},
 		"a list with minions":  {Where: "file jobs/20200101000000000000/.minions.p", Bare: nothing, Ours: `["a"]`},

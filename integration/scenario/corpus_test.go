@@ -26,15 +26,12 @@ import (
 
 const (
 	corpusAnswer  = 20 * time.Second // for one request
-	corpusMutants = 150              // of each corpus
+	corpusMutants = 300              // of each corpus
 )
 
 // What real minions asked is asked of a bare master and through saltclusterd in front of an equal one: replies, events and files are the
 // same, but for what corpus.Intended lists. Then requests that no minion sends (SALTCLUSTER_RANDOM of them, from SALTCLUSTER_RANDOM_SEED).
 func TestCorpus(t *testing.T) {
-	if os.Getenv("SALTCLUSTER_LONG") == "" {
-		t.Skip("SALTCLUSTER_LONG=1 (make test-corpus)")
-	}
 	for _, version := range lab.Versions {
 		t.Run(version, func(t *testing.T) {
 			c, err := corpus.Load(version)

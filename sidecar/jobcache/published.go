@@ -40,8 +40,11 @@ var rawEmptyMap = []byte{0x80}
 // empty map. Who has published a job is known to the master that did it for the minion (publish_auth), and to everybody
 // who has the job's load. Errors: ErrUnknown, *NeedsPython, the disk's.
 func (c *Cache) Published(ctx context.Context, jid, id string) ([]byte, error) {
-	if is, sure := isJID(jid); !is || !sure || !validID(jid) {
-		return nil, ErrUnknown // minions publish under jids of the master's own making only
+	if !validID(jid) {
+		return nil, ErrUnknown
+	}
+	if is, sure := isJID(jid); !is || !sure { // a publication that has reached nobody is job 0
+		return nil, needs("a job id that is none of a master's making")
 	}
 	select {
 	case c.publishing <- struct{}{}:
