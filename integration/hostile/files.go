@@ -85,7 +85,7 @@ var masterWrites = regexp.MustCompile(strings.Join([]string{
 	`^var/lib/saltclusterd/`, `^etc/salt/pki/master/(minions|minions_pre|minions_rejected|minions_denied)/`, `^etc/salt/pki/master/\.`,
 	cache + `(jobs|proc|file_lists|roots|queues|extmods|files|sessions|publish_auth|gitfs|hgfs|svnfs|s3cache|minionfs)/`, cache + `\.`,
 	cache + `(resource_index|resources?)[^/]*(/|$)`, cache + `(grains|pillar|mine|minions)/[^/]*$`, cache + `minions/[^/]+/(data|mine)\.p$`,
-	cache + `module_refresh$`, cache + `sched/`,
+	cache + `module_refresh$`, cache + `sched/`, cache + `batch_active\.p$`,
 }, "|"))
 
 // expires are files that masters remove when their time is over.

@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,24 @@ func TestEveryCommandIsTried(t *testing.T) {
 	}
 	if len(kinds) != int(carriages) {
 		t.Errorf("carriages: %v", kinds)
+	}
+}
+
+// Returns of jobs that were never published, and nothing else wrong with them, are tried in every minute: nothing else would show
+// whether a rule is there for them.
+func TestReturnsOfNoJobAreTried(t *testing.T) {
+	const minute = 60 * 45
+	n := 0
+	for i := range minute {
+		r := aScene(1).request(i)
+		at := slices.IndexFunc(r.fields, func(e entry) bool { return string(e.key) == string(text("jid")) })
+		if r.Cmd == "_return" && len(r.Twists) == 0 && at >= 0 && strings.Contains(string(r.fields[at].value), unpublished) &&
+			!r.names("schedule") && !r.names("master_id") && !r.names("resource_id") && !r.names("minions") {
+			n++
+		}
+	}
+	if n < 5 {
+		t.Errorf("%d of %d", n, minute)
 	}
 }
 

@@ -9,6 +9,7 @@ const (
 	aText kind = iota
 	anID
 	aJid
+	noJobsJid
 	aTag
 	aPath
 	pathParts // of _file_recv
@@ -67,6 +68,10 @@ var shapes = []shape{
 		{"fun_args", arguments, true}, {"out", aText, true}, {"master_id", aNode, true}, {"nocache", aFlag, true}, {"metadata", someData, true},
 		{"schedule", aText, true}, {"resource_id", anID, true}, {"resource_type", aText, true}, {"minions", aTarget, true}, {"user", aUser, true},
 		{"tgt", aTarget, true}, {"load", someData, true}, {"sig", aToken, true},
+	}},
+	{"_return", router.AES, 3, []field{ // with no more than a minion says: with all of the above there is nearly always something else that it is refused for
+		{"jid", noJobsJid, false}, {"return", someData, false}, {"retcode", aNumber, false}, {"success", aFlag, false}, {"fun", aFunction, false},
+		{"fun_args", arguments, false},
 	}},
 	{"_syndic_return", router.AES, 2, []field{
 		{"load", returnList, true}, {"jid", aJid, true}, {"return", returnMap, true}, {"fun", aFunction, true}, {"master_id", aNode, true},

@@ -16,6 +16,8 @@ func (d *dice) value(k kind) packed {
 		return text(d.id())
 	case aJid:
 		return d.aJid()
+	case noJobsJid:
+		return text(d.madeUpJid())
 	case aTag:
 		return text(d.tag())
 	case aPath:

@@ -132,6 +132,13 @@ func wallCases(victim string) []wallCase {
 		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
 		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
+		{"return_ids", "_syndic_return", map[string]any{"load": []any{map[string]any{
+			"id": "../x", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},
+		}}}, none},
+		{"identity", "_mine_get", map[string]any{"tok": bytes.Repeat([]byte{1}, 256), "tgt": victim, "fun": "test.ping"}, nil},
+		{"identity", "_return", map[string]any{"tok": []byte{}, "jid": jid, "fun": "test.ping", "return": wallProbe}, nil},
+		{"identity", "_pillar", map[string]any{"id": victim, "grains": map[string]any{}}, nil},
+		{"identity", "_minion_event", map[string]any{"nonce": "x", "tag": "lab/x", "data": mark}, nil},
 	}
 }
 
@@ -161,6 +168,7 @@ func testWall(t *testing.T, c *lab.Cluster) {
 		}
 	}
 	for _, n := range c.Nodes {
+		onDemand(t, m, n)
 		strangersAtTheWall(t, m, n)
 		speaksAsMaster(t, c, m, n)
 	}
@@ -173,6 +181,21 @@ func testWall(t *testing.T, c *lab.Cluster) {
 	}
 	showWall(t, c)
 	dismissPlayed(t, c, m.ID)
+}
+
+// onDemand asks for external pillars that the master's configuration does not name: the request goes on without them.
+func onDemand(t *testing.T, m *play.Minion, n *lab.Node) {
+	t.Helper()
+	before := wallFound(t, n, "pillar_ext")
+	_, err := m.Request(t.Context(), n.Addr, "_pillar", map[string]any{
+		"grains": map[string]any{"id": m.ID, "os": wallProbe}, "saltenv": nil, "pillarenv": nil, "ext": map[string]any{"git": []any{wallProbe}, "virtkey": true}, "ver": "2",
+	})
+	if refused, ok := errors.AsType[*play.NotSealedError](err); ok || err != nil && !errors.Is(err, play.ErrReply) { // a pillar is sealed with the minion's own key
+		t.Errorf("%s (%s): a pillar without what was asked for: %v, %v", n.Name, n.Master.Version, refused, err)
+	}
+	if now := wallFound(t, n, "pillar_ext"); now != before+1 {
+		t.Errorf("%s (%s): on-demand pillars are refused %v times", n.Name, n.Master.Version, now-before)
+	}
 }
 
 // strangerCases are the classes of published weaknesses that need no key, by the reason they are refused for.
@@ -194,6 +217,8 @@ func strangerCases(pub string) map[string][]map[string]any {
 		"invalid_minion_id":            {auth("../../x", pub, 3), auth("x/", pub, 3), auth("x\x00", pub, 3), auth("", pub, 3), auth(".x", pub, 3)},
 		"version_too_old":              {auth("stranger", pub, 2), auth("stranger", pub, 0)},
 		"unusable_pub":                 {auth("stranger", "x", 3)},
+		"missing_field":                {clear(map[string]any{"id": "stranger"}), clear(map[string]any{"cmd": "_auth", "id": "stranger"})},
+		"wrong_type_of_a_field":        {clear(map[string]any{"cmd": "_auth", "id": "stranger", "pub": []any{1}}), clear(map[string]any{"cmd": "_auth", "id": map[string]any{}, "pub": pub})},
 		"enc_is_neither_clear_nor_aes": {{"enc": "pub", "load": map[string]any{"cmd": "_auth"}, "version": 3}},
 	}
 }
