@@ -2,7 +2,13 @@ package sidecar
 
 import (
 	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
@@ -98,5 +104,34 @@ func TestCopyRoomBytes(t *testing.T) {
 	r.leave("c", maxCopyBytes/2)
 	if !r.enter("c", 1) {
 		t.Error("room is not given back")
+	}
+}
+
+// What a node hands over is logged with the address that it says. Whatever it says, that it was this node stands in the log, and is
+// counted.
+func TestWhoHasHandedItOver(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t)
+	w.proxy.handed.log = slog.New(slog.NewTextHandler(&log, nil))
+	answers := 0
+	answer := func([]byte) { answers++ }
+	for range 3 {
+		w.proxy.ServeRelayed(t.Context(), "b", netip.MustParseAddrPort("10.0.0.7:1"), []byte{0xc0}, answer, func() { answers++ })
+		w.proxy.ServeSignIn(t.Context(), "c", netip.AddrPort{}, []byte{0xc0}, answer, func() { answers++ })
+	}
+	if answers != 6 {
+		t.Errorf("%d of 6 were answered", answers)
+	}
+	for _, from := range []string{"b", "c"} {
+		if n := strings.Count(log.String(), "handed over by a node refused\" node="+from); n != 1 {
+			t.Errorf("%s is logged %d times:\n%s", from, n, log.String())
+		}
+		if n := testutil.ToFloat64(w.proxy.metrics.handed.WithLabelValues(from)); n != 3 {
+			t.Errorf("%s: %v refusals", from, n)
+		}
+	}
+	w.proxy.handed.note("b", time.Now().Add(2*handedLogEvery))
+	if n := strings.Count(log.String(), "node=b"); n != 2 {
+		t.Errorf("b is logged %d times", n)
 	}
 }

@@ -11,6 +11,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	lost     *prometheus.CounterVec
 	resealed prometheus.Counter
+	handed   *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	held     prometheus.Histogram
 }
@@ -29,6 +30,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "saltcluster_sidecar_requests_resealed_total",
 			Help: "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted.",
 		}),
+		handed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "saltcluster_sidecar_handed_refused_total",
+			Help: "Requests refused here that another node has handed over, by node.",
+		}, []string{"node"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "saltcluster_sidecar_request_seconds",
 			Help:    "Time from a request's arrival to its answer, by where it went.",
@@ -41,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.lost, m.resealed, m.seconds, m.held)
+		reg.MustRegister(m.requests, m.lost, m.resealed, m.handed, m.seconds, m.held)
 	}
 	return m
 }

@@ -55,6 +55,7 @@ type Proxy struct {
 	catchUp  *catchUp
 	copies   copyRoom
 	files    *fileGate
+	handed   *handed
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
@@ -79,6 +80,7 @@ func NewProxy(cfg Config) *Proxy {
 		files:    newFileGate(),
 	}
 	p.sessions.minion, p.sessions.before = cfg.Guard.Minion, p.earlierKey
+	p.handed = newHanded(cfg.Logger, p.metrics.handed)
 	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -132,7 +134,7 @@ func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
 func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
 	x := &exchange{
 		body: body, remote: remote, from: from, at: time.Now(), reply: reply, drop: drop,
-		gone: func() bool { return ctx.Err() != nil },
+		gone: func() bool { return ctx.Err() != nil }, blame: p.handed.by(from),
 	}
 	if parent := trace.ParentOf(ctx); parent.Sampled() { // the node that the minion has called decides
 		x.traceBy(p.cfg.Trace, parent)
@@ -144,7 +146,7 @@ func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.Add
 func (p *Proxy) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
 	p.serve(&exchange{
 		body: body, remote: remote, from: from, signIn: true, at: time.Now(), reply: reply, drop: drop,
-		gone: func() bool { return ctx.Err() != nil },
+		gone: func() bool { return ctx.Err() != nil }, blame: p.handed.by(from),
 	})
 }
 
