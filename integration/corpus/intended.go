@@ -17,7 +17,6 @@ type Exception struct {
 
 // What stands in answers and is no value.
 const (
-	noReply = "no reply" // none that the minion can open: Python has raised
 	badLoad = "not sealed: bad load"
 	raised  = `""` // Python has raised
 	none    = "null"

@@ -39,7 +39,7 @@ func TestDiff(t *testing.T) {
 // A difference that is meant is meant where it is and of whom it is.
 func TestMeant(t *testing.T) {
 	pillar := Difference{
-		Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "pillarenv", Value: "{}"}, Bare: noReply, Ours: badLoad,
+		Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "pillarenv", Value: "{}"}, Ours: badLoad,
 	}
 	refresh := Difference{Where: "event", Bare: `minion/refresh/corpus {"Minion data cache refresh":"corpus","_stamp":"<time>"}`, Ours: nothing}
 	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return","jid":[]}`, Ours: nothing}
@@ -56,10 +56,10 @@ func TestMeant(t *testing.T) {
 	}
 	for name, d := range map[string]Difference{
 		"one refresh too many": refresh,
-		"another reply":        {Where: "reply", Cmd: "_pillar", Mutation: pillar.Mutation, Bare: noReply, Ours: "{}"},
-		"another command":      {Where: "reply", Cmd: "_return", Mutation: pillar.Mutation, Bare: noReply, Ours: badLoad},
-		"another field":        {Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Bare: noReply, Ours: badLoad},
-		"a recorded request":   {Where: "reply", Cmd: "_pillar", Bare: noReply, Ours: badLoad},
+		"another reply":        {Where: "reply", Cmd: "_pillar", Mutation: pillar.Mutation, Ours: "{}"},
+		"another command":      {Where: "reply", Cmd: "_return", Mutation: pillar.Mutation, Ours: badLoad},
+		"another field":        {Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Ours: badLoad},
+		"a recorded request":   {Where: "reply", Cmd: "_pillar", Ours: badLoad},
 		"of a usual job":       {Where: "event", Bare: `salt/job/20200101000000000000/ret/corpus {"cmd":"_return"}`, Ours: nothing},
 		"a master's own event": {Where: "event", Bare: `salt/key {"act":"accept"}`, Ours: nothing},
 		"an event too many":    {Where: "event", Bare: nothing, Ours: job.Bare},

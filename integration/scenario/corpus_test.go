@@ -42,7 +42,8 @@ func TestCorpus(t *testing.T) {
 			settings, err := corpus.Roots(roots)
 			labtest.Must(t, err)
 			began := time.Now() // stands in events, too
-			asks := append(slices.Clone(c.Requests), mutants(t, c)...)
+			variants := mutants(t, c)
+			asks := append(append(slices.Clone(c.Requests), variants...), last(t, c))
 			t.Run("ask", func(t *testing.T) { // returns when its parallel parts have ended
 				for _, side := range []struct {
 					name string
@@ -59,7 +60,7 @@ func TestCorpus(t *testing.T) {
 			}
 			diffs, intended := corpus.Diff(bare, ours)
 			t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files), intended)
-			t.Logf("%d variants: %s", len(asks)-len(c.Requests), kinds(asks[len(c.Requests):]))
+			t.Logf("%d variants: %s", len(variants), kinds(variants))
 			for i, d := range diffs {
 				if t.Errorf("%s", d); i == 300 {
 					t.Fatalf("and %d more", len(diffs)-i-1)
@@ -80,6 +81,18 @@ func mutants(t *testing.T, c *corpus.Corpus) []corpus.Request {
 		return n
 	}
 	return c.Mutants(number("SALTCLUSTER_RANDOM", corpusMutants), number("SALTCLUSTER_RANDOM_SEED", 1))
+}
+
+// lastJob is the job of the last return: all that is asked before has been done when it is in the job cache and on the bus.
+const lastJob = "20200101999999999999"
+
+// last is a return of lastJob.
+func last(t *testing.T, c *corpus.Corpus) corpus.Request {
+	t.Helper()
+	at := slices.IndexFunc(c.Requests, func(r corpus.Request) bool { return r.Cmd == "_return" })
+	load, err := corpus.Fresh(c.Requests[at].Load, map[string]any{"jid": lastJob})
+	labtest.Must(t, err)
+	return corpus.Request{Cmd: "_return", Load: load}
 }
 
 // kinds counts what is different in mutants, and of what commands they are.
@@ -167,29 +180,33 @@ func replay(t *testing.T, r *replayed, asks []corpus.Request, recorded int, at t
 			v.Events = append(v.Events, scrub.Text(tag)+" "+scrub.Value(data))
 		}
 	})
-	fence := func(n int) {
-		tag := fmt.Sprintf("%s%d", fencePrefix, n)
-		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the event bus", func(ctx context.Context) error {
+	hear := func(tag string, fire func(ctx context.Context, tag string) error) {
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the event "+tag, func(ctx context.Context) error {
 			mu.Lock()
 			have := heard[tag]
 			mu.Unlock()
 			if have {
 				return nil
 			}
-			if err := bus.Fire(ctx, tag, map[string]any{}); err != nil {
+			if err := fire(ctx, tag); err != nil {
 				return err
 			}
 			return errors.New("not heard")
 		}))
 	}
+	fence := func(n int) {
+		hear(fmt.Sprintf("%s%d", fencePrefix, n), func(ctx context.Context, tag string) error { return bus.Fire(ctx, tag, map[string]any{}) })
+	}
 	fence(0)
 	for i, ask := range asks {
 		v.Asked = append(v.Asked, ask)
 		v.Replies = append(v.Replies, r.ask(t, scrub, ask, at))
-		if i == recorded-1 || i == len(asks)-1 {
-			fence(i + 1)
+		if i == recorded-1 {
+			fence(1)
 		}
 	}
+	hear("salt/job/"+lastJob+"/ret/"+r.minion.ID, func(context.Context, string) error { return nil })
+	fence(2)
 	v.Files = written(t, r, scrub)
 	mu.Lock()
 	defer mu.Unlock()
@@ -216,8 +233,10 @@ func (r *replayed) ask(t *testing.T, scrub corpus.Scrub, ask corpus.Request, at 
 	switch {
 	case errors.As(err, &open):
 		return "not sealed: " + scrub.Text(open.Text)
-	case err != nil:
+	case err != nil && ctx.Err() != nil:
 		return "no reply"
+	case err != nil:
+		return "nothing that a minion can open"
 	}
 	return scrub.Value(reply)
 }
@@ -249,6 +268,9 @@ func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string][]string 
 	labtest.Must(t, err)
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what is written to be the same twice", func(ctx context.Context) error {
 		now, err := look(ctx)
+		if err == nil && now["jobs/"+lastJob+"/"+r.minion.ID+"/return.p"] == nil {
+			err = errors.New("the last return is not there")
+		}
 		if err == nil && !maps.EqualFunc(last, now, slices.Equal) {
 			err = errors.New("it still changes")
 		}
