@@ -42,6 +42,9 @@ func (f *fake) RootsDiff(_ context.Context, from, to string) (adminapi.RootsDiff
 	if to != "m1" {
 		d.Changes = append(d.Changes, adminapi.RootsChange{Slot: "file:base:0", Path: "a\nb", What: "added"})
 	}
+	if from == "m3" {
+		d.LeftOut = []string{"m3 leaves file:dev:0 alone: no such directory"}
+	}
 	return d, f.err
 }
 

@@ -97,8 +97,15 @@ func newRootsDiffCommand(e *env) *cli.Command {
 				return err
 			}
 			return e.show(c, d, func(s *screen) {
-				if len(d.Changes) == 0 {
+				switch {
+				case len(d.Changes) > 0:
+				case len(d.LeftOut) > 0:
+					s.line("%s", clean(d.From+" and "+d.To+" have the same of what is compared"))
+				default:
 					s.line("%s", s.paint(green, clean(d.From+" and "+d.To+" have the same")))
+				}
+				for _, l := range d.LeftOut {
+					s.line("%s", s.paint(yellow, clean(l)))
 				}
 				rootsChangesTable(s, d.Changes, 0, len(d.Changes))
 			})

@@ -13,8 +13,8 @@ import (
 const (
 	MaxBody  = 64 << 20
 	MaxItems = 200_000
+	MaxText  = 128 // of what an item is like
 	maxName  = 1024
-	maxText  = 128
 )
 
 // Ledger is what one node holds of a section.
@@ -66,7 +66,7 @@ func (l Ledger) check() error {
 		return errTooLarge
 	}
 	for name, text := range l.Items {
-		if len(name) > maxName || len(text) > maxText {
+		if len(name) > maxName || len(text) > MaxText {
 			return errTooLarge
 		}
 	}

@@ -56,6 +56,9 @@ func (s *Store) looksTheSame() bool {
 		return false
 	}
 	for _, st := range s.slots {
+		if st.missing && s.identOf(st) == (dirIdent{}) {
+			continue
+		}
 		if st.unavailable != "" || st.unsettled || s.identOf(st) != st.ident {
 			return false
 		}

@@ -3,6 +3,7 @@ package roots
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"runtime"
 	"time"
@@ -119,20 +120,25 @@ func (s *Store) identOf(st *slotState) dirIdent {
 }
 
 // errReplaced is said of a slot that may only not be mounted.
-var errReplaced = errors.New("its directory was replaced by an empty one (sync_roots --force makes that a deletion)")
+var errReplaced = errors.New("its directory was replaced by an empty one (roots rollback fills it, sync_roots --force makes that a deletion)")
 
 // saw enters what a scan has found.
 func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
-	if err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident) {
+	replaced := err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident)
+	if replaced && !s.refill {
 		err = errReplaced
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if replaced && s.refill { // as on a node that comes without it
+		delete(s.base.Slots, st.Name)
+		delete(s.base.Idents, st.Name)
+	}
 	if err != nil {
 		if st.unavailable == "" {
 			s.log.Warn("slot unavailable; its part of the tree stays as it is", "path", st.Dir, "err", err)
 		}
-		st.unavailable = err.Error()
+		st.unavailable, st.missing = err.Error(), errors.Is(err, fs.ErrNotExist)
 		return
 	}
 	if res.Read > 0 || len(res.Index) != len(st.index) {
@@ -141,7 +147,7 @@ func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) 
 	if st.dir != res.Dir || res.Read > 0 {
 		s.located = nil
 	}
-	st.unavailable, st.ident = "", ident
+	st.unavailable, st.missing, st.ident = "", false, ident
 	st.index, st.dir, st.objects = res.Index, res.Dir, res.Objects
 	st.files, st.bytes, st.problems, st.unsettled = res.Files, res.Bytes, res.Problems, res.Unsettled
 }

@@ -2,6 +2,8 @@ package roots
 
 import (
 	"fmt"
+
+	"saltclusterd/fsync/tree"
 )
 
 // Status returns the present state.
@@ -30,10 +32,12 @@ func (s *Store) Status() Status {
 		st.Problems = append(st.Problems, s.problem)
 	}
 	for _, slot := range s.slots {
+		lacking := slot.unavailable != "" && s.hasContent(slot.Name)
 		st.Slots = append(st.Slots, SlotStatus{
-			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Files: slot.files, Bytes: slot.bytes,
+			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Lacking: lacking, Files: slot.files, Bytes: slot.bytes,
 		})
-		if slot.unavailable != "" {
+		// A directory that is configured and was never made is nobody's problem while the others have nothing in it.
+		if _, had := s.base.Idents[slot.Name]; slot.unavailable != "" && (lacking || had || !slot.missing) {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, slot.unavailable))
 		}
 		for _, p := range slot.problems {
@@ -41,6 +45,16 @@ func (s *Store) Status() Status {
 		}
 	}
 	return st
+}
+
+// hasContent says whether there is something in a slot as the cluster has it. s.mu is held.
+func (s *Store) hasContent(name SlotName) bool {
+	root, err := tree.ReadRoot(s.db, s.base.Root)
+	if err != nil {
+		return true
+	}
+	entries, err := tree.ReadDir(s.db, root[name])
+	return err != nil || len(entries) > 0
 }
 
 // CaughtUp says whether the head is on this disk.

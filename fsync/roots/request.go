@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type request struct {
 
 // ErrOff says that roots are not replicated on this node.
 var ErrOff = errors.New("file_roots and pillar_roots are not replicated on this node")
+
+// ErrNoEnv says that this node has no directories of an environment.
+var ErrNoEnv = errors.New("no directories of that environment are replicated on this node")
 
 // inLoop has the loop do something, between two rounds.
 func (s *Store) inLoop(ctx context.Context, do func(ctx context.Context) error) error {
@@ -52,6 +56,9 @@ func (s *Store) answer(ctx context.Context, r *request) error {
 // Sync looks at the disk now and proposes what differs from the head, after this node has caught up with it.
 func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) {
 	var res SyncResult
+	if opts.Env != "" && !slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Name.Env == opts.Env }) {
+		return res, fmt.Errorf("%w: %q", ErrNoEnv, opts.Env)
+	}
 	if err := s.awaitReady(ctx); err != nil {
 		return res, err
 	}

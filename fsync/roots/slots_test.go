@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,83 @@ func TestASlotThatOnlySomeHave(t *testing.T) {
 	w.await("all have caught up", func() bool { return a.store.CaughtUp() && b.store.CaughtUp() && c.store.CaughtUp() })
 }
 
+// A directory that is configured and was never made is nobody's problem until another node has something in it: then the master lacks
+// that, and whoever compares hears of it.
+func TestADirectoryThatWasNeverMade(t *testing.T) {
+	dev := SlotName{Kind: "file", Env: "dev"}
+	w := newWorld(t, fileBase, dev)
+	a, b := w.node("a"), w.node("b")
+	if err := os.Remove(a.dirs[dev]); err != nil {
+		t.Fatal(err)
+	}
+	a.open()
+	b.open()
+	a.write("f", "1")
+	w.await("b has it", func() bool { return b.has("f", "1") && a.store.CaughtUp() })
+	if st := a.store.Status(); len(st.Problems) > 0 || st.Slots[1].Unavailable == "" || st.Slots[1].Lacking {
+		t.Errorf("%+v", st)
+	}
+	if err := os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.await("a says what it lacks", func() bool {
+		st := a.store.Status()
+		return st.CaughtUp && len(st.Problems) == 1 && st.Slots[1].Lacking
+	})
+	if st := b.store.Status(); st.Slots[0].Lacking || st.Slots[1].Lacking {
+		t.Errorf("%+v", st)
+	}
+	if err := os.Mkdir(a.dirs[dev], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.await("a has it", func() bool { return len(a.disk()) == 2 && len(a.store.Status().Problems) == 0 })
+	if err := os.RemoveAll(a.dirs[dev]); err != nil { // as a file system that is taken away
+		t.Fatal(err)
+	}
+	if _, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	if st := a.store.Status(); !st.Slots[1].Lacking || len(st.Problems) != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// The disk of a slot was replaced by a new one, on one node: nothing is deleted anywhere, and an operator has it filled.
+func TestAnEmptyDirectoryIsFilledWhenAnOperatorSaysSo(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	a.write("f", "1")
+	a.write("d/g", "2")
+	w.await("b has it", func() bool { return b.has("f", "1") && b.has("d/g", "2") })
+	w.awaitEqual()
+	dir := b.dirs[fileBase]
+	if err := os.Rename(dir, dir+".broken"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	st := b.store.Status()
+	if !a.has("f", "1") || !b.lacks("f") || !st.Slots[0].Lacking || len(st.Problems) != 1 {
+		t.Fatalf("%+v", st)
+	}
+	if _, err := b.store.Rollback(t.Context(), st.Base); err != nil {
+		t.Fatal(err)
+	}
+	if !b.has("f", "1") || !b.has("d/g", "2") || len(b.store.Status().Problems) > 0 || len(b.store.Conflicts()) > 0 {
+		t.Errorf("%v, %+v", b.disk(), b.store.Status())
+	}
+	b.write("f", "3")
+	w.await("a has the edit", func() bool { return a.has("f", "3") })
+	w.awaitEqual()
+}
+
 func TestAnIgnoreListOfOneNodeDeletesNothing(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.node("b")
@@ -84,6 +162,9 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 	res, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true})
 	if err != nil || res.Proposed || len(res.Changes) != 2 || w.count() != 0 {
 		t.Fatalf("dry run: %+v, %v, %d revisions", res, err, w.count())
+	}
+	if _, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true, Env: "bse"}); !errors.Is(err, ErrNoEnv) {
+		t.Errorf("an environment that does not exist: %v", err)
 	}
 	if res, err = a.store.Sync(t.Context(), SyncOptions{Env: "base"}); err != nil || !res.Proposed || len(res.Changes) != 1 {
 		t.Fatalf("%+v, %v", res, err)

@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,6 +53,7 @@ func testTokens(t *testing.T, c *lab.Cluster) {
 			}
 		}
 	}
+	damagedTokens(t, c, tokens)
 	for i, token := range tokens {
 		n := c.Nodes[(i+1)%len(c.Nodes)]
 		if n.Master.Version >= "3008" {
@@ -78,6 +80,23 @@ func testTokens(t *testing.T, c *lab.Cluster) {
 				t.Errorf("saltclusterd of %s tells about tokens", n.Name)
 			}
 		}
+	}
+}
+
+// damagedTokens cuts a token's file on each master; the others have it, and each gets it back.
+func damagedTokens(t *testing.T, c *lab.Cluster, tokens []string) {
+	t.Helper()
+	for i, n := range c.Nodes {
+		labtest.Must(t, os.Truncate(tokenFile(t, n, tokens[i]), 20))
+	}
+	for i, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the token that was cut on "+n.Name, func(context.Context) error {
+			info, err := os.Stat(tokenFile(t, n, tokens[i]))
+			if err == nil && info.Size() == 20 {
+				err = errors.New("still cut")
+			}
+			return err
+		}))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,37 @@ func testVerify(t *testing.T, c *lab.Cluster) {
 	}))
 	labtest.Must(t, os.WriteFile(file, raw, 0o600))
 	same(last)
+	testVerifyRootLeftAlone(t, c, last)
+	same(last)
+}
+
+// A master whose pillar_roots are not there, as when they are not mounted, has other answers than the rest: verify and roots diff say so.
+func testVerifyRootLeftAlone(t *testing.T, c *lab.Cluster, n *lab.Node) {
+	ctx, first := t.Context(), c.Nodes[0]
+	dir := filepath.Join(filepath.Dir(n.Master.FileRoot()), "pillar")
+	labtest.Must(t, os.Rename(dir, dir+".away"))
+	v, code, err := verify(ctx, first)
+	labtest.Must(t, err)
+	i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "roots" })
+	d := v.Sections[i].Differences
+	if code != 10 || len(d) != 1 || !strings.HasSuffix(d[0].Nodes[n.Name], "without pillar:base:0") || strings.Contains(d[0].Nodes[first.Name], "without") {
+		t.Errorf("a missing directory: exit code %d: %+v", code, v.Sections[i])
+	}
+	var diff adminapi.RootsDiff
+	labtest.Must(t, first.Daemon.CtlJSON(ctx, &diff, "roots", "diff", first.Name, n.Name))
+	if len(diff.LeftOut) != 1 || !strings.Contains(diff.LeftOut[0], n.Name+" leaves pillar:base:0 alone") {
+		t.Errorf("roots diff: %+v", diff)
+	}
+	labtest.Must(t, os.Mkdir(dir, 0o755)) // a new disk: an operator has it filled
+	st, err := rootsOf(ctx, n)
+	labtest.Must(t, err)
+	res, err := n.Daemon.Ctl(ctx, "roots", "rollback", fmt.Sprint(st.Head.Number))
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	if d := differ(t, dir+".away", dir); d != "" {
+		t.Error(d)
+	}
+	labtest.Must(t, os.RemoveAll(dir+".away"))
 }
 
 // verify finds a return that is not what the others have, and nothing before and after that, though one master has removed

@@ -137,6 +137,7 @@ type RootsDiff struct {
 	From    string        `json:"from"`
 	To      string        `json:"to"`
 	Changes []RootsChange `json:"changes"`
+	LeftOut []string      `json:"left_out,omitempty"` // directories that are not compared, with the node and why
 }
 
 // RootsHistory is the answer of GET /v1/roots/history, the oldest first.

@@ -152,6 +152,18 @@ func TestVerifyComparesRoots(t *testing.T) {
 	if l, err := off.rootsLedger(); err != nil || l.Off == "" {
 		t.Errorf("%+v, %v", l, err)
 	}
+	slot := roots.SlotStatus{Name: roots.SlotName{Kind: "file", Env: "base"}, Unavailable: "missing"}
+	whole, lacks := roots.Status{Base: 3, Live: roots.Hash{1}, Slots: []roots.SlotStatus{slot}}, roots.Status{Base: 3, Live: roots.Hash{1}}
+	slot.Lacking = true
+	lacks.Slots = []roots.SlotStatus{slot}
+	decided3 := rootsItems(3, roots.Hash{1})
+	if d := ledger.Compare(map[string]ledger.Ledger{"m1": rootsHeld(whole), decided: decided3}); len(d) > 0 {
+		t.Errorf("a directory with nothing in it: %+v", d)
+	}
+	d := ledger.Compare(map[string]ledger.Ledger{"m1": rootsHeld(whole), "m2": rootsHeld(lacks), decided: decided3})
+	if len(d) != 1 || !strings.HasSuffix(d[0].Texts["m2"], "without file:base:0") || d[0].Texts["m1"] != d[0].Texts[decided] {
+		t.Errorf("a directory that is left alone: %+v", d)
+	}
 	a, b := rootsItems(3, roots.Hash{1}), rootsItems(3, roots.Hash{2})
 	if _, err := a.Encode(); err != nil {
 		t.Error(err)

@@ -188,9 +188,11 @@ func (d *Daemon) RootsDiff(ctx context.Context, from, to string) (adminapi.Roots
 		return out, nil
 	}
 	for _, id := range []string{from, to} {
-		if err := m.canCompare(ctx, node.ID(id)); err != nil {
+		left, err := m.canCompare(ctx, node.ID(id))
+		if err != nil {
 			return out, err
 		}
+		out.LeftOut = append(out.LeftOut, left...)
 	}
 	changes, err := m.rootsDiffOf(ctx, node.ID(from), node.ID(to))
 	if err != nil {
@@ -250,6 +252,8 @@ func countChanges(o *adminapi.RootsOutcome) string {
 // rootsRefusal gives an error of the engine the code that an operator's script looks at.
 func rootsRefusal(what string, err error) error {
 	switch {
+	case errors.Is(err, roots.ErrNoEnv):
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots status lists the directories", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNoQuorum):
 		return adminapi.Errorf(adminapi.CodeNoQuorum, "saltclusterctl status", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNotCurrent):

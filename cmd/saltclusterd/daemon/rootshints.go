@@ -25,17 +25,22 @@ func onNodes(number uint64, nodes []adminapi.RootsApplied) string {
 	return fmt.Sprintf("revision %d is on all nodes but %s", number, strings.Join(out, ", "))
 }
 
-// canCompare says why the roots of a node cannot be compared with another's, nil when they can.
-func (m *member) canCompare(ctx context.Context, id node.ID) error {
+// canCompare says why the roots of a node cannot be compared with another's, nil when they can, but for what is left alone there.
+func (m *member) canCompare(ctx context.Context, id node.ID) (left []string, err error) {
 	r, err := m.rootsReportOf(ctx, id)
 	switch {
 	case err != nil:
-		return adminapi.Errorf(adminapi.CodeUnreachable, "saltclusterctl members", "%s does not answer: %v", id, err)
+		return nil, adminapi.Errorf(adminapi.CodeUnreachable, "saltclusterctl members", "%s does not answer: %v", id, err)
 	case r.Off != "":
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl roots status shows all nodes",
+		return nil, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl roots status shows all nodes",
 			"%s has no replicated roots that could be compared: %s", id, r.Off)
 	}
-	return nil
+	for _, slot := range r.Status.Slots {
+		if slot.Lacking {
+			left = append(left, fmt.Sprintf("%s leaves %s alone: %s", id, slot.Name, slot.Unavailable))
+		}
+	}
+	return left, nil
 }
 
 // asideRefusal explains why something that was put aside cannot be decided about; on another node it perhaps can.

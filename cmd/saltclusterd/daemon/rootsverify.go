@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"saltclusterd/fsync/ledger"
@@ -31,8 +32,24 @@ func (s *service) rootsLedger() (ledger.Ledger, error) {
 	if _, err := s.trees.Sync(ctx, roots.SyncOptions{DryRun: true}); err != nil {
 		return ledger.Ledger{}, fmt.Errorf("look at the roots: %w", err)
 	}
-	st := s.trees.Status()
-	return rootsItems(st.Base, st.Live), nil
+	return rootsHeld(s.trees.Status()), nil
+}
+
+// rootsHeld is what a master finds. Live has a slot that is left alone as the cluster has it, for it is no deletion; but the master
+// does not have that.
+func rootsHeld(st roots.Status) ledger.Ledger {
+	l := rootsItems(st.Base, st.Live)
+	var without []string
+	for _, slot := range st.Slots {
+		if slot.Lacking {
+			without = append(without, slot.Name.String())
+		}
+	}
+	if len(without) > 0 {
+		text := l.Items[itemDisk] + " without " + strings.Join(without, ", ")
+		l.Items[itemDisk] = text[:min(len(text), ledger.MaxText)]
+	}
+	return l
 }
 
 // rootsDecided is what the cluster has in force.
