@@ -7,21 +7,30 @@ import (
 )
 
 // limited is a listener that closes connections beyond a number in all and
-// per address, so that one stranger cannot take the load balancer's place.
+// per address (of IPv6: a /64), so that one stranger cannot take the load
+// balancer's place. When all places are taken, whoever has fewer gets one of
+// those who have the most: some strangers cannot, either.
 type limited struct {
 	net.Listener
 	total, perAddress int
 	refused           func(limit string)
 
 	mu     sync.Mutex
-	open   map[net.Conn]struct{}
+	open   map[net.Conn]place
 	counts map[netip.Addr]int
+	number uint64 // of the last one
+}
+
+// place is whose a connection is, and how many came before it.
+type place struct {
+	addr   netip.Addr
+	number uint64
 }
 
 func newLimited(l net.Listener, total, perAddress int, refused func(string)) *limited {
 	return &limited{
 		Listener: l, total: total, perAddress: perAddress, refused: refused,
-		open: map[net.Conn]struct{}{}, counts: map[netip.Addr]int{},
+		open: map[net.Conn]place{}, counts: map[netip.Addr]int{},
 	}
 }
 
@@ -45,27 +54,53 @@ func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
 	addr := addressOf(c.RemoteAddr())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case len(l.open) >= l.total:
-		return nil, "total"
-	case l.counts[addr] >= l.perAddress:
+	if l.counts[addr] >= l.perAddress {
 		return nil, "address"
 	}
-	l.open[c] = struct{}{}
+	if len(l.open) >= l.total {
+		old := l.crowded(l.counts[addr] + 1)
+		if old == nil {
+			return nil, "total"
+		}
+		l.give(old)
+		l.refused("total")
+		old.Close() // whoever serves it finds out by that
+	}
+	l.number++
+	l.open[c] = place{addr, l.number}
 	l.counts[addr]++
-	return &countedConn{Conn: c, l: l, addr: addr}, ""
+	return &countedConn{Conn: c, l: l}, ""
 }
 
-func (l *limited) forget(c net.Conn, addr netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.open[c]; !ok {
+// crowded returns the oldest connection of an address that has the most, if
+// that is more than some. Wants mu.
+func (l *limited) crowded(some int) (oldest net.Conn) {
+	var found place
+	for c, p := range l.open {
+		n, most := l.counts[p.addr], l.counts[found.addr]
+		if n > some && (oldest == nil || n > most || n == most && p.number < found.number) {
+			oldest, found = c, p
+		}
+	}
+	return oldest
+}
+
+// give takes a connection off the books. Wants mu.
+func (l *limited) give(c net.Conn) {
+	p, ok := l.open[c]
+	if !ok {
 		return
 	}
 	delete(l.open, c)
-	if l.counts[addr]--; l.counts[addr] <= 0 {
-		delete(l.counts, addr)
+	if l.counts[p.addr]--; l.counts[p.addr] <= 0 {
+		delete(l.counts, p.addr)
 	}
+}
+
+func (l *limited) forget(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.give(c)
 }
 
 // close stops a listener that may be nil.
@@ -77,13 +112,12 @@ func (l *limited) close() {
 
 type countedConn struct {
 	net.Conn
-	l    *limited
-	addr netip.Addr
+	l *limited
 }
 
 // Close gives the place back.
 func (c *countedConn) Close() error {
-	c.l.forget(c.Conn, c.addr)
+	c.l.forget(c.Conn)
 	return c.Conn.Close()
 }
 
@@ -92,5 +126,11 @@ func addressOf(a net.Addr) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return ap.Addr().Unmap().WithZone("")
+	addr := ap.Addr().Unmap().WithZone("")
+	if addr.Is6() { // one host has as many of these as it likes
+		if p, err := addr.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return addr
 }
