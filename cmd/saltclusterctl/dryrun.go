@@ -44,6 +44,8 @@ func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Me
 	})
 }
 
+const undecidable = "no majority of the cluster can be reached, so nothing can be decided"
+
 // others are the nodes that would serve minions without one.
 func others(st adminapi.Status, but string) (ids []string) {
 	for _, m := range st.Members {
@@ -73,6 +75,10 @@ func drainForecast(st adminapi.Status, m adminapi.Member) forecast {
 	f := forecast{Node: m.ID, Effects: []string{leavingText(st, m)}}
 	if m.Leader {
 		f.Effects = append(f.Effects, "another node would lead")
+	}
+	if st.Cluster != nil && !st.Cluster.Quorum.OK {
+		f.Refused = undecidable
+		return f
 	}
 	if m.Draining {
 		f.Effects = []string{m.ID + " is drained, or being drained, already"}
@@ -112,6 +118,8 @@ func removeForecast(st adminapi.Status, m adminapi.Member, force bool) forecast 
 	}
 	f.Effects = append(f.Effects, "to come back "+m.ID+" has to join again: saltclusterctl join PEER there")
 	switch {
+	case !st.Cluster.Quorum.OK: // with --force, too
+		f.Refused = undecidable
 	case masters == 0:
 		f.Refused = "it is the last node with a salt-master"
 	case voters == 0:

@@ -140,6 +140,7 @@ func daemons() map[string]*fake {
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
 		"aside":    aside(),
+		"cutoff":   reachesNobody(),
 		"balanced": balanced3(),
 		"nearby":   nearby(),
 		"parts":    {part: 1},
@@ -260,6 +261,22 @@ func same() *fake {
 func aside() *fake {
 	f := healthy()
 	f.status.Members[1].Unanswered = 2
+	return f
+}
+
+// reachesNobody is what m1 knows when it is cut off.
+func reachesNobody() *fake {
+	f := healthy()
+	f.status.Cluster.Leader, f.status.Cluster.Quorum.Alive, f.status.Cluster.Quorum.OK = "", 1, false
+	for i := range f.status.Members {
+		m := &f.status.Members[i]
+		m.Leader = false
+		if m.Self {
+			m.Ready, m.Reasons = ptr(false), []string{"consensus"}
+			continue
+		}
+		m.State, m.Term, m.Subscribers, m.Lag, m.Ready = adminapi.StateFailed, 0, nil, nil, nil
+	}
 	return f
 }
 

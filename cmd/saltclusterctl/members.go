@@ -57,8 +57,12 @@ func membersTable(s *screen, indent string, members []adminapi.Member) {
 		if m.Leader {
 			leader = "yes"
 		}
+		term := &m.Term
+		if m.Term == 0 { // not known of one that does not answer
+			term = nil
+		}
 		rows = append(rows, []cell{
-			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m.State), {text: leader}, num(&m.Term),
+			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m.State), {text: leader}, num(term),
 			txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), num(m.Lag), readyCell(m),
 		})
 	}

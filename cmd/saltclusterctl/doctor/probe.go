@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	zmq4 "github.com/go-zeromq/zmq4"
@@ -156,5 +158,11 @@ func text(err error) string {
 	if t, okay := errors.AsType[net.Error](err); okay && t.Timeout() {
 		return "nothing came in time"
 	}
-	return strings.NewReplacer("zmq4: ", "", "no handshake: ", "").Replace(err.Error())
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the connection was closed"
+	case errors.Is(err, errHandshake):
+		return "what it says is another protocol's"
+	}
+	return strings.ReplaceAll(err.Error(), "zmq4: ", "")
 }
