@@ -245,6 +245,8 @@ func testAdoptAndLeave(t *testing.T, version string) {
 	a := newAdopter(t, version, lab.Versions...)
 	ctx, n, keys := t.Context(), a.node, a.keys()
 	jobs := []string{async(t, n, "test.arg", "before")}
+	// Before the restart, for a stock master that is stopped loses what is on its way to it.
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns", func(ctx context.Context) error { return a.returned(ctx, jobs...) }))
 	usual, usually, gap := a.restart(func() {})
 	t.Logf("a mere restart: %d sign-ins of %d minions, all answer again after %s, no connection for %v", usual, len(a.ids()), usually, gap)
 	signedIn, took, gap := a.adopt()
