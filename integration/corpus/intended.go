@@ -10,8 +10,8 @@ type Exception struct {
 	What string // the heading there
 	is   func(d Difference) bool
 
-	// effect tells what else a request does that is refused here, where nothing in it says which request that was: there are no more of
-	// these than of those in answers.
+	// effect tells what else a request does whose answer is such a difference: by its mark, or where it has none, no more of these than of
+	// those in answers.
 	effect func(d Difference) bool
 }
 
@@ -21,6 +21,9 @@ const (
 	raised  = `""` // Python has raised
 	none    = "null"
 )
+
+// noEnvironments are values of a pillarenv that saltclusterd refuses.
+var noEnvironments = []string{"'../'", "{}", "[]", "[None]", "{'a': 1}"}
 
 // Intended lists what is meant to differ.
 var Intended = []Exception{
@@ -45,11 +48,20 @@ var Intended = []Exception{
 		return d.Where == inEvent && strings.HasPrefix(d.Bare, "salt/key") && strings.Contains(d.Bare, `"cmd":"_minion_event"`) && d.Ours == nothing
 	}},
 	{
+		What: "Lists of events of which one is none",
+		is: func(d Difference) bool {
+			return d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Kind == Within && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none
+		},
+		effect: func(d Difference) bool { return d.Where == inEvent && d.Cmd == "_minion_event" },
+	},
+	{
 		What: "Pillars of an environment that is a path, a list or a map",
 		is: func(d Difference) bool {
 			return (d.in(inReply, "_pillar", "pillarenv") || d.in(inReply, "_pillar", "saltenv")) && d.Ours == badLoad &&
-				slices.Contains([]string{"'../'", "{}", "[]", "[None]", "{'a': 1}"}, d.Mutation.Value) ||
-				d.Where == inFile+"pillar/corpus:../.p" && d.Ours == nothing
+				slices.Contains(noEnvironments, d.Mutation.Value) ||
+				slices.ContainsFunc(noEnvironments, func(env string) bool {
+					return d.Where == inFile+"pillar/corpus:"+strings.Trim(env, "'")+".p" && d.Ours == nothing
+				})
 		},
 		effect: func(d Difference) bool {
 			return d.Where == inEvent && strings.HasPrefix(d.Bare, `minion/refresh/corpus {"Minion data cache refresh":"corpus",`) && d.Ours == nothing
@@ -62,17 +74,25 @@ func (d Difference) in(where, cmd, field string) bool {
 	return d.Where == where && d.Cmd == cmd && d.Mutation.Kind == OtherKind && d.Mutation.Field == field
 }
 
-// meant says what of Intended a difference is; empty: none. Refused counts those in answers.
-func meant(d Difference, refused map[string]int) string {
+// meant says what of Intended a difference is; empty: none. Answers counts those in answers, which come first.
+func meant(d Difference, answers map[string]int) string {
 	for _, e := range Intended {
 		if e.is(d) {
 			if d.Where == inReply {
-				refused[e.What]++
+				answers[e.What]++
+				if d.Mutation.Mark != "" {
+					answers[e.What+d.Mutation.Mark]++
+				}
 			}
 			return e.What
 		}
-		if e.effect != nil && e.effect(d) && refused[e.What] > 0 {
-			refused[e.What]--
+		if e.effect == nil || !e.effect(d) {
+			continue
+		}
+		if mark := d.Mutation.Mark; mark != "" && answers[e.What+mark] > 0 {
+			return e.What
+		} else if mark == "" && answers[e.What] > 0 {
+			answers[e.What]--
 			return e.What
 		}
 	}

@@ -161,22 +161,28 @@ func mutant(fields []field, r *rand.Rand) ([]byte, Mutation) {
 		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{Kind: OneMore, Field: "more", Value: value.name}
 	}
 	i := may[r.IntN(len(may))]
+	if r.IntN(3) == 0 { // something within a field, if one has anything
+		var in [][3]int // field, begin and end
+		for _, i := range may {
+			for _, at := range within(nil, fields[i].value, 0) {
+				in = append(in, [3]int{i, at[0], at[1]})
+			}
+		}
+		if len(in) > 0 {
+			at := in[r.IntN(len(in))]
+			f := &fields[at[0]]
+			f.value = slices.Concat(f.value[:at[1]], value.raw, f.value[at[2]:])
+			return pack(fields), Mutation{Kind: Within, Field: string(f.key), Value: value.name}
+		}
+	}
 	m := Mutation{Field: string(fields[i].key)}
-	switch r.IntN(6) {
+	switch r.IntN(4) {
 	case 0:
 		m.Kind = LeftOut
 		fields = slices.Delete(fields, i, i+1)
 	case 1:
 		m.Kind = OtherName
 		fields[i].key = append([]byte("x"), fields[i].key...)
-	case 2, 3:
-		m.Kind, m.Value = Within, value.name
-		if in := within(nil, fields[i].value, 0); len(in) > 0 {
-			at := in[r.IntN(len(in))]
-			fields[i].value = slices.Concat(fields[i].value[:at[0]], value.raw, fields[i].value[at[1]:])
-			break
-		}
-		fallthrough
 	default:
 		m.Kind, m.Value = OtherKind, value.name
 		fields[i].value = value.raw

@@ -123,9 +123,9 @@ const nothing = "(nothing)"
 // Diff compares what a bare master and ours did. Intended are how many differences there are of each kind of Intended.
 func Diff(bare, ours *View) (out []Difference, intended map[string]int) {
 	intended = map[string]int{}
-	refused := map[string]int{}
+	answers := map[string]int{}
 	add := func(d Difference) {
-		if what := meant(d, refused); what != "" {
+		if what := meant(d, answers); what != "" {
 			intended[what]++
 		} else {
 			out = append(out, d)

@@ -48,8 +48,14 @@ func TestMeant(t *testing.T) {
 	if what := meant(refresh, refused); what != "" {
 		t.Errorf("before any pillar is refused: %s", what)
 	}
+	of := Mutation{Kind: Within, Field: "events", Value: "0", Mark: "variant-1-"}
+	list := Difference{Where: "reply", Cmd: "_minion_event", Mutation: of, Bare: raised, Ours: none}
+	first := Difference{Where: "event", Cmd: "_minion_event", Mutation: of, Bare: "a/variant-1- {}", Ours: nothing}
+	if what := meant(first, refused); what != "" {
+		t.Errorf("an event of a list that was not refused: %s", what)
+	}
 	forged := Difference{Where: "event", Bare: `salt/key {"cmd":"_minion_event"}`, Ours: nothing}
-	for _, d := range []Difference{pillar, refresh, job, file, forged} {
+	for _, d := range []Difference{pillar, refresh, job, file, forged, list, first} {
 		if meant(d, refused) == "" {
 			t.Errorf("not meant: %v", d)
 		}

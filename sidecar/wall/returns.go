@@ -81,7 +81,7 @@ func goodResources(byType []byte) bool {
 	}
 	good := true
 	err := saltwire.WalkMap(byType, func(_, names []byte) error {
-		if saltwire.IsNil(names) {
+		if _, text := saltwire.Bytes(names); !text && !saltwire.IsContainer(names) {
 			return nil
 		}
 		return saltwire.WalkArray(names, func(name []byte) error {

@@ -164,7 +164,7 @@ func TestLegalTraffic(t *testing.T) {
 		{"options", "web1", "_master_opts", stock, nil},
 		{"tops", "web1", "_master_tops", stock, fields{"opts": fields{"saltenv": "../x"}}},
 		{"job for others", "web1", "minion_pub", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": ""}},
-		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "dc1/switch7", 7), "dummy": nil}, "resource_grains": fields{"ssh:a": fields{"os": "x"}, "ssh:dc1/switch7": fields{}}}},
+		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "dc1/switch7", 7), "dummy": nil, "none": 1}, "resource_grains": fields{"ssh:a": fields{"os": "x"}, "ssh:dc1/switch7": fields{}}}},
 		{"resources that are no map", "web1", "_register_resources", stock, fields{"resources": list("x"), "resource_grains": "x"}},
 		{"no resources", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{}}},
 		{"own tops", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "web1", "os": "x"}, "minions": list()}}},
