@@ -23,7 +23,10 @@ const (
 )
 
 // noEnvironments are values of a pillarenv that saltclusterd refuses.
-var noEnvironments = []string{"'../'", "{}", "[]", "[None]", "{'a': 1}"}
+var noEnvironments = append([]string{"'../'"}, containers...)
+
+// containers are the values that are lists or maps.
+var containers = []string{"{}", "[]", "[None]", "{'a': 1}"}
 
 // Intended lists what is meant to differ.
 var Intended = []Exception{
@@ -50,7 +53,8 @@ var Intended = []Exception{
 	{
 		What: "Lists of events of which one is none",
 		is: func(d Difference) bool {
-			return d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Kind == Within && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none
+			return d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Kind == Within && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none ||
+				d.in(inEvent, "_minion_event", "pretag") && slices.Contains(containers, d.Mutation.Value) && d.Ours == nothing
 		},
 		effect: func(d Difference) bool { return d.Where == inEvent && d.Cmd == "_minion_event" },
 	},
