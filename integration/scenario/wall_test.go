@@ -138,7 +138,7 @@ func wallCases(victim string) []wallCase {
 		{"identity", "_mine_get", map[string]any{"tok": bytes.Repeat([]byte{1}, 256), "tgt": victim, "fun": "test.ping"}, nil},
 		{"identity", "_return", map[string]any{"tok": []byte{}, "jid": jid, "fun": "test.ping", "return": wallProbe}, nil},
 		{"identity", "_pillar", map[string]any{"id": victim, "grains": map[string]any{}}, nil},
-		{"identity", "_minion_event", map[string]any{"nonce": "x", "tag": "lab/x", "data": mark}, nil},
+		{"request_shape", "_minion_event", map[string]any{"nonce": "x", "tag": "lab/x", "data": mark}, nil},
 	}
 }
 
