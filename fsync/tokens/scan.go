@@ -20,7 +20,8 @@ func (s *Store) keepScanning(ctx context.Context) {
 	var checked time.Time
 	for first := true; ; first = false {
 		w.ensure()
-		check := time.Since(checked) >= s.cfg.Timing.Check
+		// A master removes a file that it cannot read, which must not pass for a revocation: so where it costs little, at once.
+		check := s.few() || time.Since(checked) >= s.cfg.Timing.Check
 		if check {
 			checked = time.Now()
 		}
@@ -45,6 +46,15 @@ func (s *Store) keepScanning(ctx context.Context) {
 			w.drain()
 		}
 	}
+}
+
+// checkedAlways is up to how many tokens files are looked at with each scan; of more, from time to time.
+const checkedAlways = 1000
+
+func (s *Store) few() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.table.entries) <= checkedAlways
 }
 
 // scan looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a moment only.

@@ -91,7 +91,11 @@ func damagedTokens(t *testing.T, c *lab.Cluster, tokens []string) {
 	}
 	for i, n := range c.Nodes {
 		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the token that was cut on "+n.Name, func(context.Context) error {
-			info, err := os.Stat(tokenFile(t, n, tokens[i]))
+			names, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "tokens", tokens[i]+"*"))
+			if err != nil || len(names) != 1 {
+				return errors.Join(fmt.Errorf("%d files", len(names)), err)
+			}
+			info, err := os.Stat(names[0])
 			if err == nil && info.Size() == 20 {
 				err = errors.New("still cut")
 			}
