@@ -67,10 +67,11 @@ func (w *Wall) fileRecv(r *Request) finding {
 	if !w.policy.Load().FileRecv {
 		return finding{FileRecv, "file_recv_is_off", refused}
 	}
-	parts, good, text := 0, true, true
+	parts, good, text, itself := 0, true, true, true // itself: the path is that of the directory for files
 	err := saltwire.WalkArray(r.Peek.Raw.Path, func(part []byte) error {
 		b, ok := saltwire.Bytes(part)
 		text = text && ok
+		itself = ok && parts == 0 && (len(b) == 0 || string(b) == ".")
 		good = good && ok && (len(b) > 0 || parts > 0) && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
 		parts++
 		return nil
@@ -78,7 +79,7 @@ func (w *Wall) fileRecv(r *Request) finding {
 	switch {
 	case err == nil && good && parts > 0:
 		return finding{}
-	case err == nil && (!text || parts == 0 && r.Peek.Raw.Path != nil):
+	case err == nil && (!text || itself && r.Peek.Raw.Path != nil):
 		refused.Reply = replyRaised
 	}
 	return finding{FileRecv, "path_leads_elsewhere", refused}

@@ -307,6 +307,7 @@ func TestRefused(t *testing.T) {
 		{"return with a map for one", "web1", "_return", stock, fields{"jid": fields{}, "return": true}, refusal{JobIDs, "job_id_is_no_text", replyNil, false}},
 		{"returns of a job that is a list", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": list("x"), "return": fields{}})}, refusal{ReturnIDs, "job_id_is_no_text", replyNil, false}},
 		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
+		{"push to the directory itself", "web1", "_file_recv", pushes, fields{"path": list(""), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
 		{"push to a number", "web1", "_file_recv", pushes, fields{"path": list("etc", 5), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
 		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
 		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
