@@ -120,20 +120,15 @@ func (s *Store) identOf(st *slotState) dirIdent {
 }
 
 // errReplaced is said of a slot that may only not be mounted.
-var errReplaced = errors.New("its directory was replaced by an empty one (roots rollback fills it, sync_roots --force makes that a deletion)")
+var errReplaced = errors.New("its directory was replaced by an empty one (sync_roots --force makes that a deletion)")
 
 // saw enters what a scan has found.
 func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
-	replaced := err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident)
-	if replaced && !s.refill {
+	if err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident) {
 		err = errReplaced
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if replaced && s.refill { // as on a node that comes without it
-		delete(s.base.Slots, st.Name)
-		delete(s.base.Idents, st.Name)
-	}
 	if err != nil {
 		if st.unavailable == "" {
 			s.log.Warn("slot unavailable; its part of the tree stays as it is", "path", st.Dir, "err", err)

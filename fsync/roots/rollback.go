@@ -12,13 +12,10 @@ import (
 // ErrNoRevision says that a revision is not kept any more, or never was.
 var ErrNoRevision = errors.New("no such revision")
 
-// Rollback proposes the tree of an old revision again. It fails when some of its content is nowhere any more. An empty directory in a
-// slot's place, on a disk that was replaced perhaps, is filled on this node.
+// Rollback proposes the tree of an old revision again. It fails when some of its content is nowhere any more.
 func (s *Store) Rollback(ctx context.Context, number uint64) (Revision, error) {
 	var out Revision
 	err := s.inLoop(ctx, func(ctx context.Context) error {
-		s.refill, s.dirty = true, true
-		defer func() { s.refill = false }()
 		if err := s.catchUp(ctx); err != nil && !reasonToGoBack(err) {
 			return err
 		}

@@ -96,39 +96,6 @@ func TestADirectoryThatWasNeverMade(t *testing.T) {
 	}
 }
 
-// The disk of a slot was replaced by a new one, on one node: nothing is deleted anywhere, and an operator has it filled.
-func TestAnEmptyDirectoryIsFilledWhenAnOperatorSaysSo(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	a.write("f", "1")
-	a.write("d/g", "2")
-	w.await("b has it", func() bool { return b.has("f", "1") && b.has("d/g", "2") })
-	w.awaitEqual()
-	dir := b.dirs[fileBase]
-	if err := os.Rename(dir, dir+".broken"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.store.Sync(t.Context(), SyncOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	st := b.store.Status()
-	if !a.has("f", "1") || !b.lacks("f") || !st.Slots[0].Lacking || len(st.Problems) != 1 {
-		t.Fatalf("%+v", st)
-	}
-	if _, err := b.store.Rollback(t.Context(), st.Base); err != nil {
-		t.Fatal(err)
-	}
-	if !b.has("f", "1") || !b.has("d/g", "2") || len(b.store.Status().Problems) > 0 || len(b.store.Conflicts()) > 0 {
-		t.Errorf("%v, %+v", b.disk(), b.store.Status())
-	}
-	b.write("f", "3")
-	w.await("a has the edit", func() bool { return a.has("f", "3") })
-	w.awaitEqual()
-}
-
 func TestAnIgnoreListOfOneNodeDeletesNothing(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.node("b")

@@ -27,7 +27,6 @@ type Store struct {
 	// What follows is used by the loop only.
 	dirty    bool // live may differ from what the last scan saw
 	forced   bool // an operator says that what looks like an accident is none
-	refill   bool // an operator says that an empty directory in a slot's place is to be filled
 	actedOn  logKey
 	retry    time.Duration
 	lastSave time.Time
