@@ -145,6 +145,18 @@ func (d disk) remove(root *os.Root, token string) error {
 	return nil
 }
 
+// sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in them.
+func (d disk) sync() error {
+	f, err := os.Open(filepath.Join(d.cachedir, dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unnamed(err)
+	}
+	return unnamed(errors.Join(f.Sync(), f.Close()))
+}
+
 // tidy removes what a write that was cut off has left.
 func (d disk) tidy() error {
 	left, err := filepath.Glob(filepath.Join(globEscape(d.cachedir), tempName+"*"))

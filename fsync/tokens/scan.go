@@ -160,7 +160,7 @@ func (s *Store) see(root *os.Root, p print, token string) {
 }
 
 // check finds out whether the file of a held token holds what it did: not when a power failure came before it was on the disk, or
-// something has written into it. Then it is as good as not there, but not revoked, and the other nodes send what it was. s.mu is held.
+// something has written into it. Then it is removed, but not revoked, and the other nodes send what it was. s.mu is held.
 func (s *Store) check(root *os.Root, p print, token string) {
 	e := s.table.entries[p]
 	if !e.held {
@@ -182,6 +182,10 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	}
 	e.held, e.token, e.stamp = false, "", stamp{}
 	s.set(p, e)
+	// Nobody is let in by something else than was granted, nor takes the removal of a ruin for the revocation of what comes back.
+	if err := s.disk.remove(root, token); err != nil {
+		s.fail("remove", err)
+	}
 	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "print", p.short())
 	s.feed.Tell(true)
 }

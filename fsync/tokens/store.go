@@ -177,6 +177,9 @@ func (s *Store) save() error {
 	content, err := s.table.encode()
 	s.dirty = err != nil
 	s.mu.Unlock()
+	if err == nil { // first the files: one that the table has, and that is gone after a power failure, would count as revoked
+		err = s.disk.sync()
+	}
 	if err == nil {
 		err = saveTable(s.cfg.StateDir, content)
 	}
