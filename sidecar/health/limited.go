@@ -7,9 +7,9 @@ import (
 )
 
 // limited is a listener that closes connections beyond a number in all and
-// per address (of IPv6: a /64), so that one stranger cannot take the load
-// balancer's place. When all places are taken, whoever has fewer gets one of
-// those who have the most: some strangers cannot, either.
+// per address, so that one stranger cannot take the load balancer's place. When
+// all places are taken, whoever has fewer gets one of those who have the most,
+// where all of a /64 are one if it is IPv6: some strangers cannot, either.
 type limited struct {
 	net.Listener
 	total, perAddress int
@@ -18,19 +18,20 @@ type limited struct {
 	mu     sync.Mutex
 	open   map[net.Conn]place
 	counts map[netip.Addr]int
-	number uint64 // of the last one
+	groups map[netip.Addr]int // of IPv6 by /64
+	number uint64             // of the last one
 }
 
 // place is whose a connection is, and how many came before it.
 type place struct {
-	addr   netip.Addr
-	number uint64
+	addr, group netip.Addr
+	number      uint64
 }
 
 func newLimited(l net.Listener, total, perAddress int, refused func(string)) *limited {
 	return &limited{
 		Listener: l, total: total, perAddress: perAddress, refused: refused,
-		open: map[net.Conn]place{}, counts: map[netip.Addr]int{},
+		open: map[net.Conn]place{}, counts: map[netip.Addr]int{}, groups: map[netip.Addr]int{},
 	}
 }
 
@@ -52,13 +53,14 @@ func (l *limited) Accept() (net.Conn, error) {
 
 func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
 	addr := addressOf(c.RemoteAddr())
+	group := groupOf(addr)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.counts[addr] >= l.perAddress {
 		return nil, "address"
 	}
 	if len(l.open) >= l.total {
-		old := l.crowded(l.counts[addr] + 1)
+		old := l.crowded(l.groups[group] + 1)
 		if old == nil {
 			return nil, "total"
 		}
@@ -67,17 +69,18 @@ func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
 		old.Close() // whoever serves it finds out by that
 	}
 	l.number++
-	l.open[c] = place{addr, l.number}
+	l.open[c] = place{addr, group, l.number}
 	l.counts[addr]++
+	l.groups[group]++
 	return &countedConn{Conn: c, l: l}, ""
 }
 
-// crowded returns the oldest connection of an address that has the most, if
-// that is more than some. Wants mu.
+// crowded returns the oldest connection of a group that has the most, if that
+// is more than some. Wants mu.
 func (l *limited) crowded(some int) (oldest net.Conn) {
 	var found place
 	for c, p := range l.open {
-		n, most := l.counts[p.addr], l.counts[found.addr]
+		n, most := l.groups[p.group], l.groups[found.group]
 		if n > some && (oldest == nil || n > most || n == most && p.number < found.number) {
 			oldest, found = c, p
 		}
@@ -92,8 +95,13 @@ func (l *limited) give(c net.Conn) {
 		return
 	}
 	delete(l.open, c)
-	if l.counts[p.addr]--; l.counts[p.addr] <= 0 {
-		delete(l.counts, p.addr)
+	less(l.counts, p.addr)
+	less(l.groups, p.group)
+}
+
+func less(counts map[netip.Addr]int, of netip.Addr) {
+	if counts[of]--; counts[of] <= 0 {
+		delete(counts, of)
 	}
 }
 
@@ -126,11 +134,13 @@ func addressOf(a net.Addr) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	addr := ap.Addr().Unmap().WithZone("")
-	if addr.Is6() { // one host has as many of these as it likes
-		if p, err := addr.Prefix(64); err == nil {
-			return p.Addr()
-		}
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// groupOf is an address, or its /64: one host has as many of these as it likes.
+func groupOf(addr netip.Addr) netip.Addr {
+	if p, err := addr.Prefix(64); err == nil && addr.Is6() {
+		return p.Addr()
 	}
 	return addr
 }

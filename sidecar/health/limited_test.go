@@ -23,7 +23,8 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 
 func (c *fakeConn) Close() error { c.closed = true; return nil }
 
-// Strangers who take all places do not keep out who has none yet, be it that they have a few addresses each, or a /64.
+// Strangers who take all places do not keep out who has none yet, be it that they have a few addresses each, or all of a /64; nor does one who
+// has taken all that an address may have keep out others of his /64.
 func TestSomeStrangersLeaveAPlace(t *testing.T) {
 	refused := map[string]int{}
 	l := newLimited(nil, 12, 4, func(limit string) { refused[limit]++ })
@@ -34,7 +35,16 @@ func TestSomeStrangersLeaveAPlace(t *testing.T) {
 		return l.admit(c)
 	}
 	for n := range 5 {
-		if _, limit := enter(fmt.Sprintf("[2001:db8::%d]:1", n+1)); (limit == "address") != (n == 4) {
+		if _, limit := enter("10.0.9.9:1"); (limit == "address") != (n == 4) {
+			t.Errorf("connection %d of an address: %q", n, limit)
+		}
+	}
+	for _, c := range all {
+		l.forget(c)
+	}
+	all = nil
+	for n := range 4 {
+		if _, limit := enter(fmt.Sprintf("[2001:db8::%d]:1", n+1)); limit != "" {
 			t.Errorf("connection %d of a /64: %q", n, limit)
 		}
 	}
@@ -68,7 +78,7 @@ func TestSomeStrangersLeaveAPlace(t *testing.T) {
 	for _, c := range all {
 		l.forget(c)
 	}
-	if len(l.open) != 0 || len(l.counts) != 0 {
-		t.Errorf("%d are open in the end, of %v", len(l.open), l.counts)
+	if len(l.open) != 0 || len(l.counts) != 0 || len(l.groups) != 0 {
+		t.Errorf("%d are open in the end, of %v, %v", len(l.open), l.counts, l.groups)
 	}
 }
