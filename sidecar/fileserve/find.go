@@ -21,14 +21,14 @@ func (s *Settings) find(name, env string) (*found, error) {
 	if strings.HasPrefix(name, "/") || strings.Contains(name, "../") {
 		return nil, nil
 	}
+	if own(name) {
+		return nil, nil
+	}
 	if !plainPath(name) || !plainName(env) {
 		return nil, ErrForward
 	}
 	dirs, _, _ := s.dirs(env)
 	rel := path.Clean(name)
-	if own(rel) {
-		return nil, nil
-	}
 	for _, dir := range dirs {
 		f, err := s.findIn(dir, rel)
 		if err != nil || f != nil {
