@@ -3,6 +3,8 @@ package hostile
 import (
 	"math"
 	"strings"
+
+	"saltclusterd/sidecar/saltwire"
 )
 
 // data is what a minion may say about anything: it always holds the mark, and often what masters would act on.
@@ -30,6 +32,15 @@ func (d *dice) data() packed {
 	return dict(base...)
 }
 
+// asExtension makes of text what Python gets as the same text; of anything else something odd.
+func (d *dice) asExtension(value packed) packed {
+	b, ok := saltwire.Bytes(value)
+	if !ok || len(b) > 255 {
+		return d.odd()
+	}
+	return extension(one(d, byte(d.IntN(128)), 0, 1, 0xff), string(b))
+}
+
 func (d *dice) events() packed {
 	var all []packed
 	for range 1 + d.IntN(4) {
@@ -39,7 +50,7 @@ func (d *dice) events() packed {
 		case 1:
 			all = append(all, d.odd())
 		case 2:
-			all = append(all, dict(pair("tag", d.odd()), pair("data", d.data())))
+			all = append(all, dict(pair("tag", one(d, d.odd(), d.asExtension(text(d.tag())))), pair("data", d.data())))
 		default:
 			all = append(all, dict(pair("tag", text(d.tag())), pair("data", d.data()), pair("id", text(d.id()))))
 		}

@@ -79,6 +79,11 @@ func (s *scene) request(n int) *Request {
 	for range d.IntN(3) {
 		r.mutate(d)
 	}
+	if d.in(20) {
+		i := d.IntN(len(r.fields))
+		r.twist("%.20q as an extension", r.fields[i].key)
+		r.fields[i].value = d.asExtension(r.fields[i].value)
+	}
 	if d.in(6) {
 		r.rewrap(d)
 	}
@@ -110,7 +115,7 @@ func (r *Request) mutate(d *dice) {
 		r.fields = append(r.fields, pair(name, one(d, d.odd(), text(d.other()), d.aJid(), d.data())))
 		r.twist("%s besides", name)
 	case 5:
-		r.fields[i].key = one(d, d.odd(), bin(string(f.key)), text(strings.ToUpper(string(f.key))))
+		r.fields[i].key = one(d, d.odd(), bin(string(f.key)), text(strings.ToUpper(string(f.key))), d.asExtension(f.key))
 		r.twist("odd name of %.20q", f.key)
 	case 6:
 		for n := range 200 {

@@ -3,10 +3,10 @@ package saltwire
 // IsNil says whether value is None.
 func IsNil(value []byte) bool { return isNil(value) }
 
-// IsContainer says whether value is a list or a map, and not text, a number or the like.
+// IsContainer says whether value is a list, a map, or an object of Salt's (a datetime), and not text, a number or the like.
 func IsContainer(value []byte) bool {
 	h, err := readHead(value)
-	return err != nil || h.kind == kindArray || h.kind == kindMap
+	return err != nil || h.kind == kindArray || h.kind == kindMap || h.kind == kindExt
 }
 
 // IsMap says whether value is a map.

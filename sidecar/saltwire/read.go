@@ -136,12 +136,16 @@ func skip(b []byte, r rules) ([]byte, error) {
 		}
 		return skipPairs(rest, h.size, r)
 	case kindExt:
-		if !r.ext {
+		if !r.ext || !saltExt(rest[0]) {
 			return nil, refuse(ReasonFormat, "")
 		}
 	}
 	return rest[h.size:], nil
 }
+
+// saltExt says whether that is the type of an extension that Salt packs: a datetime, a constant. Of any other one Python gets the content as
+// if it had been sent as text (salt/payload.py ext_type_decoder), under the eyes of rules that look at text.
+func saltExt(code byte) bool { return code == 78 || code == 79 }
 
 // skipPairs refuses containers as keys: Python cannot hash them and gives up on the whole message.
 func skipPairs(b []byte, pairs int, r rules) ([]byte, error) {

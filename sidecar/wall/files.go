@@ -46,11 +46,18 @@ func (w *Wall) pillarEnv(r *Request) finding {
 	switch {
 	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), !goodEnv(raw.PillarEnv):
 		return finding{FilePaths, "environment_is_a_path", refused}
-	case raw.PillarEnv != nil && !saltwire.IsNil(raw.PillarEnv) && w.another(r.Peek.ID+":"+envName(raw.PillarEnv), r.Peek.ID):
+	case w.keptAsAnothers(raw.PillarEnv, r.Peek.ID), isNone(raw.PillarEnv) && w.keptAsAnothers(raw.SaltEnv, r.Peek.ID): // pillarenv_from_saltenv
 		return finding{FilePaths, "environment_of_another_minion", refused}
 	}
 	return finding{}
 }
+
+func (w *Wall) keptAsAnothers(env []byte, id string) bool {
+	return !isNone(env) && w.another(id+":"+envName(env), id)
+}
+
+// isNone says whether a field is not there, or None.
+func isNone(value []byte) bool { return value == nil || saltwire.IsNil(value) }
 
 // envName is an environment as masters write it: text, or a number.
 func envName(value []byte) string {

@@ -349,6 +349,7 @@ func TestRefused(t *testing.T) {
 		{"backends that are a map", "web1", "_file_envs", stock, fields{"back": fields{"roots": true}}, back(replyList)},
 		{"pillar of where all are", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "./"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 		{"pillar kept as another minion's", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as another minion's by its saltenv", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar kept as that of a number", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 7}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 
@@ -711,7 +712,7 @@ func TestChecksAllocateNothing(t *testing.T) {
 		"_minion_event": {"tag": "salt/job/" + publishedJID + "/prog/web1/0", "data": fields{}},
 		"_serve_file":   {"path": "a/b/c", "saltenv": "base", "loc": 0},
 		"_file_recv":    {"path": list("etc", "fstab"), "loc": 0, "data": "x"},
-		"_pillar":       {"grains": fields{}, "saltenv": "base", "pillarenv": nil},
+		"_pillar":       {"grains": fields{}, "saltenv": nil, "pillarenv": nil}, // else an id is made to look for
 		"_file_envs":    {},
 		"_file_find":    {"path": "a/b?saltenv=dev", "saltenv": "base"},
 		"_file_list":    {"saltenv": "base", "fsbackend": list("roots")},
