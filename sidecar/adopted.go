@@ -1,8 +1,7 @@
 package sidecar
 
 import (
-	"time"
-
+	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -12,36 +11,35 @@ import (
 // cluster's keys are others, and such a request was refused, upon which its minion signed in once more. So the key that the master itself gave
 // a minion opens its requests, too, for as long as the master would take it.
 
-// earlier is the session key that a minion got from the master itself, before saltclusterd came to it.
-type earlier struct {
-	crypticle *saltcrypt.Crypticle
-	until     time.Time
-}
+// lookMost is how many requests may be looked up such a key for: the disk that it is on may hang.
+const lookMost = 64
 
-// earlierKey looks for it where the master has it, which Ensure replaces.
-func (p *Proxy) earlierKey(id string) *earlier {
-	key, until, ok := p.cfg.Sessions.Own(id)
-	if !ok {
-		return nil
+// openEarlier takes a request that is not sealed with its session's key: when it is sealed with the key that the minion got from the master
+// itself, it is one that is sealed with the cluster's from here on, and its reply is sealed with the minion's when it goes out. Any other one
+// is unknown.
+func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
+	if !x.caughtUp || x.from != "" || !enter(&p.looking, lookMost) {
+		p.unknown(x, env, guard.ReasonNotAuthentic)
+		return
 	}
-	return &earlier{crypticle: saltcrypt.NewCrypticle(key), until: until}
-}
-
-// openEarlier opens a request that is sealed with such a key. From here on it is one that is sealed with the cluster's, and its reply is sealed
-// with the minion's when it goes out.
-func (p *Proxy) openEarlier(x *exchange, env *saltwire.Envelope, s *session) (plain []byte, ok bool) {
-	e := s.earlier
-	if e == nil || x.from != "" || x.at.After(e.until) {
-		return nil, false
-	}
-	plain, err := e.crypticle.Open(nil, env.Load)
-	if err != nil {
-		return nil, false
-	}
-	p.metrics.resealed.Inc()
-	env.Load = s.crypticle.Seal(nil, plain, nil)
-	x.body = saltwire.AppendEnvelope(nil, *env)
-	reply := x.reply
-	x.reply = func(body []byte) { reply(resealed(body, s.crypticle, e.crypticle)) }
-	return plain, true
+	p.wg.Go(func() {
+		key, until, ok := p.cfg.Sessions.Own(env.ID)
+		p.looking.Add(-1)
+		if !ok || x.at.After(until) {
+			p.unknown(x, env, guard.ReasonNotAuthentic)
+			return
+		}
+		own := saltcrypt.NewCrypticle(key)
+		plain, err := own.Open(nil, env.Load)
+		if err != nil {
+			p.unknown(x, env, guard.ReasonNotAuthentic)
+			return
+		}
+		p.metrics.resealed.Inc()
+		env.Load = s.crypticle.Seal(nil, plain, nil)
+		x.body = saltwire.AppendEnvelope(nil, env)
+		reply := x.reply
+		x.reply = func(body []byte) { reply(resealed(body, s.crypticle, own)) }
+		p.serveOpened(x, env, s, plain)
+	})
 }

@@ -37,12 +37,14 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 	}
 	plain, err := s.crypticle.Open(nil, env.Load)
 	if err != nil {
-		var ok bool
-		if plain, ok = p.openEarlier(x, &env, s); !ok {
-			p.unknown(x, env, guard.ReasonNotAuthentic)
-			return
-		}
+		p.openEarlier(x, env, s)
+		return
 	}
+	p.serveOpened(x, env, s, plain)
+}
+
+// serveOpened takes a request that was sealed with a session's key.
+func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plain []byte) {
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))

@@ -62,6 +62,7 @@ type Proxy struct {
 	wg     sync.WaitGroup // requests that wait for a peer
 
 	awaiting atomic.Int64 // requests that wait for a master
+	looking  atomic.Int64 // requests that a key of the master's own is looked for
 }
 
 // NewProxy returns a proxy that is ready to serve.
@@ -79,7 +80,7 @@ func NewProxy(cfg Config) *Proxy {
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 		files:    newFileGate(),
 	}
-	p.sessions.minion, p.sessions.before = cfg.Guard.Minion, p.earlierKey
+	p.sessions.minion = cfg.Guard.Minion
 	p.handed = newHanded(cfg.Logger, p.metrics.handed)
 	p.watch(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -14,7 +14,6 @@ type session struct {
 	crypticle *saltcrypt.Crypticle
 	public    *saltcrypt.PublicKey
 	minion    *wall.Minion
-	earlier   *earlier // nil: there is none
 }
 
 // sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key: when the
@@ -22,7 +21,6 @@ type session struct {
 type sessionTable struct {
 	derive func(id, pub string) saltcrypt.Key
 	minion func(id, pub string) *wall.Minion // what the rules remember; nil: nothing
-	before func(id string) *earlier          // what the master itself gave; nil: nothing
 	max    int
 
 	mu sync.RWMutex
@@ -49,9 +47,6 @@ func (t *sessionTable) get(id, pub string) (*session, error) {
 	s = &session{pub: pub, key: key, crypticle: saltcrypt.NewCrypticle(key), public: public}
 	if t.minion != nil {
 		s.minion = t.minion(id, pub)
-	}
-	if t.before != nil {
-		s.earlier = t.before(id)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,6 +22,10 @@ func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (sessio
 	defer root.Close()
 	now, life := s.o.Now(), s.life()
 	have, mtime, err := readSession(root, id)
+	own := known.own
+	if err == nil && !have.IsZero() && !have.Equal(want) && !mtime.After(now) {
+		own = ownKey{have, mtime}
+	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return session{}, err
@@ -29,16 +33,16 @@ func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (sessio
 		if mtime.Sub(now) < sessionRefresh {
 			err = s.date(root, id, now, mtime)
 		}
-		return session{want: want, local: want, life: life}, err
+		return session{want: want, local: want, life: life, own: own}, err
 	case err == nil && !s.replaceable(have, mtime, known, life, now):
-		return session{want: want, local: have, life: life}, nil
+		return session{want: want, local: have, life: life, own: own}, nil
 	}
 	f := newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: ahead(now, mtime)}
 	f.fresh = err != nil // a worker that makes its own at this moment has read it, too
 	if err := f.put(root); err != nil {
 		return session{}, err
 	}
-	return session{want: want, local: want, life: life}, nil
+	return session{want: want, local: want, life: life, own: own}, nil
 }
 
 // replaceable tells whether a file of another content may be replaced: always where workers notice that, and on 3006

@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +70,13 @@ type stripe struct {
 type session struct {
 	want, local saltcrypt.Key
 	life        masterLife // 3006: the life of the master in which local was found and left alone
+	own         ownKey     // what was in the file before want
+}
+
+// ownKey is a session key that the master has made by itself.
+type ownKey struct {
+	key  saltcrypt.Key
+	made time.Time
 }
 
 // NewSessions returns a Sessions over cachedir/sessions, which is created on first use.
@@ -133,14 +139,22 @@ func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) 
 	if !validSessionID(id) {
 		return saltcrypt.Key{}, time.Time{}, false
 	}
-	root, err := os.OpenRoot(s.dir())
-	if err != nil {
-		return saltcrypt.Key{}, time.Time{}, false
+	st := s.stripe(id)
+	st.mu.RLock()
+	own := st.ids[id].own
+	st.mu.RUnlock()
+	if own.key.IsZero() {
+		root, err := os.OpenRoot(s.dir())
+		if err != nil {
+			return saltcrypt.Key{}, time.Time{}, false
+		}
+		defer root.Close()
+		if own.key, own.made, err = readSession(root, id); err != nil {
+			return saltcrypt.Key{}, time.Time{}, false
+		}
 	}
-	defer root.Close()
-	key, made, err := readSession(root, id)
-	until, now := made.Add(s.o.PublishSession), s.o.Now()
-	return key, until, err == nil && !key.IsZero() && !made.After(now) && now.Before(until)
+	until, now := own.made.Add(s.o.PublishSession), s.o.Now()
+	return own.key, until, !own.key.IsZero() && !own.made.After(now) && now.Before(until)
 }
 
 // remember bounds the memory: what is forgotten is read from disk again.
@@ -154,15 +168,26 @@ func (s *Sessions) remember(st *stripe, id string, e session) {
 	st.ids[id] = e
 }
 
+// forget makes the next Ensure look at the id's file again. What the master itself had put there is nowhere else. The lock is held.
+func (st *stripe) forget(id string) {
+	if own := st.ids[id].own; own.key.IsZero() {
+		delete(st.ids, id)
+	} else {
+		st.ids[id] = session{own: own}
+	}
+}
+
 // Reset makes the next Ensure of each id look at its file again; to be called when the master has restarted. What is
 // known of the ids whose keys differ is kept, for they notice a restart by themselves.
 func (s *Sessions) Reset() {
 	for i := range s.stripes {
 		st := &s.stripes[i]
 		st.mu.Lock()
-		maps.DeleteFunc(st.ids, func(_ string, e session) bool {
-			return s.o.Version.Major > 3006 || e.local.Equal(e.want)
-		})
+		for id, e := range st.ids {
+			if s.o.Version.Major > 3006 || e.local.Equal(e.want) {
+				st.forget(id)
+			}
+		}
 		st.mu.Unlock()
 	}
 }
@@ -172,8 +197,8 @@ func (s *Sessions) Reset() {
 func (s *Sessions) Invalidate(id string) {
 	st := s.stripe(id)
 	st.mu.Lock()
-	delete(st.ids, id)
-	st.mu.Unlock()
+	defer st.mu.Unlock()
+	st.forget(id)
 }
 
 // Discard removes the session file of id when it holds key: the sign-in it was made for was not accepted, so that no

@@ -141,7 +141,14 @@ func TestOwn(t *testing.T) {
 	r.salt("m1", k, r.now)
 	ours := newKey(t)
 	r.ensure("m1", ours, ours)
-	if _, _, ok := r.s.Own("m1"); ok {
+	r.s.Reset()
+	r.ensure("m1", ours, ours)
+	r.s.Invalidate("m1")
+	if got, _, ok := r.s.Own("m1"); !ok || !got.Equal(k) {
+		t.Error("what Ensure has replaced is forgotten")
+	}
+	r.ensure("m3", ours, ours)
+	if _, _, ok := r.s.Own("m3"); ok {
 		t.Error("what Ensure wrote is taken for the master's")
 	}
 }
