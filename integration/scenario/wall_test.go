@@ -115,7 +115,7 @@ func wallCases(victim string) []wallCase {
 		{"syndic_returns", "_syndic_return", map[string]any{"load": []any{map[string]any{
 			"id": "hostile", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},
 		}}}, none},
-		{"job_ids", "pub_ret", map[string]any{"jid": "../" + jid}, empty},
+		{"job_ids", "pub_ret", map[string]any{"jid": "../" + jid}, []byte{0xa0}},
 		{"file_paths", "_serve_file", map[string]any{"path": "../x", "saltenv": "base", "loc": 0}, []byte("\x82\xa4data\xa0\xa4dest\xa0")},
 		{"file_paths", "_file_list", map[string]any{"saltenv": "../x", "prefix": ""}, []byte{0x90}},
 		{"file_paths", "_file_hash", map[string]any{"path": "x?saltenv=..", "saltenv": "base"}, []byte{0xa0}},
