@@ -53,7 +53,8 @@ var Intended = []Exception{
 	{
 		What: "Lists of events of which one is none",
 		is: func(d Difference) bool {
-			return d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Kind == Within && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none ||
+			answer := d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none
+			return answer && (d.Mutation.Kind == Within || d.Mutation.Kind == OtherKind && d.Mutation.Value == "[None]") ||
 				d.in(inEvent, "_minion_event", "pretag") && slices.Contains(containers, d.Mutation.Value) && d.Ours == nothing
 		},
 		effect: func(d Difference) bool { return d.Where == inEvent && d.Cmd == "_minion_event" },
