@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"regexp"
 	"time"
@@ -54,12 +53,7 @@ func runBundle(c *cli.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write the bundle: %w", err)
-	}
-	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := writeNew(path, raw); err != nil {
 		return fmt.Errorf("write the bundle: %w", err)
 	}
 	out := bundled{File: path, Bytes: len(raw)}

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -60,12 +58,7 @@ func runProfile(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	out := profiled{File: path, Kind: q.Kind, Seconds: int(q.For / time.Second), Bytes: file.Len()}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write the profile: %w", err)
-	}
-	_, err = file.WriteTo(f)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := writeNew(path, file.Bytes()); err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
 	return e.show(c, out, func(s *screen) {

@@ -136,7 +136,7 @@ func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
 			if dry {
 				return adminapi.Secret(text), nil
 			}
-			if err := writeNew(file, text+"\n"); err != nil {
+			if err := writeNew(file, []byte(text+"\n")); err != nil {
 				return "", fmt.Errorf("make a secret: %w", err)
 			}
 			fmt.Fprintf(e.stderr, "secret: a random one was written to %s\n", clean(file))

@@ -75,7 +75,7 @@ func runTokenCreate(c *cli.Context, e *env) error {
 	}
 	out := createdToken{TokenCreated: created, Text: tok.Text()}
 	if file != "" {
-		if err := writeNew(file, tok.Text()+"\n"); err != nil {
+		if err := writeNew(file, []byte(tok.Text()+"\n")); err != nil {
 			return err
 		}
 		out.Text, out.File = "", file
@@ -100,13 +100,13 @@ func (e *env) createdText(s *screen, t createdToken) {
 		clean(t.Token.ID), stamp(t.Token.Expires), there, clean(address), clean(from))
 }
 
-// writeNew writes a secret to a file that was not there.
-func writeNew(path, text string) error {
+// writeNew writes a file that was not there, for its owner only.
+func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	_, err = f.Write(content)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"saltclusterd/durable"
 	"saltclusterd/fsync/dirid"
 )
 
@@ -147,14 +148,11 @@ func (d disk) remove(root *os.Root, token string) error {
 
 // sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in them.
 func (d disk) sync() error {
-	f, err := os.Open(filepath.Join(d.cachedir, dir))
+	err := durable.SyncDir(filepath.Join(d.cachedir, dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return unnamed(err)
-	}
-	return unnamed(errors.Join(f.Sync(), f.Close()))
+	return unnamed(err)
 }
 
 // tidy removes what a write that was cut off has left.

@@ -134,20 +134,20 @@ func (b *bench) sample(ctx context.Context, name string, t *target, socket strin
 	b.say("%s: sampled for %s", name, profileFor)
 	client := adminapi.NewClient(socket)
 	defer client.Close()
-	var file bytes.Buffer
-	taken := make(chan error, 1)
-	go func() {
-		taken <- client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileCPU, For: profileFor}, &file)
-	}()
-	count := 0
-	before, err := t.cpu()
-	if err != nil {
-		return shares{}, err
-	}
 	heap, err := allocated(ctx, client)
 	if err != nil {
 		return shares{}, err
 	}
+	before, err := t.cpu()
+	if err != nil {
+		return shares{}, err
+	}
+	var file bytes.Buffer
+	taken := make(chan error, 1) // waited for on each way out of the loop
+	go func() {
+		taken <- client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileCPU, For: profileFor}, &file)
+	}()
+	count := 0
 	for {
 		n, err := load(ctx)
 		if err != nil {
