@@ -1,6 +1,8 @@
 package sidecar
 
 import (
+	"sync/atomic"
+
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -42,4 +44,13 @@ func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
 		x.reply = func(body []byte) { reply(resealed(body, s.crypticle, own)) }
 		p.serveOpened(x, env, s, plain)
 	})
+}
+
+// enter counts one more, unless there are most already.
+func enter(n *atomic.Int64, most int64) bool {
+	if n.Add(1) > most {
+		n.Add(-1)
+		return false
+	}
+	return true
 }

@@ -78,6 +78,7 @@ type call struct {
 	late           bool   // a return: it was to be kept for the local master once
 	part           bool   // of a call whose events go several ways
 	left           func() // the local master is done with it, see fileGate; nil: that does not matter
+	news           uint64 // of the masters, when it was decided where it goes; see waitingRoom
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -111,6 +112,7 @@ func (p *Proxy) routeOn(c *call) {
 		p.here(c, nil)
 		return
 	}
+	c.news = p.room.news.Load()
 	v := p.cfg.View()
 	d := router.Decide(c.peek, v)
 	c.self, c.repeat, c.publisher = v.Self, d.Repeat, d.Asks

@@ -1,10 +1,10 @@
 package sidecar
 
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"saltclusterd/sidecar/router"
 )
 
 // While a stock master is restarted its port is closed, and what a minion asks waits in the minion's own socket until it is open again. Here
@@ -13,58 +13,121 @@ import (
 const (
 	// waitMost is how many requests wait for a master; their bytes are those of the edges.
 	waitMost = 4096
-	// waitLook is how often it is looked whether there is one.
-	waitLook = 100 * time.Millisecond
+	// sweepEvery is how often those are looked for whom nobody waits any more, or whose time is over.
+	sweepEvery = time.Second
 )
+
+// waitingRoom is where requests wait until there is news of the masters (Rouse). One goroutine sees to all of them while there are any.
+type waitingRoom struct {
+	news atomic.Uint64 // counts
+	bell chan struct{} // has a token when the goroutine is to look
+
+	mu      sync.Mutex
+	waiting []*call // in the order in which they came
+	open    bool    // the goroutine runs
+}
+
+func newWaitingRoom() *waitingRoom { return &waitingRoom{bell: make(chan struct{}, 1)} }
+
+func (r *waitingRoom) ring() {
+	select {
+	case r.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (r *waitingRoom) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
+}
+
+// Rouse is to be called whenever a master may take requests that could not before: each that waits is decided anew.
+func (p *Proxy) Rouse() {
+	p.room.news.Add(1)
+	p.room.ring()
+}
 
 // await has a call wait until a master can take it, and sends it there; false: it may not. One that a peer has handed over may not: that
 // asks others, or lets it wait itself; nor a part of a call, whose other parts may be done; nor a return that no journal takes.
 func (p *Proxy) await(c *call) bool {
-	if c.from != "" || c.part || c.late || p.ctx.Err() != nil || !enter(&p.awaiting, waitMost) {
+	if c.from != "" || c.part || c.late || p.expired(c, time.Now()) || !p.enterRoom(c) {
+		return false
+	}
+	if c.news != p.room.news.Load() { // what it waits for has happened while it was refused
+		p.room.ring()
+	}
+	return true
+}
+
+// expired says that the time of a call is over.
+func (p *Proxy) expired(c *call, now time.Time) bool {
+	return now.After(c.at.Add(p.cfg.ForwardTimeout))
+}
+
+func (p *Proxy) enterRoom(c *call) bool {
+	r := p.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) >= waitMost || p.ctx.Err() != nil {
 		return false
 	}
 	c.trace.Step("wait")
-	p.wg.Go(func() {
-		can := p.masterFor(c)
-		p.awaiting.Add(-1)
-		switch {
-		case can:
-			p.routeOn(c)
-		case c.gone():
-			c.drop()
-		default:
-			p.lose(c.exchange, "nowhere", errNowhere)
-		}
-	})
+	r.waiting = append(r.waiting, c)
+	if !r.open {
+		r.open = true
+		p.wg.Go(p.keepRoom)
+	}
 	return true
 }
 
-// masterFor waits until some master can take a call; false: its time is over, or nobody waits for the answer.
-func (p *Proxy) masterFor(c *call) bool {
-	ctx, cancel := p.deadline(c.exchange)
-	defer cancel()
-	look := time.NewTicker(waitLook)
-	defer look.Stop()
+// keepRoom sees to those who wait until nobody does.
+func (p *Proxy) keepRoom() {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
 	for {
 		select {
-		case <-ctx.Done():
-			return false
-		case <-look.C:
+		case <-p.ctx.Done():
+		case <-p.room.bell:
+		case <-sweep.C:
 		}
-		if c.gone() {
-			return false
+		again, over, empty := p.leaveRoom(p.ctx, time.Now())
+		for _, c := range again {
+			p.routeOn(c)
 		}
-		if router.Decide(c.peek, p.cfg.View()).Kind != router.Refuse {
-			return true
+		for _, c := range over {
+			if c.gone() {
+				c.drop()
+			} else {
+				p.lose(c.exchange, "nowhere", errNowhere)
+			}
+		}
+		if empty {
+			return
 		}
 	}
 }
 
-// enter counts one more, unless there are most already.
-func enter(n *atomic.Int64, most int64) bool {
-	if n.Add(1) > most {
-		n.Add(-1)
-		return false
+// leaveRoom takes out who is to be decided anew, and those whose waiting is over; with ctx, everybody's is.
+func (p *Proxy) leaveRoom(ctx context.Context, now time.Time) (again, over []*call, empty bool) {
+	r := p.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news, stay := r.news.Load(), r.waiting[:0]
+	for _, c := range r.waiting {
+		switch {
+		case ctx.Err() != nil || c.gone() || p.expired(c, now):
+			over = append(over, c)
+		case c.news != news:
+			again = append(again, c)
+		default:
+			stay = append(stay, c)
+		}
 	}
-	return true
+	clear(r.waiting[len(stay):])
+	r.waiting = stay
+	if len(stay) == 0 { // what memory a rush has taken is not kept
+		r.waiting, r.open = nil, false
+	}
+	return again, over, !r.open
 }

@@ -61,8 +61,8 @@ type Proxy struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // requests that wait for a peer
 
-	awaiting atomic.Int64 // requests that wait for a master
-	looking  atomic.Int64 // requests that a key of the master's own is looked for
+	room    *waitingRoom // requests that wait for a master
+	looking atomic.Int64 // requests that a key of the master's own is looked for
 }
 
 // NewProxy returns a proxy that is ready to serve.
@@ -79,6 +79,7 @@ func NewProxy(cfg Config) *Proxy {
 		metrics:  newMetrics(cfg.Registerer),
 		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
 		files:    newFileGate(),
+		room:     newWaitingRoom(),
 	}
 	p.sessions.minion = cfg.Guard.Minion
 	p.handed = newHanded(cfg.Logger, p.metrics.handed)

@@ -482,46 +482,134 @@ func TestNoMasterAtAll(t *testing.T) {
 	}
 	answered := make(chan []byte, 1)
 	body := w.request(t, map[string]any{"cmd": "_pillar"})
-	go func() { answered <- w.send(t, body, "") }()
-	waits := func(n int64) bool { return w.proxy.awaiting.Load() == n }
-	for start := time.Now(); !waits(1); runtime.Gosched() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not wait")
+	ask := func(then func()) {
+		t.Helper()
+		go func() { answered <- w.send(t, body, "") }()
+		for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
+			if time.Since(start) > 30*time.Second {
+				t.Fatal("it does not wait")
+			}
+		}
+		then()
+		w.proxy.Rouse()
+		if !w.opened(<-answered) {
+			t.Error("not answered when a master was there")
 		}
 	}
-	w.masters(true)
-	if !w.opened(<-answered) {
-		t.Error("not answered when a master was there")
-	}
+	ask(func() {
+		w.proxy.Rouse() // that concerns somebody else
+		w.masters(true)
+	})
 	// The master has gone a moment ago, and nobody else is there.
 	w.masters(false)
 	w.mu.Lock()
 	w.view.Nodes[0].MasterUp, w.masterErr = true, upstream.ErrDown
 	w.mu.Unlock()
-	go func() { answered <- w.send(t, body, "") }()
-	for start := time.Now(); !waits(1); runtime.Gosched() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not wait")
+	ask(func() {
+		w.mu.Lock()
+		w.masterErr = nil
+		w.mu.Unlock()
+	})
+	w.masters(false)
+	w.proxy.room.waiting = make([]*call, waitMost)
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.room.size() != waitMost {
+		t.Error("answered by nobody's master, or it waits though too many do")
+	}
+	w.proxy.room.waiting = nil
+	w.proxy.cfg.ForwardTimeout = -1
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.room.size() != 0 {
+		t.Error("answered by nobody's master, or it waits though its time is over")
+	}
+}
+
+// What happens between the moment in which a request is refused and that in which it begins to wait counts, too.
+func TestMasterComesWhileARequestIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.masters(false)
+	w.proxy.cfg.View = func() router.View {
+		v := w.seen()
+		w.masters(true)
+		w.proxy.Rouse()
+		return v
+	}
+	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
+		t.Error("not answered")
+	}
+}
+
+// Many wait while masters come and go: each is answered once, none is forgotten, and the room is empty then.
+func TestManyWaitForAMaster(t *testing.T) {
+	const many = 200
+	w := newWorld(t)
+	w.masters(false)
+	body := w.request(t, map[string]any{"cmd": "_pillar"})
+	answered := make(chan []byte, many)
+	var g sync.WaitGroup
+	for range many {
+		g.Go(func() { answered <- w.send(t, body, "") })
+	}
+	ended := make(chan struct{})
+	go func() { g.Wait(); close(ended) }()
+	for up := true; ; up = !up {
+		w.masters(up)
+		w.proxy.Rouse()
+		select {
+		case <-ended:
+			for range many {
+				if !w.opened(<-answered) {
+					t.Fatal("not answered")
+				}
+			}
+			if w.proxy.room.size() != 0 || len(w.atMaster) != many {
+				t.Errorf("%d wait, the master got %d", w.proxy.room.size(), len(w.atMaster))
+			}
+			return
+		default:
+			runtime.Gosched()
 		}
 	}
-	w.mu.Lock()
-	w.masterErr = nil
-	w.mu.Unlock()
-	if !w.opened(<-answered) {
-		t.Error("not answered when the master was back")
+}
+
+func TestWhoLeavesTheWaitingRoom(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.cfg.ForwardTimeout = time.Minute
+	start := time.Now()
+	guest := func(at time.Time, gone bool) *call {
+		return &call{exchange: &exchange{at: at, gone: func() bool { return gone }}}
 	}
+	stays, gone, old := guest(start, false), guest(start, true), guest(start.Add(-time.Hour), false)
+	room := w.proxy.room
+	room.waiting, room.open = []*call{stays, gone, old}, true
+	again, over, empty := w.proxy.leaveRoom(t.Context(), start)
+	if len(again) != 0 || !slices.Equal(over, []*call{gone, old}) || empty {
+		t.Errorf("%d again, %d over, empty %t", len(again), len(over), empty)
+	}
+	room.news.Add(1)
+	if again, over, empty = w.proxy.leaveRoom(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 || !empty {
+		t.Errorf("news: %d again, %d over, empty %t", len(again), len(over), empty)
+	}
+	room.waiting, room.open = []*call{stays}, true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if again, over, empty = w.proxy.leaveRoom(ctx, start); len(again) != 0 || !slices.Equal(over, []*call{stays}) || !empty {
+		t.Errorf("closing: %d again, %d over, empty %t", len(again), len(over), empty)
+	}
+}
+
+// Who closes a proxy does not leave those waiting who wait for a master.
+func TestClosedWhileARequestWaits(t *testing.T) {
+	w := newWorld(t)
 	w.masters(false)
-	w.proxy.cfg.ForwardTimeout = waitLook / 2 // its time is over before the first look
-	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
-		t.Error("answered by nobody's master")
+	dropped := make(chan struct{})
+	w.proxy.serve(&exchange{
+		body: w.request(t, map[string]any{"cmd": "_pillar"}), at: time.Now(), gone: func() bool { return false },
+		reply: func([]byte) { t.Error("answered") }, drop: func() { close(dropped) },
+	})
+	if n := w.proxy.room.size(); n != 1 {
+		t.Fatalf("%d wait", n)
 	}
-	w.proxy.awaiting.Store(waitMost)
-	if reply := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); reply != nil {
-		t.Error("answered by nobody's master")
-	}
-	if !waits(waitMost) {
-		t.Errorf("%d wait", w.proxy.awaiting.Load())
-	}
+	w.proxy.Close()
+	<-dropped
 }
 
 func TestMineIsWrittenEverywhere(t *testing.T) {

@@ -216,6 +216,7 @@ func (s *service) masterUp() {
 	s.sessions.Reset()
 	s.umask.masterStarted()
 	s.returns.MasterStarted()
+	s.proxy.Rouse()
 	select {
 	case s.learn <- struct{}{}:
 	default:
@@ -238,6 +239,7 @@ func (s *service) keepLearning(ctx context.Context) {
 		for s.req.Up() {
 			err := s.intake.Learn(ctx)
 			s.m.gossip.UpdateMeta()
+			s.m.lookAtRoutes()
 			if err == nil {
 				said = ""
 				s.m.log.Info("signed in at the local master")

@@ -31,16 +31,18 @@ type member struct {
 	fingerprint string // its fingerprint
 	ident       identity
 
-	roster *peer.Book
-	port   *peer.Port
-	cons   *consensus.Node
-	gossip *gossip.Gossip
-	svc    *service
-	rpc    *rpcSwitch
-	view   atomic.Pointer[router.View]
-	haste  atomic.Bool            // closing must not wait for minions
-	left   atomic.Pointer[string] // why this node is no member any more
-	rivals atomic.Pointer[[]adminapi.Problem]
+	roster  *peer.Book
+	port    *peer.Port
+	cons    *consensus.Node
+	gossip  *gossip.Gossip
+	svc     *service
+	rpc     *rpcSwitch
+	view    atomic.Pointer[router.View]
+	viewing sync.Mutex             // held while the view is made anew
+	reroute chan struct{}          // somebody wants that
+	haste   atomic.Bool            // closing must not wait for minions
+	left    atomic.Pointer[string] // why this node is no member any more
+	rivals  atomic.Pointer[[]adminapi.Problem]
 
 	open   []closer
 	ctx    context.Context // ends with Close
@@ -59,7 +61,10 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), failed: make(chan error, 1), renew: make(chan struct{}, 1)}
+	m := &member{
+		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(),
+		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
+	}
 	join, err := m.readKeys()
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ func (m *member) watchRoutes(ctx context.Context) {
 		m.updateRoutes()
 		select {
 		case <-look.C:
+		case <-m.reroute:
 		case <-ctx.Done():
 			return
 		case _, ok := <-roster:
@@ -46,8 +48,18 @@ func (m *member) watchRoutes(ctx context.Context) {
 	}
 }
 
-// updateRoutes makes the view anew.
+// lookAtRoutes has watchRoutes look at once.
+func (m *member) lookAtRoutes() {
+	select {
+	case m.reroute <- struct{}{}:
+	default:
+	}
+}
+
+// updateRoutes makes the view anew. Requests that wait for a master are told when it is another one.
 func (m *member) updateRoutes() {
+	m.viewing.Lock()
+	defer m.viewing.Unlock()
 	v := &router.View{Self: m.d.id}
 	if m.svc != nil {
 		v.Jobs, v.Relaying = m.svc.jobs, m.svc.relay.InFlight
@@ -58,7 +70,16 @@ func (m *member) updateRoutes() {
 			v.Nodes = append(v.Nodes, m.routeNode(mem))
 		}
 	}
-	m.view.Store(v)
+	old := m.view.Swap(v)
+	if m.svc != nil && !slices.EqualFunc(old.Nodes, v.Nodes, sameButLoad) {
+		m.svc.proxy.Rouse()
+	}
+}
+
+// sameButLoad says whether as much can be asked of a node as before.
+func sameButLoad(a, b router.Node) bool {
+	a.Load = b.Load
+	return a == b
 }
 
 func (m *member) routeNode(mem state.Member) router.Node {
