@@ -134,6 +134,7 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/page/ $(ARGS)
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
+	@if command -v cc >/dev/null; then $(MAKE) build-openssl; else echo "no C compiler: sign-ins are not measured with OpenSSL"; rm -rf bin/openssl; fi
 	$(GO) run ./integration/bench $(ARGS)
 
 scale: ## how a cluster of 3 to 50 nodes with up to 100,000 minions would fare, by simulation (ARGS="-nodes 3,10 -minions 50000"; ARGS=-h)

@@ -5,7 +5,8 @@
 //
 //   - edgebench (a program of its own): 4506 echo and 4505 fan-out against libzmq.
 //   - signin: CPU per `_auth` of an accepted key, bare stock masters against the same masters behind saltclusterd. The minions
-//     are played at protocol level with real keys, and every reply is opened and verified afterwards.
+//     are played at protocol level with real keys, and every reply is opened and verified afterwards. Where there is one, the build
+//     with OpenSSL takes part.
 //   - forward: CPU in saltclusterd per forwarded request and the latency it adds, against real masters at a rate that they can
 //     take, and at 1,000 requests/s against a stand-in for a master written in Go, for no stock master answers that many.
 //   - flood: what minions get done while one address sends 10,000 requests/s that are refused, for 30 s (-flood-for).
@@ -22,6 +23,7 @@
 //   - roots: a tree to a node that has none of it, a tree that has not changed, one changed file, against an rsync daemon over the same
 //     veth; and the memory that takes, also with many files and with a large one.
 //   - files: CPU per chunk, hash and list of files, bare stock masters against the same behind saltclusterd.
+//   - pillar: CPU per pillar, bare stock masters against the same behind saltclusterd, and what saltclusterd adds.
 //   - profile: what the processor's time of saltclusterd is spent on, on its three hottest paths; only when it is asked for.
 //   - model: what integration/scale foretells beside what is measured, three nodes behind HAProxy; only when it is asked for (make test-scale).
 //   - failover: how long the minions of a node that is killed are without one, three nodes behind HAProxy.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
-
 	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 )
@@ -140,44 +138,14 @@ func writeFiles(root string) error {
 
 // askFiles sends the requests of one round and tells what the target used.
 func (t *target) askFiles(ctx context.Context, kind fileKind) (used, error) {
-	all := make([]*sealed, kind.count)
-	for i := range all {
-		c := t.creds[i%len(t.creds)]
-		body, nonce, err := c.Request(kind.cmd, kind.fields(i))
-		if err != nil {
-			return used{}, err
-		}
-		all[i] = &sealed{by: c, body: body, nonce: nonce}
-	}
-	peers, hangUp, err := t.dialAll(ctx, atATime)
-	if err != nil {
-		return used{}, err
-	}
-	defer hangUp()
-	u, err := t.spend(func() error {
-		g, ctx := errgroup.WithContext(ctx)
-		defer hangUpAfter(ctx, peers)()
-		for n, p := range peers {
-			g.Go(func() (err error) {
-				for i := n; i < len(all) && err == nil; i += len(peers) {
-					all[i].reply, err = p.ask(all[i].body)
-				}
-				return err
-			})
-		}
-		return g.Wait()
-	})
-	if err != nil {
-		return u, err
-	}
-	for _, s := range all {
+	return t.askMany(ctx, kind.cmd, kind.count, atATime, kind.fields, func(s *sealed) error {
 		plain, err := s.by.Open(s.reply, s.nonce)
 		if err != nil {
-			return u, fmt.Errorf("%s: %w", t.name, err)
+			return err
 		}
 		if short := len(plain) < 64; short || kind.cmd == "_serve_file" && len(plain) < chunkSize {
-			return u, fmt.Errorf("%s: %s answered with %d bytes", t.name, kind.cmd, len(plain))
+			return fmt.Errorf("%s answered with %d bytes", kind.cmd, len(plain))
 		}
-	}
-	return u, nil
+		return nil
+	})
 }

@@ -29,7 +29,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar"}
 
 // extra sections run only when they are asked for.
 var extra = []string{"model", "profile"}
@@ -102,6 +102,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"join"}, b.joins},
 		{[]string{"roots"}, b.roots},
 		{[]string{"files"}, b.files},
+		{[]string{"pillar"}, b.pillars},
 		{extra[:1], b.model},
 		{extra[1:], b.profiles},
 	} {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,8 +19,10 @@ import (
 // duel is a stock master alone against the same one behind saltclusterd.
 type duel struct {
 	version    string
-	signInGoal float64 // at most this much of the bare master's CPU
 	bare, ours *target
+	fast       *target // the same with RSA by OpenSSL; nil: there is no such build, or the host has no OpenSSL for it
+	// signInGoal and fastGoal are at most this much of the bare master's CPU per sign-in.
+	signInGoal, fastGoal float64
 }
 
 // realMasters measures what needs stock masters.
@@ -28,7 +33,10 @@ func (b *bench) realMasters(ctx context.Context) error {
 		return err
 	}
 	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-		duels := []*duel{{version: "3006.28", signInGoal: 0.95}, {version: "3008.3", signInGoal: 0.55}}
+		duels := []*duel{
+			{version: "3006.28", signInGoal: 0.95, fastGoal: 0.45},
+			{version: "3008.3", signInGoal: 0.55, fastGoal: 0.25},
+		}
 		for i, d := range duels {
 			b.say("start Salt %s, alone and behind saltclusterd", d.version)
 			if d.bare, err = bareMaster(ctx, l, fmt.Sprint("bare", i+1), d.version, minions, b.fleet); err != nil {
@@ -37,7 +45,12 @@ func (b *bench) realMasters(ctx context.Context) error {
 			if d.ours, err = clusterNode(ctx, l, fmt.Sprint("ours", i+1), d.version, minions, b.fleet); err != nil {
 				return err
 			}
-			for _, t := range []*target{d.bare, d.ours} {
+			if b.wants("signin") {
+				if d.fast, err = b.opensslNode(ctx, l, fmt.Sprint("fast", i+1), d.version, minions); err != nil {
+					return err
+				}
+			}
+			for _, t := range d.targets() {
 				if err := t.enroll(ctx, minions); err != nil {
 					return err
 				}
@@ -53,6 +66,34 @@ func (b *bench) realMasters(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// targets are those that take part.
+func (d *duel) targets() []*target {
+	if d.fast == nil {
+		return []*target{d.bare, d.ours}
+	}
+	return []*target{d.bare, d.ours, d.fast}
+}
+
+// opensslNode is clusterNode with the program of make build-openssl beside the usual one; nil when there is none, or it does without OpenSSL.
+func (b *bench) opensslNode(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity) (*target, error) {
+	program := filepath.Join(cmp.Or(b.bin, filepath.Join(lab.ModuleRoot(), "bin")), "openssl", "saltclusterd")
+	if _, err := os.Stat(program); err != nil {
+		b.say("sign-ins are not measured with OpenSSL: %v", err)
+		return nil, nil
+	}
+	t, err := clusterNodeOf(ctx, l, name, version, program, minions, b.fleet)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.daemon.PID()))
+	if err == nil && !bytes.Contains(loaded, []byte("libcrypto.so")) {
+		b.say("sign-ins are not measured with OpenSSL: the host has none that is fit")
+		return nil, nil
+	}
+	t.name += ", OpenSSL"
+	return t, err
 }
 
 // atATime is how many sign-ins are under way at a time: enough to keep a master's workers busy.
@@ -78,7 +119,7 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Ident
 			floor.add(millis(two))
 		}
 		for _, d := range duels {
-			for _, t := range []*target{d.bare, d.ours} {
+			for _, t := range d.targets() {
 				u, err := b.signInRound(ctx, t, minions)
 				if err != nil {
 					return err
@@ -95,18 +136,24 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Ident
 		}
 	}
 	var rows [][]string
-	for _, d := range duels {
-		bare, ours := costs[d.bare], costs[d.ours]
+	row := func(name, floor string, bare, ours *signInCost, goal float64) {
 		r := ours.all.over(bare.all)
 		rows = append(rows, []string{
-			d.version, bare.all.show("%.2f"), ours.all.show("%.2f"), ours.daemon.show("%.2f"), floor.show("%.2f"), ours.master.show("%.2f"),
-			"**" + r.show("%.2f") + "**", fmt.Sprintf("≤ %.2f", d.signInGoal), atMost(r, d.signInGoal),
+			name, bare.all.show("%.2f"), ours.all.show("%.2f"), ours.daemon.show("%.2f"), floor, ours.master.show("%.2f"),
+			"**" + r.show("%.2f") + "**", fmt.Sprintf("≤ %.2f", goal), atMost(r, goal),
 		})
+	}
+	for _, d := range duels {
+		row(d.version, floor.show("%.2f"), costs[d.bare], costs[d.ours], d.signInGoal)
+		if d.fast != nil {
+			row(d.version+", OpenSSL", "–", costs[d.bare], costs[d.fast], d.fastGoal)
+		}
 	}
 	b.out.table("Sign-ins (`_auth`) of accepted keys", fmt.Sprintf(
 		"CPU milliseconds per sign-in, whole process trees. %d sign-ins per side and round, %d at a time, each over a new connection; "+
 			"%d minions with 2048-bit keys play, %d keys are accepted; each reply is opened and verified. "+
-			"Go's RSA: the two private operations that no answer can do without, measured by themselves in the same round.",
+			"Go's RSA: the two private operations that no answer can do without, measured by themselves in the same round. "+
+			"OpenSSL: the program of `make build-openssl`, where there is a C compiler.",
 		b.signIns, atATime, b.minions, b.minions+b.fleet),
 		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of that Go's RSA", "of it the master", "ratio", "target", ""}, rows)
 	return nil

@@ -34,6 +34,7 @@ type sizes struct {
 	accepts    int // keys, one after the other
 
 	chunks, hashes int // per side and round
+	pillarCount    int // the same
 
 	rootsRounds int
 	rootsEdits  int // and checks, per side and round
@@ -52,7 +53,7 @@ type edgeRun struct{ what, flags []string }
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 40 * time.Minute, minions: 24, fleet: 1000, signIns: 300, chunks: 192, hashes: 1000, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second, floodFor: 30 * time.Second,
+		rounds: 5, limit: 40 * time.Minute, minions: 24, fleet: 1000, signIns: 300, chunks: 192, hashes: 1000, pillarCount: 60, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second, floodFor: 30 * time.Second,
 		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 7, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
 		modelSizes: []int{1000, 5000}, modelJobs: 3, known: 10_000, dataRounds: 3, accepts: 100, rootsRounds: 5, rootsEdits: 5,
 		rootsTrees: []rootsTree{
@@ -66,7 +67,7 @@ func (o options) size() sizes {
 	}
 	if o.quick {
 		s = sizes{
-			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, chunks: 96, hashes: 300, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second, floodFor: 2 * time.Second,
+			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, chunks: 96, hashes: 300, pillarCount: 24, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second, floodFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
 			modelSizes: []int{600}, modelJobs: 2, known: 1000, dataRounds: 1, accepts: 20, rootsRounds: 2, rootsEdits: 2,
 			rootsTrees: []rootsTree{{"5,000 files, 200 MB", 5000, 40_000, true}},

@@ -193,3 +193,46 @@ func (t *target) signIn(ctx context.Context, s *signIn) error {
 	s.reply, err = p.ask(s.Body())
 	return err
 }
+
+// askMany has minions in turn send count requests of one command, so many at a time over as many connections, and tells what the target used.
+// Then each answer is checked.
+func (t *target) askMany(
+	ctx context.Context, cmd string, count, atATime int, fields func(i int) map[string]any, check func(*sealed) error,
+) (used, error) {
+	all := make([]*sealed, count)
+	for i := range all {
+		c := t.creds[i%len(t.creds)]
+		body, nonce, err := c.Request(cmd, fields(i))
+		if err != nil {
+			return used{}, err
+		}
+		all[i] = &sealed{by: c, body: body, nonce: nonce}
+	}
+	peers, hangUp, err := t.dialAll(ctx, atATime)
+	if err != nil {
+		return used{}, err
+	}
+	defer hangUp()
+	u, err := t.spend(func() error {
+		g, ctx := errgroup.WithContext(ctx)
+		defer hangUpAfter(ctx, peers)()
+		for n, p := range peers {
+			g.Go(func() (err error) {
+				for i := n; i < len(all) && err == nil; i += len(peers) {
+					all[i].reply, err = p.ask(all[i].body)
+				}
+				return err
+			})
+		}
+		return g.Wait()
+	})
+	if err != nil {
+		return u, err
+	}
+	for _, s := range all {
+		if err := check(s); err != nil {
+			return u, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return u, nil
+}

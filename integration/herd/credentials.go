@@ -2,6 +2,7 @@ package herd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,4 +67,47 @@ func (c *Credentials) Open(reply []byte, nonce string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w: another nonce, or nothing behind it", c.by.ID, ErrReply)
 	}
 	return rest, nil
+}
+
+// OpenPrivate opens the reply to a request that is answered under a key of its own, which is sealed for the minion's, and signed (_pillar;
+// salt/channel/client.py:crypted_transfer_decode_dictentry). It returns the msgpack of the pillar.
+func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
+	data, err := c.openPrivate(reply)
+	if err == nil && data.Nonce != nonce {
+		err = errors.New("another nonce")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", c.by.ID, ErrReply, err)
+	}
+	return data.Pillar, nil
+}
+
+func (c *Credentials) openPrivate(reply []byte) (data saltwire.PrivateData, err error) {
+	private, err := saltwire.ParsePrivateReply(reply)
+	if err != nil {
+		return data, err
+	}
+	text, err := c.by.Key.DecryptOAEP(c.by.Enc, private.Key)
+	if err != nil {
+		return data, err
+	}
+	key, err := saltcrypt.ParseKey(string(text))
+	if err != nil {
+		return data, err
+	}
+	plain, err := saltcrypt.NewCrypticle(key).Open(nil, private.Pillar)
+	if err != nil {
+		return data, err
+	}
+	signed, err := saltwire.ParseSignedReply(plain)
+	if err != nil {
+		return data, err
+	}
+	if err := c.Master.Verify(c.by.Sig, signed.Data, signed.Sig); err != nil {
+		return data, err
+	}
+	if data, err = saltwire.ParsePrivateData(signed.Data); err == nil && !bytes.Equal(data.Key, private.Key) {
+		err = errors.New("another key")
+	}
+	return data, err
 }
