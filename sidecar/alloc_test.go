@@ -14,8 +14,8 @@ func TestAllocations(t *testing.T) {
 		load    map[string]any
 		ceiling float64
 	}{
-		{"forwarded", map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "saltenv": "base"}, 100},
-		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true, "retcode": 0}, 40},
+		{"forwarded", map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "saltenv": "base"}, 80},
+		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true, "retcode": 0}, 30},
 	} {
 		w := newWorld(t)
 		w.proxy.cfg.Returns = &journals{}

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"io"
-	"sync/atomic"
 	"testing"
 
 	"saltclusterd/sidecar/zmtp"
@@ -11,7 +10,7 @@ import (
 // BenchmarkPublish is the cost of a publication with nobody listening:
 // encoding it and waking the workers.
 func BenchmarkPublish(b *testing.B) {
-	e := benchPub(b)
+	e := openPub(b, PubConfig{})
 	p := Publication{Body: make([]byte, 1<<10)}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -21,36 +20,65 @@ func BenchmarkPublish(b *testing.B) {
 
 // BenchmarkDeliver is a publication to 100 subscribers, per delivery.
 func BenchmarkDeliver(b *testing.B) {
-	e := benchPub(b)
-	const n = 100
-	var got atomic.Int64
-	for range n {
-		c := dialRaw(b, e)
-		_, _ = c.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
-		go func() {
-			buf := make([]byte, 64<<10)
-			for {
-				k, err := c.Read(buf)
-				if err != nil {
-					return
-				}
-				got.Add(int64(k))
-			}
-		}()
-	}
-	eventually(b, "subscribed", func() bool { return e.Stats().Subscribers == n })
+	e := openPub(b, PubConfig{})
+	subscribeAll(b, e)
 	p := Publication{Body: make([]byte, 1<<10)}
 	b.ReportAllocs()
 	for b.Loop() {
 		e.Publish(p)
 	}
-	eventually(b, "delivered", func() bool { s := e.Stats(); return s.Delivered == s.Published*n })
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/delivery")
+	delivered(b, e)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/listeners, "ns/delivery")
+}
+
+const listeners = 100
+
+// subscribeAll brings so many subscribers who read.
+func subscribeAll(t testing.TB, e *PubEdge) {
+	t.Helper()
+	for range listeners {
+		c := dialRaw(t, e)
+		_, _ = c.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+	}
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == listeners })
+}
+
+func delivered(t testing.TB, e *PubEdge) {
+	t.Helper()
+	eventually(t, "delivered", func() bool { s := e.Stats(); return s.Delivered == s.Published*listeners })
+}
+
+// TestAllocations: of a publication to a hundred subscribers, and of a request with its reply. Unlike times they do not depend on the machine.
+func TestAllocations(t *testing.T) {
+	pub := openPub(t, PubConfig{})
+	subscribeAll(t, pub)
+	body := make([]byte, 1<<10)
+	req := openReq(t, ReqConfig{}, echo)
+	ask := asker(t, req)
+	for _, h := range []struct {
+		name    string
+		do      func()
+		ceiling float64
+	}{
+		{"a publication to a hundred", func() {
+			pub.Publish(Publication{Body: body})
+			delivered(t, pub)
+		}, 12},
+		{"a request and its reply", ask, 8},
+	} {
+		h.do()
+		n := testing.AllocsPerRun(100, h.do)
+		t.Logf("%s: %.0f allocations", h.name, n)
+		if n > h.ceiling {
+			t.Errorf("%s: %.0f allocations, at most %.0f", h.name, n, h.ceiling)
+		}
+	}
 }
 
 // BenchmarkExport is a frost of 1,000 idle subscribers, written down and thawed, per subscriber.
 func BenchmarkExport(b *testing.B) {
-	e := benchPub(b)
+	e := openPub(b, PubConfig{})
 	const n = 1000
 	for range n {
 		_, _ = dialRaw(b, e).Write(zmtp.AppendSubscribe(hello("SUB"), []byte("topic")))
@@ -100,24 +128,27 @@ func BenchmarkMatch(b *testing.B) {
 
 // BenchmarkRequest is one request and its reply over loopback, both ends.
 func BenchmarkRequest(b *testing.B) {
-	e := openReq(b, ReqConfig{}, echo)
-	c := dialRaw(b, e)
-	_, _ = c.Write(hello("REQ"))
-	if _, err := io.CopyN(io.Discard, c, int64(len(e.hello))); err != nil {
-		b.Fatal(err)
-	}
-	msg := zmtp.AppendMessage(nil, nil, make([]byte, 600))
-	in := make([]byte, len(msg))
+	ask := asker(b, openReq(b, ReqConfig{}, echo))
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = c.Write(msg)
-		if _, err := io.ReadFull(c, in); err != nil {
-			b.Fatal(err)
-		}
+		ask()
 	}
 }
 
-func benchPub(b *testing.B) *PubEdge {
-	b.Helper()
-	return openPub(b, PubConfig{})
+// asker returns what sends one request and reads its reply.
+func asker(t testing.TB, e *ReqEdge) func() {
+	t.Helper()
+	c := dialRaw(t, e)
+	_, _ = c.Write(hello("REQ"))
+	if _, err := io.CopyN(io.Discard, c, int64(len(e.hello))); err != nil {
+		t.Fatal(err)
+	}
+	msg := zmtp.AppendMessage(nil, nil, make([]byte, 600))
+	in := make([]byte, len(msg))
+	return func() {
+		_, _ = c.Write(msg)
+		if _, err := io.ReadFull(c, in); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

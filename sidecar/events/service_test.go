@@ -144,6 +144,23 @@ func TestTake(t *testing.T) {
 }
 
 // TestTwice: the same bytes are fired once, whatever became of them the first time.
+// TestAllocations: of an event on its way through the queue to the bus, without the plan, which jobcache holds below a ceiling of its own.
+func TestAllocations(t *testing.T) {
+	const ceiling = 15
+	s := open(t, &bus{})
+	one := func() {
+		if err := take(t, s, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one()
+	n := testing.AllocsPerRun(100, one)
+	t.Logf("%.0f allocations", n)
+	if n > ceiling {
+		t.Errorf("%.0f allocations, at most %d", n, ceiling)
+	}
+}
+
 func TestTwice(t *testing.T) {
 	b := &bus{}
 	s := open(t, b)

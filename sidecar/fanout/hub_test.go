@@ -126,6 +126,25 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 	}
 }
 
+// TestAllocations: of a publication, from what the master gave to what the edge sends. Others of the process are few beside it.
+func TestAllocations(t *testing.T) {
+	const ceiling = 35
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	plain := plainPub(t, map[string]any{"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": "20261121000000000001", "ret": ""})
+	one := func() {
+		if err := f.Local(Publication{Plain: slices.Clone(plain)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one()
+	n := testing.AllocsPerRun(50, one)
+	t.Logf("%.0f allocations", n)
+	if n > ceiling {
+		t.Errorf("%.0f allocations, at most %d", n, ceiling)
+	}
+}
+
 func TestWindowSealsUnderBothEpochs(t *testing.T) {
 	f := newHubFixture(t)
 	old := f.begin(t, 1, 0)

@@ -32,3 +32,23 @@ func BenchmarkDo(b *testing.B) {
 		})
 	})
 }
+
+// TestAllocations: of a request to the master and its reply, the fake's own included. Unlike times they do not depend on the machine.
+func TestAllocations(t *testing.T) {
+	const ceiling = 12
+	f := startFake(t, "127.0.0.1:0", echo)
+	c := openReq(t, ReqConfig{Addr: f.addr(), Registerer: prometheus.NewRegistry()})
+	waitUp(t, c, true)
+	body := make([]byte, 700)
+	one := func() {
+		if _, err := c.Do(context.Background(), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one()
+	n := testing.AllocsPerRun(200, one)
+	t.Logf("%.0f allocations", n)
+	if n > ceiling {
+		t.Errorf("%.0f allocations, at most %d", n, ceiling)
+	}
+}
