@@ -95,8 +95,8 @@ test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in 
 test-files: build ## what minions ask the file server, of masters of three versions and of ours
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiles$$' ./integration/scenario/
 
-test-corpus: build ## what real minions of three versions asked, asked of bare masters and of ours (SALTCLUSTER_RANDOM=variants that no minion sends)
-	$(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestCorpus$$' ./integration/scenario/
+test-corpus: build ## what real minions and syndics of three versions asked, asked of bare masters and of ours (SALTCLUSTER_RANDOM=variants that nobody sends)
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^Test(Syndic)?Corpus$$' ./integration/scenario/
 
 test-operate: build ## what an operator does by hand: a key store in the wrong order, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/

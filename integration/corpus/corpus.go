@@ -41,7 +41,12 @@ func (r Request) String() string {
 }
 
 // Load returns what a minion of a version asked.
-func Load(version string) (*Corpus, error) {
+func Load(version string) (*Corpus, error) { return load(version) }
+
+// LoadSyndic returns what a syndic of a version asked, whose master was the bottom of two.
+func LoadSyndic(version string) (*Corpus, error) { return load(version + ".syndic") }
+
+func load(version string) (*Corpus, error) {
 	f, err := os.Open(filepath.Join(dir(), version+".json.gz"))
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)

@@ -1,9 +1,10 @@
-"""Records what a real minion asks its master while it runs a broad set of functions, states, mines and events.
+"""Records what a real minion asks its master while it runs a broad set of functions, states, mines and events, and what a real syndic
+asks the master above its own.
 
-    <venv>/bin/python record.py <output directory>
+    <venv>/bin/python record.py <output directory> [minion|syndic]
 
-writes <version>.json.gz there: a list of the requests as they were before they were sealed, in order, alike ones left out. All keys are
-made by this run and protect nothing. See record.sh.
+writes <version>.json.gz and <version>.syndic.json.gz there: lists of the requests as they were before they were sealed, in order, alike
+ones left out. All keys are made by this run and protect nothing. See record.sh.
 """
 
 import gzip
@@ -14,6 +15,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "golden"))
@@ -107,14 +109,29 @@ EVERYTHING = (
     ("saltutil.refresh_pillar",), ("test.ping",),
 )
 
+# What is published above a syndic, for the minion below it.
+BELOW = (
+    ("test.ping",), ("test.echo", "grüße"), ("test.arg", 1, 1.5, None, True, [1, [2]], {"a": {"b": 3}}), ("test.retcode", 42), ("test.false",),
+    ("test.exception", "broken"), ("test.not_there",), ("test.outputter", {"a": [1, 2]}), ("test.sleep", 7), ("grains.items",), ("pillar.items",),
+    ("state.single", "test.succeed_with_changes", "name=x"), ("state.single", "test.fail_with_changes", "name=x"), ("state.apply", "none"),
+    ("event.send", "corpus/below", {"t": "grüße", "b": [1, 2]}), ("event.send", "corpus/grüße"), ("event.fire_master", {"a": 1}, "corpus/fired"),
+    ("mine.send", "test.ping"), ("saltutil.find_job", "20200101000000000000"), ("saltutil.running",), ("publish.publish", "*", "test.ping", "timeout=1"),
+    ("test.ping",),
+)
+SYNDIC_PAUSE = 3  # s, in which it forwards what came
 
-def main(out):
+
+def main(out, what="minion"):
     shutil.rmtree(ROOT, ignore_errors=True)
     tmp = tempfile.mkdtemp(prefix="corpus")
     try:
         version = salt.version.__version__
-        exchanges, pairs = record(tmp)
-        keep(os.path.join(out, version + ".json.gz"), version, opened(exchanges, pairs, tmp))
+        if what == "syndic":
+            exchanges, pairs = record_syndic(tmp)
+            keep(os.path.join(out, version + ".syndic.json.gz"), version, opened(exchanges, pairs, tmp))
+        else:
+            exchanges, pairs = record(tmp)
+            keep(os.path.join(out, version + ".json.gz"), version, opened(exchanges, pairs, tmp))
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
         shutil.rmtree(ROOT, ignore_errors=True)
@@ -156,9 +173,43 @@ def record(tmp):
             master.stop()
 
 
-def start_minion(private, public, port):
+def record_syndic(tmp):
+    """A master above, a syndic with its master below, and a minion there."""
+    pairs = {name: vectors.new_key() for name in ("above", "below", "minion", "leaf")}
+    above = lab.Master(os.path.join(tmp, "a"), *pairs["above"], order_masters=True, peer={".*": ["test.*"]})
+    above.accept(ID, pairs["minion"][1])
+    parts = []
+    try:
+        above.start()
+        parts.append(above)
+        tap = lab.Tap(above.ret_port)
+        tap.start()
+        below = lab.Master(
+            os.path.join(tmp, "b"), *pairs["below"], id=ID, syndic_master="127.0.0.1", syndic_master_port=tap.port, master_id="below",
+            syndic_pidfile=os.path.join(tmp, "b", "syndic.pid"), syndic_log_file=os.path.join(tmp, "b", "syndic.log"),
+        )
+        below.accept("leaf", pairs["leaf"][1])
+        for name, text, mode in (("minion.pem", pairs["minion"][0], 0o400), ("minion.pub", pairs["minion"][1], 0o644)):
+            lab.write(os.path.join(below.pki, name), text, mode)  # the syndic's own
+        below.start()
+        parts.append(below)
+        parts.append(start_minion(*pairs["leaf"], below.ret_port, "leaf"))
+        parts.append(lab.Daemon("salt-syndic", below.conf, os.path.join(tmp, "b", "syndic.out")))
+        client = salt.client.LocalClient(os.path.join(above.conf, "master"))
+        lab.wait_for("the minion below", lambda: client.cmd("leaf", "test.ping", timeout=10))
+        for fun, *args in BELOW:
+            client.cmd("leaf", fun, args, timeout=15)
+            time.sleep(SYNDIC_PAUSE)
+        tap.close()
+        return tap.exchanges, pairs
+    finally:
+        for part in reversed(parts):
+            part.stop()
+
+
+def start_minion(private, public, port, minion=ID):
     config = {
-        "id": ID, "master": "127.0.0.1", "master_port": port, "user": "root", "pki_dir": ROOT + "/pki", "cachedir": ROOT + "/cache",
+        "id": minion, "master": "127.0.0.1", "master_port": port, "user": "root", "pki_dir": ROOT + "/pki", "cachedir": ROOT + "/cache",
         "sock_dir": ROOT + "/run", "extension_modules": ROOT + "/ext", "pidfile": ROOT + "/minion.pid", "log_file": ROOT + "/minion.log",
         "mine_functions": {"test.ping": [], "corpusmod.values": []}, "enable_fqdns_grains": False,
         # Not the description of the host it was recorded on.
@@ -236,4 +287,4 @@ def keep(path, version, plains):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

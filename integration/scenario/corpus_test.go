@@ -22,6 +22,7 @@ import (
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/integration/play"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltwire"
 )
 
 const (
@@ -36,37 +37,59 @@ func TestCorpus(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			c, err := corpus.Load(version)
 			labtest.Must(t, err)
-			var bare, ours *corpus.View
-			l := labtest.New(t, lab.Options{})
-			roots := t.TempDir()
-			settings, err := corpus.Roots(roots)
-			labtest.Must(t, err)
-			began := time.Now() // stands in events, too
-			variants := mutants(t, c)
-			asks := append(append(slices.Clone(c.Requests), variants...), last(t, c))
-			t.Run("ask", func(t *testing.T) { // returns when its parallel parts have ended
-				for _, side := range []struct {
-					name string
-					view **corpus.View
-				}{{"bare", &bare}, {"ours", &ours}} {
-					t.Run(side.name, func(t *testing.T) {
-						t.Parallel()
-						*side.view = replay(t, newReplayed(t, l, version, side.name == "ours", settings), asks, len(c.Requests), began)
-					})
-				}
-			})
-			if bare == nil || ours == nil {
-				t.FailNow()
-			}
-			diffs, intended := corpus.Diff(bare, ours)
-			t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files), intended)
-			t.Logf("%d variants: %s", len(variants), kinds(variants))
-			for i, d := range diffs {
-				if t.Errorf("%s", d); i == 300 {
-					t.Fatalf("and %d more", len(diffs)-i-1)
-				}
-			}
+			c.Requests = append(c.Requests, c.Derived()...)
+			sameAsBare(t, version, c, nil)
 		})
+	}
+}
+
+// TestSyndicCorpus is the same for what a real syndic asked the master above it.
+func TestSyndicCorpus(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("takes minutes; make test-corpus")
+	}
+	for _, version := range lab.Versions {
+		t.Run(version, func(t *testing.T) {
+			c, err := corpus.LoadSyndic(version)
+			labtest.Must(t, err)
+			sameAsBare(t, version, c, lab.Settings{"order_masters": true})
+		})
+	}
+}
+
+// sameAsBare asks a bare master of a version and one behind saltclusterd, with more settings for both.
+func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Settings) {
+	t.Helper()
+	var bare, ours *corpus.View
+	l := labtest.New(t, lab.Options{})
+	roots := t.TempDir()
+	settings, err := corpus.Roots(roots)
+	labtest.Must(t, err)
+	maps.Copy(settings, more)
+	began := time.Now() // stands in events, too
+	variants := mutants(t, c)
+	asks := append(append(slices.Clone(c.Requests), variants...), last(t, c))
+	t.Run("ask", func(t *testing.T) { // returns when its parallel parts have ended
+		for _, side := range []struct {
+			name string
+			view **corpus.View
+		}{{"bare", &bare}, {"ours", &ours}} {
+			t.Run(side.name, func(t *testing.T) {
+				t.Parallel()
+				*side.view = replay(t, newReplayed(t, l, version, side.name == "ours", settings), asks, len(c.Requests), began)
+			})
+		}
+	})
+	if bare == nil || ours == nil {
+		t.FailNow()
+	}
+	diffs, intended := corpus.Diff(bare, ours)
+	t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files), intended)
+	t.Logf("%d variants: %s", len(variants), kinds(variants))
+	for i, d := range diffs {
+		if t.Errorf("%s", d); i == 300 {
+			t.Fatalf("and %d more", len(diffs)-i-1)
+		}
 	}
 }
 
@@ -89,8 +112,10 @@ const lastJob = "20200101999999999999"
 // last is a return of lastJob.
 func last(t *testing.T, c *corpus.Corpus) corpus.Request {
 	t.Helper()
-	at := slices.IndexFunc(c.Requests, func(r corpus.Request) bool { return r.Cmd == "_return" })
-	load, err := corpus.Fresh(c.Requests[at].Load, map[string]any{"jid": lastJob})
+	load, err := saltwire.AppendAny(nil, map[string]any{
+		"cmd": "_return", "id": c.ID, "jid": lastJob, "fun": "test.ping", "fun_args": []any{}, "return": true, "retcode": 0, "success": true,
+		"nonce": "", "ts": 0, "tok": "",
+	}, saltwire.Wire)
 	labtest.Must(t, err)
 	return corpus.Request{Cmd: "_return", Load: load}
 }
