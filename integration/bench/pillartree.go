@@ -19,13 +19,13 @@ const (
 func pillarFiles() map[string]string {
 	files := map[string]string{"site/map.jinja": pillarMap, "top.sls": pillarTop()}
 	for i := range pillarCommon {
-		files[fmt.Sprintf("common/part%d.sls", i)] = pillarPart(fmt.Sprint("common", i), 40)
+		files[fmt.Sprintf("common/part%d.sls", i)] = pillarPart(fmt.Sprint("common", i), 20)
 	}
 	for i := range pillarRoles {
-		files[fmt.Sprintf("role/role%d.sls", i)] = pillarPart(fmt.Sprint("role", i), 80)
+		files[fmt.Sprintf("role/role%d.sls", i)] = pillarPart(fmt.Sprint("role", i), 40)
 	}
 	for i := range pillarOSes {
-		files[fmt.Sprintf("os/os%d.sls", i)] = pillarPart(fmt.Sprint("os", i), 40)
+		files[fmt.Sprintf("os/os%d.sls", i)] = pillarPart(fmt.Sprint("os", i), 20)
 	}
 	return files
 }
