@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
@@ -90,7 +91,19 @@ func (b *bench) filesOf(ctx context.Context, l *lab.Lab, version string, minions
 			return nil, err
 		}
 	}
-	for _, kind := range b.fileKinds() {
+	kinds := b.fileKinds()
+	for _, t := range []*target{bare, ours} { // a master that has started keeps its first list for 20 s (fileserver_list_cache_time)
+		list := kinds[len(kinds)-1]
+		list.count = 1
+		err := lab.Eventually(ctx, time.Minute, "the files to be in the list of "+t.name, func(ctx context.Context) error {
+			_, err := t.askFiles(ctx, list)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, kind := range kinds {
 		var alone, through, master series
 		for round := range b.sizes.rounds + 1 {
 			for _, t := range []*target{bare, ours} {
