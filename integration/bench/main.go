@@ -86,6 +86,7 @@ func run(ctx context.Context, o options) error {
 	b.say = func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "bench: %5.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}
+	var failed []error
 	for _, part := range []struct {
 		names []string
 		run   func(context.Context) error
@@ -109,15 +110,20 @@ func run(ctx context.Context, o options) error {
 		if !o.wants(part.names...) {
 			continue
 		}
+		// What is there is printed and kept, and the others are measured, when one part cannot be.
 		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(part.names, ", "), err)
+			failed = append(failed, fmt.Errorf("%s: %w", strings.Join(part.names, ", "), err))
+			b.say("%v", failed[len(failed)-1])
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	b.say("done")
 	if o.write {
-		return b.out.write()
+		failed = append(failed, b.out.write())
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // bench is one run.
