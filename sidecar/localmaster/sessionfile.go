@@ -117,6 +117,49 @@ func ReleaseSessions(cacheDir string, now time.Time) error {
 	return nil
 }
 
+// Leave gives each minion's file the key that the minion has, dated as if the master had made it now: for a master that is started again and
+// then has nobody in front of it. Until it is started its workers may have other keys in memory, so nobody may ask it meanwhile. What this
+// process has not heard of stays as it is. Errors: those of the disk.
+func (s *Sessions) Leave() error {
+	root, err := os.OpenRoot(s.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("leave session keys: %w", err)
+	}
+	defer root.Close()
+	now := s.o.Now()
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		for id, e := range st.ids {
+			err = errors.Join(err, s.leave(root, id, e.want, now))
+			delete(st.ids, id)
+		}
+		st.mu.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("leave session keys: %w", err)
+	}
+	return nil
+}
+
+func (s *Sessions) leave(root *os.Root, id string, want saltcrypt.Key, now time.Time) error {
+	have, mtime, err := readSession(root, id)
+	switch {
+	case want.IsZero() || errors.Is(err, fs.ErrNotExist): // only the master's own is known of it; its key was deleted
+		return nil
+	case err != nil:
+		return err
+	case have.Equal(want) && mtime.After(now):
+		return root.Chtimes(id, now, now)
+	case have.Equal(want):
+		return nil
+	}
+	return newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: now}.put(root)
+}
+
 func sessionsDir(cacheDir string) string { return filepath.Join(cacheDir, "sessions") }
 
 func (s *Sessions) dir() string { return sessionsDir(s.o.CacheDir) }

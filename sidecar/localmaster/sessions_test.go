@@ -174,6 +174,37 @@ func TestReleaseSessions(t *testing.T) {
 	}
 }
 
+func TestLeaveOn3006(t *testing.T) {
+	r := newSessionRig(t, 3006)
+	if err := r.s.Leave(); err != nil {
+		t.Errorf("without a directory: %v", err)
+	}
+	own, kept, want, same, gone := newKey(t), newKey(t), newKey(t), newKey(t), newKey(t)
+	earlier := r.now.Add(-time.Hour).Round(time.Second)
+	r.salt("m1", own, earlier)
+	r.ensure("m1", want, own) // workers may have it in memory
+	r.ensure("m2", same, same)
+	r.salt("m3", kept, earlier) // not heard of
+	r.ensure("m4", gone, gone)
+	if err := os.Remove(r.path("m4")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.s.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	for id, key := range map[string]saltcrypt.Key{"m1": want, "m2": same} {
+		if got, until, ok := r.s.Own(id); !ok || !got.Equal(key) || until.Sub(r.now).Round(time.Minute) != 24*time.Hour {
+			t.Errorf("%s: %t, until %v", id, ok, until)
+		}
+	}
+	if info, err := os.Stat(r.path("m3")); err != nil || !info.ModTime().Equal(earlier) || !r.file("m3").Equal(kept) {
+		t.Errorf("what was not heard of was touched: %v", err)
+	}
+	if _, err := os.Stat(r.path("m4")); !os.IsNotExist(err) {
+		t.Errorf("a deleted minion has a file again: %v", err)
+	}
+}
+
 func TestEnsureReplacesWhereWorkersNotice(t *testing.T) {
 	for _, major := range []int{3007, 3008} {
 		r := newSessionRig(t, major)

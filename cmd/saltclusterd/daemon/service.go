@@ -435,7 +435,26 @@ func (s *service) Close() error {
 		s.cancel()
 	}
 	s.wg.Wait()
+	if !s.handed.Load() {
+		errs = append(errs, s.leaveSessions())
+	}
 	return errors.Join(errs...)
+}
+
+// leaveSessions lets the local master know the keys that its minions have, when it will be in front of them by itself after its next start
+// (saltclusterctl leave): else each would have to sign in once more.
+func (s *service) leaveSessions() error {
+	was := s.m.d.master
+	now, err := localmaster.LoadConfig(was.Path, was.Version)
+	if err != nil || !onLoopback(was) || onLoopback(now) {
+		return nil //nolint:nilerr // a master does not start with such a configuration
+	}
+	return s.sessions.Leave()
+}
+
+func onLoopback(c *localmaster.Config) bool {
+	addr, ok := c.InterfaceAddr()
+	return ok && addr.IsLoopback()
 }
 
 // whenServing answers peers "starting" until this node serves.
