@@ -199,6 +199,7 @@ func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
 
 // deliver seals p and hands it to this node's 4505.
 func (h *Hub) deliver(p Publication) error {
+	arrived := time.Now()
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
 	h.sealMu.Lock()
 	defer h.sealMu.Unlock()
@@ -209,6 +210,7 @@ func (h *Hub) deliver(p Publication) error {
 	}
 	h.metrics.seal.Observe(time.Since(began).Seconds())
 	h.cfg.Edge.Publish(edge.Publication{Body: cur, Prev: prev, Topics: p.Topics, TopicOnly: p.TopicOnly})
+	h.metrics.deliver.Observe(time.Since(arrived).Seconds())
 	return nil
 }
 

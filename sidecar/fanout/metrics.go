@@ -8,6 +8,7 @@ type metrics struct {
 	refused   *prometheus.CounterVec // by reason
 	missed    *prometheus.CounterVec // by peer
 	seal      prometheus.Histogram
+	deliver   prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -30,8 +31,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
 		}),
 	}
+	m.deliver = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "saltcluster_fanout_deliver_seconds",
+		Help:    "Time from a publication's arrival, from the local master or a peer, until all subscribers of this node have it in their queues.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 3, 12),
+	})
 	if reg != nil {
-		reg.MustRegister(m.published, m.refused, m.missed, m.seal)
+		reg.MustRegister(m.published, m.refused, m.missed, m.seal, m.deliver)
 	}
 	return m
 }

@@ -15,7 +15,7 @@ type reqMetrics struct {
 	up, queue, conns                     prometheus.Gauge
 	dials                                prometheus.Counter
 	silents, stucks                      prometheus.Counter
-	seconds                              prometheus.Histogram
+	seconds, probes                      prometheus.Histogram
 	ok, busy, down, timeout, lost, other prometheus.Counter
 }
 
@@ -45,9 +45,22 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 			Name: "saltcluster_upstream_request_seconds", Help: "Time from the call to the salt-master's reply.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
 		}),
+		probes: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "saltcluster_upstream_probe_seconds",
+			Help:    "Time until one of the salt-master's workers answers a small request, asked while nothing else is answered.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
+		}),
 		ok: result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
 		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"), other: result.WithLabelValues("other"),
 	}
+}
+
+// watch shows how many of the master's workers have something to do, as far as can be seen from here.
+func (m *reqMetrics) watch(reg prometheus.Registerer, c *ReqClient) {
+	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "saltcluster_upstream_in_flight_requests",
+		Help: "Requests that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most.",
+	}, func() float64 { return float64(c.owed()) })
 }
 
 func (m *reqMetrics) end(begun time.Time, err error) {

@@ -62,6 +62,7 @@ func NewReqClient(cfg ReqConfig) *ReqClient {
 		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
 	}
 	c.calls.New = func() any { return c.newCall() }
+	c.metrics.watch(cfg.Registerer, c)
 	if cfg.OnUp != nil {
 		c.onUp = append(c.onUp, cfg.OnUp)
 	}

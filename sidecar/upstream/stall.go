@@ -137,6 +137,18 @@ func (c *ReqClient) look(now time.Time) {
 	fail()
 }
 
+// owed counts the requests that the master has not answered.
+func (c *ReqClient) owed() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cn := range c.conns {
+		if cn.owed {
+			n++
+		}
+	}
+	return n
+}
+
 // unanswered says since when the master owes an answer to anything. Wants mu.
 func (c *ReqClient) unanswered() (since time.Time, asked bool) {
 	note := func(t time.Time) {
@@ -168,6 +180,7 @@ func (p *probe) run() {
 	defer p.c.mu.Unlock()
 	delete(p.c.probes, p)
 	if err == nil {
+		p.c.metrics.probes.Observe(time.Since(p.asked).Seconds())
 		p.c.progress()
 	}
 }

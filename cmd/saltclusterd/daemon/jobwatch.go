@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"container/list"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ const (
 	maxWatchedJobs = 4096
 	// jobsEvery is how often a drain looks whether they are done.
 	jobsEvery = time.Second
+	// jobsLookEvery is how often one looks that nobody waits for.
+	jobsLookEvery = 10 * time.Second
 	// jobSlack is added to the master's own timeouts.
 	jobSlack = 5 * time.Second
 	findJob  = "saltutil.find_job"
@@ -34,12 +37,20 @@ type jobWatch struct {
 	mu    sync.Mutex
 	byJID map[string]*list.Element
 	order list.List // of *watchedJob, the newest first
+	ended jobCounts
+}
+
+// jobCounts are the jobs that somebody waits for, and the returns of those that have ended.
+type jobCounts struct {
+	running            int
+	expected, returned uint64
 }
 
 type watchedJob struct {
 	jid   string
 	heard time.Time // published, asked for, or a return came
 	got   int
+	want  int // zero: unknown
 }
 
 func newJobWatch(patience time.Duration, returned func(string) (int, int)) *jobWatch {
@@ -87,7 +98,28 @@ func (w *jobWatch) inherit(jids []string) {
 }
 
 func (w *jobWatch) forget(e *list.Element) {
-	delete(w.byJID, w.order.Remove(e).(*watchedJob).jid)
+	j := w.order.Remove(e).(*watchedJob)
+	delete(w.byJID, j.jid)
+	w.ended.expected += uint64(j.want)
+	w.ended.returned += uint64(min(j.got, j.want))
+}
+
+// counts tells what is known without a look at the disk; watch sees to that.
+func (w *jobWatch) counts() jobCounts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.ended
+	c.running = w.order.Len()
+	return c
+}
+
+// watch looks at the jobs now and then, while the disk they are on answers, until ctx ends.
+func (w *jobWatch) watch(ctx context.Context, hangs func() bool) {
+	for wait(ctx, jobsLookEvery) {
+		if !hangs() {
+			w.lookAtAll()
+		}
+	}
 }
 
 // running counts the jobs that have not all their returns and that somebody waits for. It looks at the disk, without
@@ -136,6 +168,7 @@ func (w *jobWatch) look(jid string, got, want int) {
 	if got > j.got {
 		j.got, j.heard = got, now
 	}
+	j.want = want
 	if want > 0 && got >= want || now.Sub(j.heard) > w.patience {
 		w.forget(e)
 	}

@@ -57,6 +57,9 @@ func TestJobWatch(t *testing.T) {
 	running("nobody waits any more", 0)
 	w.note(publication("9", "saltutil.find_job", "2"))
 	running("a late question", 0)
+	if c := w.counts(); c.running != 0 || c.expected != 6 || c.returned != 5 {
+		t.Errorf("%+v, want 6 returns expected and one of them missing", c)
+	}
 
 	for i := range maxWatchedJobs + 10 {
 		w.note(publication(fmt.Sprint("x", i), "test.ping"))

@@ -64,3 +64,59 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// What an operator wants numbers of, and where they are.
+func TestEverythingHasANumber(t *testing.T) {
+	names := registered(t)
+	for what, of := range map[string][]string{
+		"raft":                            {"consensus_leader", "consensus_term", "consensus_applied_index", "consensus_commit_seconds"},
+		"gossip":                          {"gossip_alive_members", "gossip_dropped_packets_total"},
+		"subscribers":                     {"edge_subscribers", "edge_blocked_subscribers"},
+		"publications and their fan-out":  {"fanout_publications_total", "fanout_deliver_seconds", "fanout_seal_seconds", "fanout_missed_total"},
+		"requests by command and backend": {"sidecar_requests_total", "sidecar_request_seconds", "upstream_requests_total"},
+		"sign-ins by result, their queue": {"signin_total", "signin_waiting", "signin_wait_seconds"},
+		"what was refused":                {"guard_refused_total", "wall_found_total"},
+		"keys by state":                   {"keydir_keys"},
+		"roots":                           {"roots_head_revision", "roots_base_revision"},
+		"jobs":                            {"jobs_running", "jobs_expected_returns_total", "jobs_returned_total", "jobs_missing_returns_total"},
+		"spool":                           {"returns_waiting_records", "returns_oldest_seconds", "spool_refusals_total", "returns_unanswered"},
+		"relays":                          {"sidecar_handed_refused_total", "sidecar_requests_lost_total"},
+		"the AES key":                     {"epoch_number", "epoch_age_seconds", "epoch_previous_subscribers"},
+		"drain":                           {"draining", "health_ready", "health_check_level"},
+		"fsync":                           {"spool_group_seconds", "consensus_commit_seconds"},
+		"the salt-master as seen from outside": {"upstream_up", "upstream_probe_seconds", "upstream_request_seconds", "upstream_in_flight_requests",
+			"upstream_stalls_total"},
+	} {
+		for _, name := range of {
+			if !names["saltcluster_"+name] {
+				t.Errorf("%s: no saltcluster_%s", what, name)
+			}
+		}
+	}
+}
+
+// The numbers that are made when they are asked for have values.
+func TestNumbers(t *testing.T) {
+	n := startNode(t, "m1", t.TempDir())
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	families, err := n.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			have[f.GetName()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	if have["saltcluster_epoch_number"] != 1 || have["saltcluster_epoch_age_seconds"] <= 0 {
+		t.Errorf("epoch %g, %gs old", have["saltcluster_epoch_number"], have["saltcluster_epoch_age_seconds"])
+	}
+	for _, name := range []string{"draining", "jobs_running", "jobs_missing_returns_total", "returns_waiting_records", "upstream_in_flight_requests"} {
+		if v, ok := have["saltcluster_"+name]; !ok || v != 0 {
+			t.Errorf("saltcluster_%s: %g, %t", name, v, ok)
+		}
+	}
+}

@@ -132,7 +132,11 @@ func newService(m *member) (*service, error) {
 	if err := s.buildEdges(); err != nil {
 		return nil, err
 	}
-	return s, s.buildProxy()
+	if err := s.buildProxy(); err != nil {
+		return nil, err
+	}
+	m.d.reg.MustRegister(numbers{s})
+	return s, nil
 }
 
 func (s *service) clockPath() string { return clockPath(s.m.d.cfg.Paths.StateDir) }
@@ -331,6 +335,7 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
 	s.wg.Go(func() { s.umask.follow(s.ctx) })
+	s.wg.Go(func() { s.published.watch(s.ctx, s.shareHangs) })
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.recallProtocols()
 	s.wg.Go(func() { s.keepProtocols(s.ctx) })
