@@ -88,7 +88,9 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	for _, e := range n.Edges {
 		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
 	}
-	rows = append(rows, upstreamRow(n.Upstream, now))
+	if n.Upstream.Address != "" { // else nobody looks at a salt-master: a witness, or a node in no cluster
+		rows = append(rows, upstreamRow(n.Upstream, now))
+	}
 	rows = append(rows, wallRow(n.Wall)...)
 	rows = append(rows, returnRows(n.Returns, now)...)
 	rows = append(rows, fileRow(n.Files)...)

@@ -64,16 +64,22 @@ func runTop(c *cli.Context, e *env) error {
 	var before counters
 	for n := 1; ; n++ {
 		st, err := ask(c, e, (*adminapi.Client).Status)
-		if err != nil {
+		if err != nil && n == 1 {
 			return err
 		}
-		now, err := readMetrics(c.Context, metrics)
 		s := &screen{colour: e.colour}
 		if e.colour { // a terminal: from its upper left corner, over what was there
 			s.b.WriteString("\x1b[H\x1b[2J")
 		}
-		topScreen(s, st, time.Now())
-		ratesLine(s, before, now, err)
+		var now counters
+		if err != nil { // who watches a restart wants to see its end
+			s.line("%s", s.paint(red, clean(err.Error())))
+			s.line("-> %s", clean(adminapi.HintOf(err)))
+		} else {
+			now, err = readMetrics(c.Context, metrics)
+			topScreen(s, st, time.Now())
+			ratesLine(s, before, now, err)
+		}
 		if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
 			return err
 		}
@@ -92,14 +98,21 @@ func runTop(c *cli.Context, e *env) error {
 func topScreen(s *screen, st adminapi.Status, now time.Time) {
 	clusterLine(s, st.Cluster, st.Removed)
 	s.line("")
-	membersTable(s, "", st.Members)
-	s.line("")
+	if len(st.Members) > 0 {
+		membersTable(s, "", st.Members)
+		s.line("")
+	}
 	var rows [][]cell
 	for _, edge := range st.Node.Edges {
 		rows = append(rows, []cell{txt(edge.Name), txt(edgeText(edge))})
 	}
-	s.table("  ", nil, append(append(rows, upstreamRow(st.Node.Upstream, now)), returnRows(st.Node.Returns, now)...))
-	s.line("")
+	if st.Node.Upstream.Address != "" {
+		rows = append(rows, upstreamRow(st.Node.Upstream, now))
+	}
+	if rows = append(rows, returnRows(st.Node.Returns, now)...); len(rows) > 0 {
+		s.table("  ", nil, rows)
+		s.line("")
+	}
 	problems(s, st.Problems)
 }
 

@@ -148,7 +148,7 @@ func testIdentityTold(t *testing.T, i *identityLab) {
 		}
 	}
 	must(t, m1.Daemon, "rotate", "aes")
-	i.says(t, m1, "3 minions have pinned it, 1 have not", "still pinned to the former key, 1: "+i.untold.ID)
+	i.says(t, m1, "3 minions have pinned it, 1 has not", "still pinned to the former key, 1: "+i.untold.ID)
 	i.everybodyAnswers(t)
 	if why := i.refused(t, m1, "--switch"); !strings.Contains(why, i.untold.ID) || strings.Contains(why, i.told[0].ID) {
 		t.Errorf("who is not ready: %s", why)
@@ -184,7 +184,7 @@ func testIdentitySwitch(t *testing.T, i *identityLab) {
 func testIdentityFinish(t *testing.T, i *identityLab) {
 	ctx, m1 := t.Context(), i.c.Nodes[0]
 	must(t, m1.Daemon, "rotate", "aes")
-	i.says(t, m1, "3 minions have pinned it, 1 have not", "still pinned to the former key, 1: "+i.untold.ID)
+	i.says(t, m1, "3 minions have pinned it, 1 has not", "still pinned to the former key, 1: "+i.untold.ID)
 	if why := i.refused(t, m1, "--finish"); !strings.Contains(why, i.untold.ID) || strings.Contains(why, i.told[0].ID) {
 		t.Errorf("who would be left behind: %s", why)
 	}

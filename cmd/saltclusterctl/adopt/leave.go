@@ -138,17 +138,25 @@ func (c *checks) returns(last bool) {
 		return
 	}
 	if last && r.Unanswered > 0 {
-		c.add("returns", doctor.Warn, "", fmt.Sprintf("%d returns that the salt-master does not answer were put aside", r.Unanswered),
+		c.add("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside", "that the salt-master does not answer were put aside"),
 			"nobody gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
 	}
 	for _, j := range r.Journals {
 		for _, w := range j.Waiting {
 			if w.Records > 0 {
-				c.add("returns", doctor.Fail, j.Name, fmt.Sprintf("%d returns wait for %s", w.Records, w.Consumer),
+				c.add("returns", doctor.Fail, j.Name, countReturns(int(w.Records), "waits for "+w.Consumer, "wait for "+w.Consumer),
 					"they would be kept until saltclusterd runs here again", "wait a moment; saltclusterctl status says what holds them up")
 			}
 		}
 	}
+}
+
+// countReturns says of one return, or of n, what there is to say.
+func countReturns(n int, one, many string) string {
+	if n == 1 {
+		return "1 return " + one
+	}
+	return fmt.Sprintf("%d returns %s", n, many)
 }
 
 // restored judges the configuration as it will be.

@@ -268,7 +268,7 @@ func TestDrainAskedForAgain(t *testing.T) {
 			t.Fatalf("it is not: %v", err)
 		default:
 		}
-		if !strings.Contains(said.String(), "1 jobs published here") {
+		if !strings.Contains(said.String(), "1 job published here is running") {
 			return errors.New(said.String())
 		}
 		return nil

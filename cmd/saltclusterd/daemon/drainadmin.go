@@ -165,21 +165,21 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jo
 
 // asideStay says what becomes of the returns that a node's master does not answer.
 func asideStay(n int) string {
-	return fmt.Sprintf("%d returns that its salt-master does not answer stay in state_dir/returns/unanswered", n)
+	return plural(n, "return") + " that its salt-master does not answer " + oneOf(n, "stays", "stay") + " in state_dir/returns/unanswered"
 }
 
 // text is a report as a sentence.
 func (r drainReport) text(id node.ID) string {
-	s := fmt.Sprintf("%s: %s; %d subscribers, %d request connections left, %d requests in flight", id, r.Phase,
-		r.Subscribers, r.Connections, r.InFlight)
+	s := fmt.Sprintf("%s: %s; %s, %s left, %s in flight", id, r.Phase,
+		plural(r.Subscribers, "subscriber"), plural(r.Connections, "request connection"), plural(r.InFlight, "request"))
 	if r.Jobs > 0 {
-		s += fmt.Sprintf(", %d jobs published here are running", r.Jobs)
+		s += fmt.Sprintf(", %s published here %s running", plural(r.Jobs, "job"), are(r.Jobs))
 	}
 	if r.Kept > 0 {
-		s += fmt.Sprintf(", %d returns kept for other nodes", r.Kept)
+		s += fmt.Sprintf(", %s kept for other nodes", plural(r.Kept, "return"))
 	}
 	if r.Deferred > 0 {
-		s += fmt.Sprintf(", %d returns wait for its salt-master", r.Deferred)
+		s += fmt.Sprintf(", %s for its salt-master", plural(r.Deferred, "return")+oneOf(r.Deferred, " waits", " wait"))
 	}
 	if r.Aside > 0 {
 		s += ", " + asideStay(r.Aside)

@@ -89,7 +89,7 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	case !st.HasQuorum:
 		return health.Result{
 			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait",
-			Hint: quorumHint,
+			Hint: m.census().hint(),
 		}
 	case !st.CaughtUp:
 		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}

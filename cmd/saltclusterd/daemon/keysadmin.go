@@ -113,7 +113,7 @@ func (d *Daemon) DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (
 	results, err := m.cons.Propose(ctx, cmds...)
 	switch {
 	case errors.Is(err, consensus.ErrNoLeader):
-		return out, adminapi.Errorf(adminapi.CodeNoQuorum, quorumHint, "keys cannot be decided about: %v", err)
+		return out, adminapi.Errorf(adminapi.CodeNoQuorum, m.census().hint(), "keys cannot be decided about: %v", err)
 	case err != nil:
 		return out, err
 	}

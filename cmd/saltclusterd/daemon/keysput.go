@@ -17,7 +17,7 @@ func (d *Daemon) KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (adminapi
 		return adminapi.KeysOf{}, errNoMember()
 	}
 	if err := m.cons.Barrier(ctx); err != nil { // what is decided on the answer must not be older than what somebody else has decided
-		return adminapi.KeysOf{}, noQuorum("the cluster's keys cannot be told", err)
+		return adminapi.KeysOf{}, m.notDecided("the cluster's keys cannot be told", err)
 	}
 	return keysOf(m.cons.View(), r.IDs), nil
 }
@@ -37,10 +37,10 @@ func keysOf(v state.View, ids []string) adminapi.KeysOf {
 	return adminapi.KeysOf{Rev: v.Rev(), Keys: l.out.Keys}
 }
 
-// noQuorum words the failure of something that needs a majority.
-func noQuorum(what string, err error) error {
+// notDecided words the failure of something that needs a majority.
+func (m *member) notDecided(what string, err error) error {
 	if errors.Is(err, consensus.ErrNoLeader) {
-		return adminapi.Errorf(adminapi.CodeNoQuorum, quorumHint, "%s: %v", what, err)
+		return adminapi.Errorf(adminapi.CodeNoQuorum, m.census().hint(), "%s: %v", what, err)
 	}
 	return err
 }
@@ -60,7 +60,7 @@ func (d *Daemon) PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (admina
 		}
 		results, err := m.cons.Propose(ctx, cmds...)
 		if err != nil {
-			return p.out, noQuorum("keys cannot be put", err)
+			return p.out, m.notDecided("keys cannot be put", err)
 		}
 		p.took(results)
 	}

@@ -84,8 +84,9 @@ func (n newcomer) fits(clusterPub []byte) error {
 	if n.identity == "" || n.identity == theirs {
 		return nil
 	}
-	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %d minions with accepted keys here trust it: they would refuse "+
-		"the cluster. Give them the cluster's key first (their minion_master.pub), or let it be replaced: join with --replace-key", n.identity, theirs, len(n.accepted))
+	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %s here %s it: they would refuse "+
+		"the cluster. Give them the cluster's key first (their minion_master.pub), or let it be replaced: join with --replace-key", n.identity, theirs,
+		plural(len(n.accepted), "minion")+oneOf(len(n.accepted), " with an accepted key", " with accepted keys"), oneOf(len(n.accepted), "trusts", "trust"))
 }
 
 // keyHash is so much of a hash of an accepted key as a joiner tells of it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"saltclusterd/consensus"
@@ -98,7 +97,7 @@ func (m *member) handAside(ctx context.Context, id node.ID, p admin.Progress) (l
 	if left = m.asideOn(ctx, id); left == 0 {
 		return 0, ""
 	}
-	p("returns", fmt.Sprintf("%s: handing over to the others what its salt-master does not answer: %d returns", id, left))
+	p("returns", fmt.Sprintf("%s: handing over to the others what its salt-master does not answer: %s", id, plural(left, "return")))
 	h, err := m.askToHandOver(ctx, id)
 	if err != nil {
 		return left, err.Error() // an earlier version, perhaps
@@ -266,11 +265,8 @@ func (m *member) noQuorum(err error) error {
 	}
 	c := m.census()
 	m.log.Warn("no majority for an admin operation", "err", err)
-	return adminapi.Errorf(adminapi.CodeNoQuorum, quorumHint, "no majority of the cluster can be reached, so nothing can be decided%s", c.missing())
+	return adminapi.Errorf(adminapi.CodeNoQuorum, c.hint(), "no majority of the cluster can be reached, so nothing can be decided%s", c.missing())
 }
-
-const quorumHint = "bring them back, or check the network on the peer port; if they are gone for good: " +
-	"saltclusterctl recover --force-new-cluster on one node that is left"
 
 // census is what decides whether a node may be removed.
 type census struct {
@@ -326,7 +322,7 @@ func (c census) removal(id node.ID) *refusal {
 		down := c.down(id)
 		return &refusal{
 			sentence: fmt.Sprintf("without %s only %d of %d voters would be there, and %d are needed: %s %s down",
-				id, living, voters, need, strings.Join(down, " and "), are(len(down))),
+				id, living, voters, need, enumerate(down), are(len(down))),
 			hint: fmt.Sprintf("bring %s back, or remove it first (saltclusterctl remove %s); --force removes %s all the same, and then only "+
 				"saltclusterctl recover --force-new-cluster helps", down[0], down[0], id),
 			forcible: true,
@@ -359,12 +355,15 @@ func (c census) missing() string {
 	if len(down) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": %s %s down", strings.Join(down, " and "), are(len(down)))
+	return fmt.Sprintf(": %s %s down", enumerate(down), are(len(down)))
 }
 
-func are(n int) string {
-	if n == 1 {
-		return "is"
+// hint says what to do about a lost quorum.
+func (c census) hint() string {
+	down := c.down("")
+	if len(down) == 0 { // heard by gossip, but nobody leads
+		return "an election takes seconds; else check the network between the nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}
-	return "are"
+	return fmt.Sprintf("start saltclusterd on %s, or check the network on the peer port; if %s gone for good: "+
+		"saltclusterctl recover --force-new-cluster on one node that is left", enumerate(down), oneOf(len(down), "it is", "they are"))
 }

@@ -186,7 +186,7 @@ func TestRemoveWithReturnsAside(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, c := nodes[0], nodes[2]
 	err := remove(t, a, "c", false)
-	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 returns that its salt-master does not answer") ||
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 return that its salt-master does not answer") ||
 		!strings.Contains(err.Error(), "not handed over: return aa: returns: the file is damaged") {
 		t.Fatalf("error %v", err)
 	}
@@ -194,7 +194,7 @@ func TestRemoveWithReturnsAside(t *testing.T) {
 		t.Errorf("after the refusal: %+v, %v", mem, ok)
 	}
 	out, err := a.Remove(t.Context(), adminapi.RemoveRequest{Node: "c", Force: true}, quiet)
-	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "1 returns that its salt-master does not answer stay") {
+	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "1 return that its salt-master does not answer stays") {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	eventually(t, "c knows", gone(c))
@@ -435,5 +435,25 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 	eventually(t, "it knows", gone(a))
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("it founds a second cluster: %v", err)
+	}
+}
+
+func TestQuorumHint(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		alive []node.ID
+		want  string
+	}{
+		{"all are heard, nobody leads", []node.ID{"m1", "m2", "m3"}, "an election takes seconds"},
+		{"one is away", []node.ID{"m1", "m2"}, "start saltclusterd on m3, or check the network on the peer port; if it is gone for good: "},
+		{"two are away", []node.ID{"m1"}, "start saltclusterd on m2 and m3, or check the network on the peer port; if they are gone for good: "},
+	} {
+		c := census{voters: []node.ID{"m1", "m2", "m3"}, alive: map[node.ID]bool{}}
+		for _, id := range tc.alive {
+			c.alive[id] = true
+		}
+		if got := c.hint(); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %s", tc.name, got)
+		}
 	}
 }

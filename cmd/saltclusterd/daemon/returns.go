@@ -339,14 +339,14 @@ func judgeUnanswered(aside []returns.Unanswered, full bool, now time.Time) healt
 	case full:
 		return health.Result{
 			Level:  health.Warn,
-			Reason: fmt.Sprintf("%d returns that the salt-master does not answer were put aside, and there is no room for more", len(aside)),
+			Reason: plural(len(aside), "return") + " that the salt-master does not answer, and there is no room for more",
 			Hint:   hint,
 		}
 	case len(aside) > 0 && now.Sub(aside[0].Since) > unansweredAfter:
 		return health.Result{
 			Level: health.Warn,
-			Reason: fmt.Sprintf("the salt-master does not answer %d returns that only it can take, though it answers others; the first is %s's of %s, put aside at %s",
-				len(aside), aside[0].Minion, cmp.Or(aside[0].JID, "no job"), aside[0].Since.UTC().Format(time.RFC3339)),
+			Reason: fmt.Sprintf("the salt-master does not answer %s that only it can take, though it answers others; the first is %s's of %s, put aside at %s",
+				plural(len(aside), "return"), aside[0].Minion, cmp.Or(aside[0].JID, "no job"), aside[0].Since.UTC().Format(time.RFC3339)),
 			Hint: hint,
 		}
 	}

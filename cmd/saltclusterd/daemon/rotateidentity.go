@@ -148,6 +148,11 @@ func (s readiness) lines() (out []string) {
 	return out
 }
 
+// count says how many minions have pinned the identity in question.
+func (s readiness) count() string {
+	return fmt.Sprintf("%s %s pinned it, %d %s not", plural(len(s.ready), "minion"), oneOf(len(s.ready), "has", "have"), s.behind(), oneOf(s.behind(), "has", "have"))
+}
+
 // shownIDs bounds how many ids are named in a sentence.
 const shownIDs = 50
 
@@ -222,13 +227,13 @@ func (m *member) identityReport(ctx context.Context, c state.IdentityChange) (ad
 	s := m.readiness(ctx, c)
 	out.Next = s.lines()
 	if c.Stage == state.IdentityStaged {
-		out.Message = fmt.Sprintf("staged: %s; %d minions have pinned it, %d have not", c.FP, len(s.ready), s.behind())
+		out.Message = fmt.Sprintf("staged: %s; %s", c.FP, s.count())
 		out.Next = append(out.Next, stagedSteps(c)...)
 		return out, nil
 	}
 	have, behind := m.identityNodes(ctx, c)
-	out.Message = fmt.Sprintf("switched: %s; %d nodes have it, %d have not; %d minions have pinned it, %d have not",
-		c.FP, have, len(behind), len(s.ready), s.behind())
+	out.Message = fmt.Sprintf("switched: %s; %s %s it, %d %s not; %s",
+		c.FP, plural(have, "node"), oneOf(have, "has", "have"), len(behind), oneOf(len(behind), "has", "have"), s.count())
 	out.Next = append(out.Next, behind...)
 	if len(behind) > 0 || s.behind() > 0 {
 		out.Next = append(out.Next, "minions that were not told: "+pinCommand(c.Public), "saltclusterctl rotate aes has them sign in; then saltclusterctl rotate identity")
@@ -245,7 +250,8 @@ func (m *member) switchIdentity(ctx context.Context, r adminapi.RotateRequest, c
 	s := m.readiness(ctx, c)
 	if s.behind() > 0 && !r.Force {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "tell them, or --force: until --finish they are answered under the former identity",
-			"%d of %d minions have not shown that they have pinned the new key: %s", s.behind(), s.behind()+len(s.ready), strings.Join(s.lines(), "; "))
+			"%d of %s %s not shown to have pinned the new key: %s", s.behind(), plural(s.behind()+len(s.ready), "minion"),
+			oneOf(s.behind(), "is", "are"), strings.Join(s.lines(), "; "))
 	}
 	out := adminapi.Outcome{Message: "the new identity is in force; the nodes take it one after the other", Next: append(s.lines(),
 		m.downLines("%s is down: it takes the new identity when it comes back")...)}
@@ -267,7 +273,7 @@ func (m *member) dropIdentity(ctx context.Context, r adminapi.RotateRequest, c s
 		out = adminapi.Outcome{Message: "the staged identity is forgotten"}
 		if n := len(s.ready); n > 0 && !r.Force {
 			return out, adminapi.Errorf(adminapi.CodeRefused, "let them pin the former key again (salt '*' file.write), then saltclusterctl rotate aes; or --switch",
-				"%d minions have pinned the new key already and would refuse the one in force: %s", n, some(s.ready))
+				"%s %s pinned the new key already and would refuse the one in force: %s", plural(n, "minion"), oneOf(n, "has", "have"), some(s.ready))
 		}
 	} else {
 		_, behind := m.identityNodes(ctx, c)
@@ -276,7 +282,7 @@ func (m *member) dropIdentity(ctx context.Context, r adminapi.RotateRequest, c s
 		}
 		if s.behind() > 0 && !r.Force {
 			return out, adminapi.Errorf(adminapi.CodeRefused, "tell them, and saltclusterctl rotate aes; or --force: then they refuse this cluster until somebody replaces their minion_master.pub",
-				"%d minions have not shown that they have pinned the new key: %s", s.behind(), strings.Join(s.lines(), "; "))
+				"%s %s not shown to have pinned the new key: %s", plural(s.behind(), "minion"), oneOf(s.behind(), "is", "are"), strings.Join(s.lines(), "; "))
 		}
 	}
 	if r.DryRun {

@@ -315,7 +315,7 @@ func (u *upgrade) awaitSettled(ctx context.Context) bool {
 func (u *upgrade) awaitRotation(ctx context.Context) error {
 	for end := time.Now().Add(rotationWithin); u.m.svc.pub.Stats().OnPrevious > 0; {
 		if time.Now().After(end) || !wait(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("the cluster AES key is being rotated; %d minions are still to be moved", u.m.svc.pub.Stats().OnPrevious)
+			return fmt.Errorf("the cluster AES key is being rotated; %s still to be moved", plural(u.m.svc.pub.Stats().OnPrevious, "minion"))
 		}
 	}
 	return nil
