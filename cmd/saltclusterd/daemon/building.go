@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/keydir"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/relay"
+	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/trace"
+	"saltclusterd/sidecar/upstream"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// buildMaster makes what talks to the local master, and the key directory.
+func (s *service) buildMaster() error {
+	d, cfg := s.m.d, s.m.d.cfg
+	s.req = upstream.NewReqClient(upstream.ReqConfig{
+		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
+		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
+		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
+	})
+	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
+		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Serving: s.workersAnswer,
+		Logger: d.log, Registerer: d.reg,
+	})
+	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.placeHidden, Logger: d.log,
+	})
+	so, err := localmaster.SessionsOf(d.master)
+	if err != nil {
+		return err
+	}
+	so.Logger = d.log
+	s.sessions = localmaster.NewSessions(so)
+	s.sub = upstream.NewSubClient(upstream.SubConfig{
+		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
+		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence,
+		OnConnect: s.masterBack, Logger: d.log, Registerer: d.reg,
+	})
+	s.dir, err = keydir.New(keydir.Config{
+		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(),
+		Logger: d.log, Registerer: d.reg,
+	})
+	return err
+}
+
+// buildEdges makes 4505 and 4506.
+func (s *service) buildEdges() (err error) {
+	d, cfg := s.m.d, s.m.d.cfg
+	pub, req := cfg.EdgeAddresses(localAddrs())
+	e := cfg.Edge
+	s.pub, err = edge.NewPubEdge(edge.PubConfig{
+		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
+		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
+		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout,
+		Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return err
+	}
+	s.reqs, err = edge.NewReqEdge(edge.ReqConfig{
+		Addrs: req, Proxies: e.Proxies(), Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
+		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
+		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
+		MaxUnread:        int64(e.MaxRequestMemory),
+		HandshakeTimeout: e.HandshakeTimeout,
+		Handler:          edgeHandler{s}, Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
+	})
+	return err
+}
+
+// edgeHandler lets the edge be made before the proxy.
+type edgeHandler struct{ s *service }
+
+// ServeReq implements edge.ReqHandler.
+func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.ServeReq(ctx, r) }
+
+// buildProxy makes the way of a request and the way of a publication.
+func (s *service) buildProxy() error {
+	d, m := s.m.d, s.m
+	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced}
+	var err error
+	if s.data, err = s.newMinionData(datacache.Data); err != nil {
+		return err
+	}
+	if s.mines, err = s.newMinionData(datacache.Mine); err != nil {
+		return err
+	}
+	if s.tokens, err = s.newTokens(); err != nil {
+		return err
+	}
+	if s.trees, err = s.newTrees(); err != nil {
+		return err
+	}
+	if s.cache, err = s.newJobs(); err != nil {
+		return err
+	}
+	s.jobs = router.NewJobs(0)
+	s.relay = relay.NewClient(m.port.HTTPClient())
+	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
+	pubSigner, err := s.pubSigner()
+	if err != nil {
+		return err
+	}
+	operations := m.operations()
+	s.signin = signin.New(signin.Config{
+		Identity: operations, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Pinned: s.pinned,
+		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
+	})
+	s.hub = fanout.New(fanout.Config{
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.publishAlgorithm(), Clock: s.clock,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
+		Logger: d.log, Registerer: d.reg,
+	})
+	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
+		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
+	})
+	if err := s.buildReturns(); err != nil {
+		return err
+	}
+	s.buildFiles()
+	if err := s.buildMines(); err != nil {
+		return err
+	}
+	if err := s.buildEvents(); err != nil {
+		return err
+	}
+	s.trace = trace.New(trace.Config{
+		Endpoint: d.cfg.Health.TraceEndpoint, OneIn: d.cfg.Health.TraceOneIn, IDs: d.cfg.Health.TraceIDs,
+		Node: string(d.id), Cluster: d.cfg.Cluster.ID, Version: d.version, Logger: d.log, Registerer: d.reg,
+	})
+	s.proxy = sidecar.NewProxy(sidecar.Config{
+		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s},
+		MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
+		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
+	})
+	return nil
+}
+
+// publishAlgorithm is how the local master signs publications; empty when it does not.
+func (s *service) publishAlgorithm() string {
+	if !s.m.d.master.Bool("sign_pub_messages") {
+		return ""
+	}
+	return s.m.d.master.Text("publish_signing_algorithm")
+}
+
+// pubSigner reads what `master_sign_pubkey: True` needs; nil when it is off.
+func (s *service) pubSigner() (signin.PubSigner, error) {
+	return readPubSigner(s.m.d, s.m.public)
+}

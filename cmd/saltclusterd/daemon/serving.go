@@ -1,0 +1,203 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"saltclusterd/sidecar/localmaster"
+)
+
+// Open waits until this node has caught up, then opens everything, the edges last.
+func (s *service) Open(ctx context.Context) error {
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.step.Store("catching up with the cluster")
+	if err := s.awaitCluster(ctx); err != nil {
+		return err
+	}
+	s.keepClock()
+	if err := s.begin(s.m.cons.View()); err != nil {
+		return err
+	}
+	if s.share != nil {
+		if err := s.share.Open(ctx); err != nil {
+			return err
+		}
+		s.open = append(s.open, s.share)
+		s.wg.Go(s.lookForMisplaced)
+	}
+	s.makeCache()
+	s.umask.look(ctx) // before anything is written
+	for _, part := range []struct {
+		name string
+		open func(context.Context) error
+		part closer
+	}{
+		{"key directory", s.dir.Open, s.dir},
+		{"requests to the master", s.req.Open, s.req},
+		{"event bus", s.bus.Open, s.bus},
+		{"mirror of events", s.mirror.Open, s.mirror},
+		{"returns", s.returns.Open, s.returns},
+		{"events of minions", s.fired.Open, s.fired},
+		{"sign-in", s.signin.Open, s.signin},
+		{"fan-out", s.hub.Open, s.hub},
+		{"minion data", s.data.Open, s.data},
+		{"mines", s.mines.Open, s.mines},
+		{"tokens", s.tokens.Open, s.tokens},
+		{"roots", s.openTrees, treesPart{s}},
+		{"jobs", s.cache.Open, s.cache},
+		{"publications of the master", s.sub.Open, s.sub},
+	} {
+		if err := part.open(ctx); err != nil {
+			return fmt.Errorf("open %s: %w", part.name, err)
+		}
+		s.open = append(s.open, part.part)
+	}
+	s.open = append(s.open, closerFunc(s.cancel)) // before the subscription: its last message may wait for a sign-in
+	s.wg.Go(func() { s.keepLearning(s.ctx) })
+	s.wg.Go(func() { s.watchVersion(s.ctx) })
+	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
+	s.wg.Go(func() { s.umask.follow(s.ctx) })
+	s.wg.Go(func() { s.published.watch(s.ctx, s.shareHangs) })
+	s.wg.Go(func() { s.follow(s.ctx) })
+	s.recallProtocols()
+	s.wg.Go(func() { s.keepProtocols(s.ctx) })
+	if s.alone.Load() {
+		s.wg.Go(func() { s.findBack(s.ctx) })
+	}
+	s.late.open.Store(true)
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Errorf("catch up: %w", err)
+	}
+	return s.openEdges(ctx)
+}
+
+// keepClock keeps the clock's floor on disk until stopClock.
+func (s *service) keepClock() {
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(done)
+		s.clock.KeepReserved(ctx, s.clockPath(), s.complain("clock floor not stored"))
+	})
+	s.stopClock = func() {
+		cancel()
+		<-done
+	}
+}
+
+// closerFunc makes the end of a context a part like others.
+type closerFunc func()
+
+func (f closerFunc) Close() error {
+	f()
+	return nil
+}
+
+// openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
+func (s *service) openEdges(ctx context.Context) error {
+	s.trace.Open()
+	s.open = append(s.open, s.trace, s.files, s.proxy)
+	s.serving.Store(true)
+	s.m.gossip.UpdateMeta()
+	if err := s.drain.awaitWelcome(ctx); err != nil {
+		return err
+	}
+	s.step.Store("opening 4505 and 4506, which another process holds")
+	held := func() { s.held.Store(true) }
+	if err := retryListen(ctx, s.m.log, s.pub.Open, held); err != nil {
+		return err
+	}
+	s.open = append(s.open, s.pub)
+	if err := retryListen(ctx, s.m.log, s.reqs.Open, held); err != nil {
+		return err
+	}
+	s.open = append(s.open, s.reqs)
+	s.held.Store(false)
+	s.wg.Go(s.watchEdges)
+	s.opened.Store(true)
+	s.wg.Go(func() { s.drain.follow(s.ctx) })
+	s.keepPresence()
+	s.settled.Store(true)
+	s.goOnMigrating()
+	s.m.log.Info("serving minions", "node", s.m.d.id)
+	return nil
+}
+
+// watchEdges ends the daemon when an edge has ended by itself: a node that minions cannot reach must not look healthy.
+func (s *service) watchEdges() {
+	select {
+	case <-s.ctx.Done():
+	case <-s.pub.Done():
+		s.m.fail(errors.New("the publish port ended"))
+	case <-s.reqs.Done():
+		s.m.fail(errors.New("the request port ended"))
+	}
+}
+
+// waitsFor says what still has to happen before minions are served; empty when they are.
+func (s *service) waitsFor() string {
+	if s.opened.Load() {
+		return ""
+	}
+	step, _ := s.step.Load().(string)
+	return step
+}
+
+// Close closes what is open, the edges first.
+func (s *service) Close() error {
+	switch {
+	case s.handed.Load(): // another process goes on
+	case s.opened.Swap(false):
+		s.drain.leave(s.m.patience())
+	default:
+		s.drain.handLeadership(s.m.patience())
+	}
+	s.serving.Store(false)
+	s.late.open.Store(false)
+	var errs []error
+	for i := len(s.open) - 1; i >= 0; i-- {
+		errs = append(errs, s.end(s.open[i]))
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.wg.Wait()
+	if !s.handed.Load() {
+		errs = append(errs, s.leaveSessions())
+	}
+	return errors.Join(errs...)
+}
+
+// leaveSessions lets the local master know the keys that its minions have, when it will be in front of them by itself after its next start
+// (saltclusterctl leave): else each would have to sign in once more.
+func (s *service) leaveSessions() error {
+	was := s.m.d.master
+	now, err := localmaster.LoadConfig(was.Path, was.Version)
+	if err != nil || !onLoopback(was) || onLoopback(now) {
+		return nil //nolint:nilerr // a master does not start with such a configuration
+	}
+	return s.sessions.Leave()
+}
+
+func onLoopback(c *localmaster.Config) bool {
+	addr, ok := c.InterfaceAddr()
+	return ok && addr.IsLoopback()
+}
+
+// whenServing answers peers "starting" until this node serves.
+func (s *service) whenServing(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.serving.Load() {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// complain returns a function that logs a failure of a background duty.
+func (s *service) complain(message string) func(error) {
+	return func(err error) { s.m.log.Error(message, "err", err) }
+}
