@@ -9,10 +9,11 @@ import (
 
 const defaultFileHead = `# saltclusterd: several stock salt-masters answer as one.
 #
-# Every option with its default, from the option table. Lines of
-# saltclusterd.d/*.conf are read after this file, in the order of their names;
-# a later value replaces an earlier one whole. An unknown option is an error.
-# Check with: saltclusterctl config check
+# Every option with its default, from the option table; where the line above
+# says "for example" it is none that is in force. saltclusterd.d/*.conf are
+# read after this file, in the order of their names; a later value replaces an
+# earlier one whole. An unknown option is an error. Check with:
+# saltclusterctl config check
 `
 
 // DefaultFile renders the commented default file from the option table: no
@@ -31,7 +32,9 @@ func DefaultFile() []byte {
 			b.WriteString("# " + line + "\n")
 		}
 		value := o.Example
-		if value == "" {
+		if value != "" {
+			b.WriteString("# For example:\n")
+		} else {
 			value = Flow(plain(o.value(&c)))
 		}
 		fmt.Fprintf(&b, "#%s: %s\n", o.Name, value)
