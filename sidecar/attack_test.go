@@ -134,4 +134,7 @@ func TestWhoHasHandedItOver(t *testing.T) {
 	if n := strings.Count(log.String(), "node=b"); n != 2 {
 		t.Errorf("b is logged %d times", n)
 	}
+	if n := len(w.proxy.handed.next); n != 1 { // c may have left the cluster since
+		t.Errorf("%d nodes are remembered", n)
+	}
 }

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type handed struct {
 	refused *prometheus.CounterVec
 
 	mu   sync.Mutex
-	next map[node.ID]time.Time // members, and those that were
+	next map[node.ID]time.Time // of whom nothing is logged before; whose time has come need not stand here
 }
 
 func newHanded(log *slog.Logger, refused *prometheus.CounterVec) *handed {
@@ -34,6 +35,7 @@ func (h *handed) note(from node.ID, now time.Time) {
 	h.mu.Lock()
 	due := !now.Before(h.next[from])
 	if due {
+		maps.DeleteFunc(h.next, func(_ node.ID, at time.Time) bool { return !now.Before(at) })
 		h.next[from] = now.Add(handedLogEvery)
 	}
 	h.mu.Unlock()

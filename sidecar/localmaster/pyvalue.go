@@ -1,9 +1,9 @@
 package localmaster
 
 import (
-	"math"
 	"strconv"
-	"strings"
+
+	"saltclusterd/sidecar/saltwire"
 )
 
 // pyStr is Python's str() of a configuration value that is no container.
@@ -19,25 +19,11 @@ func pyStr(v any) string {
 	case int64:
 		return strconv.FormatInt(v, 10)
 	case float64:
-		return pyFloat(v)
+		return saltwire.PythonFloat(v)
 	case string:
 		return v
 	}
 	return ""
-}
-
-func pyFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 0) || math.IsNaN(f):
-		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+"))
-	case f != 0 && (math.Abs(f) < 1e-4 || math.Abs(f) >= 1e16):
-		return strconv.FormatFloat(f, 'e', -1, 64)
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
 }
 
 // pyTrue is Python's bool() of a configuration value.

@@ -143,6 +143,8 @@ func appendAny(dst []byte, v any, s Style) ([]byte, error) {
 			return AppendBin(dst, v), nil
 		}
 		return AppendRaw(dst, v), nil
+	case Value: // whatever it is, as it is
+		return append(dst, v...), nil
 	case []string:
 		dst = AppendArrayHeader(dst, len(v))
 		for _, e := range v {

@@ -1,20 +1,5 @@
 package saltwire
 
-// IsNil says whether value is None.
-func IsNil(value []byte) bool { return isNil(value) }
-
-// IsContainer says whether value is a list, a map, or an object of Salt's (a datetime), and not text, a number or the like.
-func IsContainer(value []byte) bool {
-	h, err := readHead(value)
-	return err != nil || h.kind == kindArray || h.kind == kindMap || h.kind == kindExt
-}
-
-// IsMap says whether value is a map.
-func IsMap(value []byte) bool {
-	h, err := readHead(value)
-	return err == nil && h.kind == kindMap
-}
-
 // CutField returns the load without the field of that name, and all else of it as it was.
 func CutField(plain []byte, name string) ([]byte, error) {
 	it, err := openMap(plain, sealedRules)

@@ -97,21 +97,20 @@ func pick(dst, list []byte, keep func(i int) bool) ([]byte, error) {
 }
 
 // WalkEvents calls visit with the tag of each event of Peek.Events, in their order, and with what a master fires under it: the event's
-// data, or the event itself when it has none. The tag is nil when there is none or it is not text. The bytes alias events. Errors: as
-// of EventTags.
-func WalkEvents(events []byte, visit func(tag, body []byte)) error {
+// data, or the event itself when it has none. The values alias events. Errors: as of EventTags.
+func WalkEvents(events []byte, visit func(tag, body Value)) error {
 	n := 0
-	return WalkArray(events, func(event []byte) error {
+	return WalkArray(events, func(event Value) error {
 		if n++; n > MaxEvents {
 			return refuse(ReasonSize, "events")
 		}
 		var s seen
-		var tag []byte
+		var tag Value
 		body := event
-		err := WalkMap(event, func(key, value []byte) error {
+		err := WalkMap(event, func(key []byte, value Value) error {
 			switch string(key) {
 			case "tag":
-				tag, _ = Bytes(value)
+				tag = value
 				return s.first(peekTag, "tag")
 			case "data":
 				body = value

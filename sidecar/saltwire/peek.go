@@ -33,18 +33,18 @@ type Peek struct {
 	Raw      Raw
 }
 
-// Raw is msgpack of fields that only rules look at (sidecar/wall); nil when absent. Each may stand once only.
+// Raw is fields that only rules look at (sidecar/wall). Each may stand once only.
 type Raw struct {
-	Path, Prefix            []byte // file requests; Path: of a _file_recv the list of components
-	SaltEnv, Env, PillarEnv []byte
-	Ext                     []byte // _pillar: on-demand external pillars
-	Pretag                  []byte // _minion_event: what a syndic has put before each tag
-	Return                  []byte // _return, and _syndic_return of old syndics
-	ResourceID              []byte // _return of a resource that the minion manages
-	Schedule                []byte // _return of a minion's own schedule
-	FSBackend, Back         []byte // file requests: backends of the file server
-	Resources, Grains       []byte // _register_resources: what the minion manages, and the grains of it
-	Opts                    []byte // _master_tops: the minion's configuration
+	Path, Prefix            Value // file requests; Path: of a _file_recv the list of components
+	SaltEnv, Env, PillarEnv Value
+	Ext                     Value // _pillar: on-demand external pillars
+	Pretag                  Value // _minion_event: what a syndic has put before each tag
+	Return                  Value // _return, and _syndic_return of old syndics
+	ResourceID              Value // _return of a resource that the minion manages
+	Schedule                Value // _return of a minion's own schedule
+	FSBackend, Back         Value // file requests: backends of the file server
+	Resources, Grains       Value // _register_resources: what the minion manages, and the grains of it
+	Opts                    Value // _master_tops: the minion's configuration
 }
 
 // Indexes of fields for seen.
@@ -105,7 +105,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "nonce":
 		return s.text(&p.Nonce, peekNonce, value, maxNonce, "nonce")
 	case "jid":
-		p.NoJID = IsContainer(value)
+		p.NoJID = Value(value).Container()
 		return s.jid(&p.JID, peekJID, value)
 	case "master_id":
 		return s.master(&p.MasterID, peekMasterID, value)
@@ -143,7 +143,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 }
 
 func (r *Raw) field(s *seen, key, value []byte) error {
-	var dst *[]byte
+	var dst *Value
 	index := peekRaw
 	switch string(key) {
 	case "prefix":

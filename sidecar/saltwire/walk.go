@@ -51,7 +51,7 @@ func (p *pairs) next() (key, value []byte, ok bool, err error) {
 // WalkMap calls visit with the content of each key and the raw msgpack of its value, in the order they stand, and checks
 // the whole of raw: one map, string keys, nothing after it. It stops at visit's first error and returns it. Duplicate keys are
 // visit's business. Both slices alias raw.
-func WalkMap(raw []byte, visit func(key, value []byte) error) error {
+func WalkMap[V ~[]byte](raw []byte, visit func(key []byte, value V) error) error {
 	it, err := openMap(raw, sealedRules)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func WalkMap(raw []byte, visit func(key, value []byte) error) error {
 
 // WalkData is WalkMap for what masters do not look into: keys may be numbers and the like, for which visit is not called. Whatever is no
 // map has no keys.
-func WalkData(raw []byte, visit func(key, value []byte)) error {
+func WalkData[V ~[]byte](raw []byte, visit func(key []byte, value V)) error {
 	h, err := readHead(raw)
 	if err != nil || h.kind != kindMap {
 		return err
@@ -91,7 +91,7 @@ func WalkData(raw []byte, visit func(key, value []byte)) error {
 			return err
 		}
 		if k.kind == kindBytes {
-			visit(rest[k.len:k.len+k.size], after[:len(after)-len(left):len(after)-len(left)])
+			visit(rest[k.len:k.len+k.size], V(after[:len(after)-len(left):len(after)-len(left)]))
 		}
 		rest = left
 	}
@@ -102,7 +102,7 @@ func WalkData(raw []byte, visit func(key, value []byte)) error {
 }
 
 // WalkArray calls visit with the raw msgpack of each element of raw, which must be one array with nothing after it.
-func WalkArray(raw []byte, visit func(value []byte) error) error {
+func WalkArray[V ~[]byte](raw []byte, visit func(value V) error) error {
 	h, err := readHead(raw)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package wall
 
 import (
 	"bytes"
-	"strconv"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -15,6 +14,10 @@ const (
 	foundOtherReturn
 	foundWhom
 	foundTag
+
+	// foundAnything is what an event can be whose tag nobody can tell: a master puts one together of what is in a list, or calls what is no text by
+	// some name.
+	foundAnything = foundOtherID | foundOtherReturn | foundWhom | foundTag
 )
 
 // eventFindings are what can be found, worst first.
@@ -85,7 +88,7 @@ func (w *Wall) single(r *Request) (all found) {
 	if r.Peek.Whom && waitedTag(r.Peek.Tag) {
 		all |= foundWhom
 	}
-	if jobTag(r.Peek.Tag) && r.Peek.Raw.ResourceID != nil && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID) {
+	if jobTag(r.Peek.Tag) && r.Peek.Raw.ResourceID.Form() != saltwire.FormAbsent && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID) {
 		all |= foundOtherReturn
 	}
 	return all
@@ -101,12 +104,12 @@ type under struct {
 
 // body says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a job that stand in it
 // to its job cache.
-func (w *Wall) body(body []byte, u under, sender string) (all found) {
+func (w *Wall) body(body saltwire.Value, u under, sender string) (all found) {
 	if !u.job && !u.minion && !u.waited && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
 		return 0
 	}
 	minions, jid := false, false
-	err := saltwire.WalkData(body, func(key, value []byte) {
+	err := saltwire.WalkData(body, func(key []byte, value saltwire.Value) {
 		switch string(key) {
 		case "id", "resource_id":
 			if u.job && !u.syndic && !w.mayBear(value, sender) {
@@ -142,18 +145,15 @@ func (w *Wall) body(body []byte, u under, sender string) (all found) {
 var wordMinions, wordPeer = []byte("minions"), []byte("__peer_id")
 
 // mayBear says whether what a minion tells of a job may have that id in it: a text that is no other minion's.
-func (w *Wall) mayBear(id []byte, sender string) bool {
-	b, ok := saltwire.Bytes(id)
+func (w *Wall) mayBear(id saltwire.Value, sender string) bool {
+	b, ok := id.Text()
 	return ok && !w.anothers(string(b), sender)
 }
 
 // names says whether an id in what a minion tells is that of another one. A site's own beacon may put anything there.
-func (w *Wall) names(id []byte, sender string) bool {
-	if b, ok := saltwire.Bytes(id); ok {
-		return w.anothers(string(b), sender)
-	}
-	n, ok := saltwire.Int(id)
-	return ok && w.anothers(strconv.FormatInt(n, 10), sender)
+func (w *Wall) names(id saltwire.Value, sender string) bool {
+	name, ok := id.Name()
+	return ok && !id.Missing() && w.anothers(name, sender)
 }
 
 // another says whether an id is that of a minion other than the sender.
@@ -161,7 +161,7 @@ func (w *Wall) another(id, sender string) bool { return id != sender && w.cfg.Ac
 
 // events judges a list of events. What is wrong in it is cut out, as a stock master passes over it.
 func (w *Wall) events(r *Request) finding {
-	malformed := tagOfMasters // no Salt sends such a list
+	malformed, _ := w.decide(foundAnything) // no Salt sends such a list
 	malformed.then = Verdict{Refused: true, Reply: replyNil}
 	pre, ok := pretag(r.Peek.Raw.Pretag)
 	if !ok {
@@ -170,7 +170,7 @@ func (w *Wall) events(r *Request) finding {
 	var cuts []bool // of the events so far; nil: there is nothing to cut
 	var cutFor, noted found
 	n := 0
-	err := saltwire.WalkEvents(r.Peek.Events, func(tag, body []byte) {
+	err := saltwire.WalkEvents(r.Peek.Events, func(tag, body saltwire.Value) {
 		all := w.listed(pre, tag, body, r)
 		_, mode := w.decide(all)
 		switch mode {
@@ -220,8 +220,12 @@ func cut(plain []byte, where []bool) Verdict {
 // listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above that filters
 // by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job. The minions below a
 // syndic are none of those that sign in here (salt/minion.py:SyndicManager._forward_events).
-func (w *Wall) listed(pre string, tag, body []byte, r *Request) found {
-	name, whole := string(tag), string(tag)
+func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
+	text, ok := tag.Text()
+	if !ok && tag.Form() != saltwire.FormAbsent {
+		return foundAnything
+	}
+	name, whole := string(text), string(text)
 	if pre != "" {
 		whole = pre + "/" + name
 	}
@@ -239,11 +243,10 @@ func (w *Wall) listed(pre string, tag, body []byte, r *Request) found {
 	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
 }
 
-// pretag reads what stands before each tag of a list; false: no Salt sends that. With a number or the like before it a tag is nobody's.
-func pretag(value []byte) (string, bool) {
-	if value == nil {
+// pretag reads what stands before each tag of a list; false: no Salt sends that.
+func pretag(value saltwire.Value) (string, bool) {
+	if value.Missing() {
 		return "", true
 	}
-	b, ok := saltwire.Bytes(value)
-	return string(b), ok || !saltwire.IsContainer(value)
+	return value.Name()
 }

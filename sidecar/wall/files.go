@@ -2,7 +2,6 @@ package wall
 
 import (
 	"bytes"
-	"strconv"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -15,19 +14,19 @@ func (w *Wall) file(r *Request) finding {
 	raw, cmd := &r.Peek.Raw, r.Peek.Cmd
 	reason, reply := "", notFound(cmd)
 	switch {
-	case raw.Path != nil && !goodPath(raw.Path):
+	case !goodPath(raw.Path):
 		reason = "path_leads_elsewhere"
-		if saltwire.IsContainer(raw.Path) && (cmd == "_serve_file" || cmd == "_file_find" && !isEmptyContainer(raw.Path)) {
+		if raw.Path.Container() && (cmd == "_serve_file" || cmd == "_file_find" && !raw.Path.Empty()) {
 			reply = replyRaised
 		}
-	case raw.Prefix != nil && !goodPrefix(raw.Prefix):
+	case !goodPrefix(raw.Prefix):
 		reason = "prefix_leads_elsewhere"
-		if saltwire.IsContainer(raw.Prefix) {
+		if raw.Prefix.Container() {
 			reply = replyRaised
 		}
 	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), isEmpty(raw.SaltEnv):
 		reason = "environment_is_a_path"
-		if cmd == "_file_find" && raw.SaltEnv != nil && saltwire.IsContainer(raw.SaltEnv) {
+		if cmd == "_file_find" && raw.SaltEnv.Container() {
 			reply = replyRaised
 		}
 	case !goodBackends(raw.FSBackend), !goodBackends(raw.Back):
@@ -43,29 +42,25 @@ func (w *Wall) file(r *Request) finding {
 func (w *Wall) pillarEnv(r *Request) finding {
 	raw := &r.Peek.Raw
 	refused := Verdict{Refused: true, BadLoad: true}
+	kept := raw.PillarEnv
+	if kept.Missing() { // pillarenv_from_saltenv
+		kept = raw.SaltEnv
+		if kept.Form() == saltwire.FormAbsent {
+			kept = raw.Env
+		}
+	}
 	switch {
 	case !goodEnv(raw.SaltEnv), !goodEnv(raw.Env), !goodEnv(raw.PillarEnv):
 		return finding{FilePaths, "environment_is_a_path", refused}
-	case w.keptAsAnothers(raw.PillarEnv, r.Peek.ID), isNone(raw.PillarEnv) && w.keptAsAnothers(raw.SaltEnv, r.Peek.ID): // pillarenv_from_saltenv
+	case w.keptAsAnothers(kept, r.Peek.ID):
 		return finding{FilePaths, "environment_of_another_minion", refused}
 	}
 	return finding{}
 }
 
-func (w *Wall) keptAsAnothers(env []byte, id string) bool {
-	return !isNone(env) && w.another(id+":"+envName(env), id)
-}
-
-// isNone says whether a field is not there, or None.
-func isNone(value []byte) bool { return value == nil || saltwire.IsNil(value) }
-
-// envName is an environment as masters write it: text, or a number.
-func envName(value []byte) string {
-	if b, ok := saltwire.Bytes(value); ok {
-		return string(b)
-	}
-	n, _ := saltwire.Int(value)
-	return strconv.FormatInt(n, 10)
+func (w *Wall) keptAsAnothers(env saltwire.Value, id string) bool {
+	name, ok := env.Name()
+	return ok && !env.Missing() && w.another(id+":"+name, id)
 }
 
 // fileRecv judges a file, or a part of one, that a minion pushes.
@@ -75,8 +70,8 @@ func (w *Wall) fileRecv(r *Request) finding {
 		return finding{FileRecv, "file_recv_is_off", refused}
 	}
 	parts, good, text, itself := 0, true, true, true // itself: the path is that of the directory for files
-	err := saltwire.WalkArray(r.Peek.Raw.Path, func(part []byte) error {
-		b, ok := saltwire.Bytes(part)
+	err := saltwire.WalkArray(r.Peek.Raw.Path, func(part saltwire.Value) error {
+		b, ok := part.Text()
 		text = text && ok
 		itself = ok && parts == 0 && (len(b) == 0 || string(b) == ".")
 		good = good && ok && (len(b) > 0 || parts > 0) && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
@@ -86,19 +81,21 @@ func (w *Wall) fileRecv(r *Request) finding {
 	switch {
 	case err == nil && good && parts > 0:
 		return finding{}
-	case err == nil && (!text || itself && r.Peek.Raw.Path != nil):
+	case err == nil && (!text || itself && r.Peek.Raw.Path.Form() != saltwire.FormAbsent):
 		refused.Reply = replyRaised
 	}
 	return finding{FileRecv, "path_leads_elsewhere", refused}
 }
 
 // goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look for one
-// behind a question mark. What is neither text nor a list or map, which may have text in it, is no path to a master either.
-func goodPath(value []byte) bool {
-	b, ok := saltwire.Bytes(value)
+// behind a question mark, and take bars off its beginning, which say that there is no question. What is neither text nor a container is no path to
+// a master either.
+func goodPath(value saltwire.Value) bool {
+	b, ok := value.Text()
 	if !ok {
-		return !saltwire.IsContainer(value)
+		return !value.Container()
 	}
+	b = bytes.TrimLeft(b, "|")
 	if bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !inside(b) {
 		return false
 	}
@@ -117,16 +114,16 @@ func goodQuery(query []byte) bool {
 
 // goodBackends says whether a value can be the backends that a request is about. Stock minions name none; some may be named, but
 // none left out.
-func goodBackends(value []byte) bool {
-	if value == nil || saltwire.IsNil(value) {
+func goodBackends(value saltwire.Value) bool {
+	if value.Missing() {
 		return true
 	}
-	if b, ok := saltwire.Bytes(value); ok {
+	if b, ok := value.Text(); ok {
 		return goodBackendNames(b)
 	}
 	good := true
-	err := saltwire.WalkArray(value, func(name []byte) error {
-		b, ok := saltwire.Bytes(name)
+	err := saltwire.WalkArray(value, func(name saltwire.Value) error {
+		b, ok := name.Text()
 		good = good && ok && goodBackendNames(b)
 		return nil
 	})
@@ -138,10 +135,10 @@ func goodBackendNames(names []byte) bool {
 }
 
 // goodPrefix says the same of what lists of files are to begin with. Masters strip its slashes.
-func goodPrefix(value []byte) bool {
-	b, ok := saltwire.Bytes(value)
+func goodPrefix(value saltwire.Value) bool {
+	b, ok := value.Text()
 	if !ok {
-		return !saltwire.IsContainer(value)
+		return !value.Container()
 	}
 	return bytes.IndexByte(b, 0) < 0 && inside(b)
 }
@@ -173,13 +170,10 @@ func inside(path []byte) bool {
 
 // goodEnv says whether a value can be an environment: absent, None, text or a number. A branch of git may have slashes in its
 // name; what leads upwards, or begins at the root, has no business there.
-func goodEnv(value []byte) bool {
-	if value == nil || saltwire.IsNil(value) {
-		return true
-	}
-	b, ok := saltwire.Bytes(value)
+func goodEnv(value saltwire.Value) bool {
+	b, ok := value.Text()
 	if !ok {
-		return !saltwire.IsContainer(value)
+		return !value.Container()
 	}
 	return goodEnvName(b)
 }
@@ -192,16 +186,10 @@ func goodEnvName(b []byte) bool {
 }
 
 // isEmpty says whether a value is text without anything in it. As an environment it is the place where all of them are.
-func isEmpty(value []byte) bool {
-	if value == nil {
-		return false
-	}
-	b, ok := saltwire.Bytes(value)
+func isEmpty(value saltwire.Value) bool {
+	b, ok := value.Text()
 	return ok && len(b) == 0
 }
-
-// isEmptyContainer says whether a list or map is one of nothing, as minions write it.
-func isEmptyContainer(value []byte) bool { return len(value) == 1 }
 
 // climbs says whether a path has a part that leads upwards.
 func climbs(path []byte) bool {

@@ -14,22 +14,26 @@ func (w *Wall) revoke(r *Request) finding {
 	return finding{Identity, "id_is_no_plain_name", Verdict{Refused: true, Reply: replyFalse}}
 }
 
-// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along.
+// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: what a stock one sends is its own. A
+// grain of that name is a site's business, as long as it is no other minion's.
 func (w *Wall) tops(r *Request) finding {
 	another := finding{MasterTops, "classes_of_another_minion", Verdict{Refused: true, Reply: replyMap}}
 	good := true
-	own := func(key, value []byte) {
+	grain := func(key []byte, value saltwire.Value) {
 		if string(key) == "id" {
 			good = good && w.mayBear(value, r.Peek.ID)
 		}
 	}
-	err := saltwire.WalkData(r.Peek.Raw.Opts, func(key, value []byte) {
-		own(key, value)
-		if string(key) == "grains" {
-			good = saltwire.WalkData(value, own) == nil && good
+	err := saltwire.WalkData(r.Peek.Raw.Opts, func(key []byte, value saltwire.Value) {
+		switch string(key) {
+		case "id":
+			id, ok := value.Text()
+			good = good && ok && string(id) == r.Peek.ID
+		case "grains":
+			good = saltwire.WalkData(value, grain) == nil && good
 		}
 	})
-	if r.Peek.Raw.Opts == nil || err == nil && good {
+	if r.Peek.Raw.Opts.Form() == saltwire.FormAbsent || err == nil && good {
 		return finding{}
 	}
 	return another

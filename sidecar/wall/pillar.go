@@ -10,11 +10,11 @@ import (
 // this: the load goes on without any, unless every one is allowed.
 func (w *Wall) pillarExt(r *Request) finding {
 	ext := r.Peek.Raw.Ext
-	if ext == nil || saltwire.IsNil(ext) {
+	if ext.Missing() {
 		return finding{}
 	}
 	good := true
-	err := saltwire.WalkMap(ext, func(key, _ []byte) error {
+	err := saltwire.WalkMap(ext, func(key []byte, _ saltwire.Value) error {
 		good = good && slices.ContainsFunc(w.policy.Load().OnDemand, func(name string) bool { return name == string(key) })
 		return nil
 	})

@@ -34,10 +34,10 @@ func goodJobID(jid string) bool {
 // makes a path and an event.
 func (w *Wall) returnID(r *Request) finding {
 	raw := r.Peek.Raw.ResourceID
-	if raw == nil {
+	if raw.Form() == saltwire.FormAbsent {
 		return finding{}
 	}
-	id, ok := saltwire.Bytes(raw)
+	id, ok := raw.Text()
 	switch {
 	case !ok, !goodResource(string(id)):
 		return finding{ReturnIDs, "resource_id_is_a_path", ignored}
@@ -75,18 +75,18 @@ func (w *Wall) resources(r *Request) finding {
 }
 
 // goodResources looks at lists of names, by the type of resource. YAML makes numbers of some. In what is no map a master finds no names.
-func goodResources(byType []byte) bool {
-	if byType == nil || !saltwire.IsMap(byType) {
+func goodResources(byType saltwire.Value) bool {
+	if byType.Form() != saltwire.FormMap {
 		return true
 	}
 	good := true
-	err := saltwire.WalkMap(byType, func(_, names []byte) error {
-		if _, text := saltwire.Bytes(names); !text && !saltwire.IsContainer(names) {
+	err := saltwire.WalkMap(byType, func(_ []byte, names saltwire.Value) error {
+		if names.Form() != saltwire.FormText && !names.Container() {
 			return nil
 		}
-		return saltwire.WalkArray(names, func(name []byte) error {
-			b, text := saltwire.Bytes(name)
-			good = good && !saltwire.IsContainer(name) && (!text || goodResource(string(b)))
+		return saltwire.WalkArray(names, func(name saltwire.Value) error {
+			b, text := name.Text()
+			good = good && !name.Container() && (!text || goodResource(string(b)))
 			return nil
 		})
 	})
@@ -94,12 +94,12 @@ func goodResources(byType []byte) bool {
 }
 
 // goodGrains looks at grains by type and name, which masters keep in a file of that name.
-func goodGrains(grains []byte) bool {
-	if grains == nil || !saltwire.IsMap(grains) {
+func goodGrains(grains saltwire.Value) bool {
+	if grains.Form() != saltwire.FormMap {
 		return true
 	}
 	good := true
-	err := saltwire.WalkMap(grains, func(name, _ []byte) error {
+	err := saltwire.WalkMap(grains, func(name []byte, _ saltwire.Value) error {
 		good = good && goodResource(string(name))
 		return nil
 	})
@@ -115,7 +115,7 @@ const (
 // returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own.
 func (w *Wall) returnJob(r *Request) finding {
 	p := r.Peek
-	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule != nil {
+	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent {
 		return finding{}
 	}
 	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {
@@ -156,15 +156,15 @@ func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
 			reason = what
 		}
 	}
-	err := saltwire.WalkMap(load, func(key, value []byte) error {
+	err := saltwire.WalkMap(load, func(key []byte, value saltwire.Value) error {
 		switch string(key) {
 		case "id":
-			b, ok := saltwire.Bytes(value)
+			b, ok := value.Text()
 			note(!ok || string(b) != sender, "syndic_return_of_another_syndic")
 		case "jid":
-			b, ok := saltwire.Bytes(value)
+			b, ok := value.Text()
 			note(ok && !goodJobID(string(b)), "job_id_is_a_path")
-			note(saltwire.IsContainer(value), "job_id_is_no_text")
+			note(value.Container(), "job_id_is_no_text")
 		case "return":
 			note(!w.syndicMinions(value, sender), "return_of_another_minion")
 		}
@@ -176,15 +176,15 @@ func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
 
 // syndicMinions says whether a syndic may bring these returns, by minion: none of them is one that signs in here itself. A master
 // takes the id and the job id of a return from within it, if they stand there, and one of 3008 that of a resource.
-func (w *Wall) syndicMinions(returns []byte, sender string) bool {
+func (w *Wall) syndicMinions(returns saltwire.Value, sender string) bool {
 	good := true
-	err := saltwire.WalkMap(returns, func(minion, item []byte) error {
+	err := saltwire.WalkMap(returns, func(minion []byte, item saltwire.Value) error {
 		id := string(minion)
 		good = good && goodResource(id) && !w.anothers(id, sender)
-		if !good || !saltwire.IsContainer(item) {
+		if !good || !item.Container() {
 			return nil
 		}
-		return saltwire.WalkMap(item, func(key, value []byte) error {
+		return saltwire.WalkMap(item, func(key []byte, _ saltwire.Value) error {
 			switch string(key) {
 			case "id", "jid", "resource_id", "minions", "missing", "error":
 				good = false

@@ -16,7 +16,7 @@ import (
 )
 
 // keys are the minions of these tests.
-var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true}
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true, "web1:1.5": true, "web1:True": true}
 
 func accepted(id string) bool { return keys[id] }
 
@@ -240,6 +240,10 @@ func TestRefused(t *testing.T) {
 		{"only such events in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/key"), event("salt/auth"))}, tag},
 		{"an event without a tag", "web1", "_minion_event", stock, fields{"events": list(event(nil))}, tag},
 		{"an event with a list for a tag", "web1", "_minion_event", stock, fields{"events": list(event(list("salt", "key")))}, tag},
+		{"an event with a list for a tag, below a word", "web1", "_minion_event", stock, fields{"pretag": "salt", "events": list(event(list("run", "1", "ret")))}, tag},
+		{"an event with a list for a tag, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event(list("salt", "job", publishedJID, "ret", "db1"), fields{"id": "low1"}))}, tag},
+		{"an event with a number for a tag", "web1", "_minion_event", stock, fields{"pretag": "lab", "events": list(event(7))}, tag},
 		{"a list that is none", "web1", "_minion_event", stock, fields{"events": list("salt/key")}, tag},
 		{"a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
 		{"a tag made of two, by a syndic", "syndic1", "_minion_event", above, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
@@ -301,6 +305,7 @@ func TestRefused(t *testing.T) {
 		{"classes of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "db1"}}, tops},
 		{"classes by the grains of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
 		{"classes of a list", "web1", "_master_tops", stock, fields{"opts": fields{"id": list("db1")}}, tops},
+		{"classes of another minion, as a database reads it", "web1", "_master_tops", stock, fields{"opts": fields{"id": "DB1"}}, tops},
 
 		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyRaised, false}},
 		{"job id that is a list", "web1", "pub_ret", stock, fields{"jid": list("..")}, refusal{JobIDs, "job_id_is_no_text", replyRaised, false}},
@@ -325,6 +330,8 @@ func TestRefused(t *testing.T) {
 		{"file outside", "web1", "_serve_file", stock, fields{"path": "../../etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
 		{"file outside in the end", "web1", "_file_hash", stock, fields{"path": "a/../../etc/shadow", "saltenv": "base"}, path(replyEmpty)},
 		{"file at the root", "web1", "_file_find", stock, fields{"path": "/etc/shadow", "saltenv": "base"}, path(replyFind)},
+		{"file outside behind a bar", "web1", "_file_find", stock, fields{"path": "|..", "saltenv": "base"}, path(replyFind)},
+		{"file at the root behind bars", "web1", "_serve_file", stock, fields{"path": "||/etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
 		{"file that is none", "web1", "_file_hash_and_stat", stock, fields{"path": list("x"), "saltenv": "base"}, path(replyStat)},
 		{"file that is none, to be served", "web1", "_serve_file", stock, fields{"path": list(), "saltenv": "base", "loc": 0}, path(replyRaised)},
 		{"file that is none, to be found", "web1", "_file_find", stock, fields{"path": list("../x"), "saltenv": "base"}, path(replyRaised)},
@@ -351,6 +358,9 @@ func TestRefused(t *testing.T) {
 		{"pillar kept as another minion's", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar kept as another minion's by its saltenv", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar kept as that of a number", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 7}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a fraction", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 1.5}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a word of Python's", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": true}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as another minion's by its old saltenv", "web1", "_pillar", stock, fields{"grains": fields{}, "env": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
 		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
 
 		{"push to a master that takes none", "web1", "_file_recv", stock, fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse, false}},
@@ -765,8 +775,10 @@ func TestRelaxedRulesHideNothing(t *testing.T) {
 	} {
 		w := New(Config{Modes: c.modes, Policy: Policy{Filters: true}, Accepted: accepted, Job: jobs})
 		for form, f := range map[string]fields{
-			"list":   {"events": list(stolen)},
-			"single": {"tag": "salt/job/" + publishedJID + "/ret/db1", "data": fields{}, "error": 1, "__peer_id": "m2"},
+			"list":                   {"events": list(stolen)},
+			"single":                 {"tag": "salt/job/" + publishedJID + "/ret/db1", "data": fields{}, "error": 1, "__peer_id": "m2"},
+			"put together of a list": {"pretag": "salt", "events": list(event(list("job", publishedJID, "ret", "db1")))},
+			"before others, a list":  {"pretag": list("salt"), "events": list(event("job"))},
 		} {
 			v := w.Check(request(t, load(t, "web1", "_minion_event", f)), func(Rule, string, bool) {})
 			if !v.Refused || v.Rule != c.want {
