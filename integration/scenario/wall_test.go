@@ -131,6 +131,7 @@ func wallCases(victim string) []wallCase {
 		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "m1_master"}, none},
 		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
+		{"mine_targets", "_mine_get", map[string]any{"tgt": "demo:for:^" + victim, "tgt_type": "pillar_pcre", "fun": "test.ping"}, empty},
 		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
 		{"return_ids", "_syndic_return", map[string]any{"load": []any{map[string]any{
 			"id": "../x", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},

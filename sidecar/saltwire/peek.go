@@ -45,6 +45,7 @@ type Raw struct {
 	FSBackend, Back         Value // file requests: backends of the file server
 	Resources, Grains       Value // _register_resources: what the minion manages, and the grains of it
 	Opts                    Value // _master_tops: the minion's configuration
+	TgtType, ExprForm       Value // _mine_get: how minions are looked for, and how old minions say that
 }
 
 // Indexes of fields for seen.
@@ -174,6 +175,10 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 		dst, index = &r.Grains, peekRaw+12
 	case "opts":
 		dst, index = &r.Opts, peekRaw+13
+	case "tgt_type":
+		dst, index = &r.TgtType, peekRaw+14
+	case "expr_form":
+		dst, index = &r.ExprForm, peekRaw+15
 	default:
 		return nil
 	}

@@ -38,3 +38,14 @@ func (w *Wall) tops(r *Request) finding {
 	}
 	return another
 }
+
+// mineTargets judges by what a minion looks for others whose mine it wants. Their pillars are not its own: who may ask about a part of a value
+// could ask for all of it.
+func (w *Wall) mineTargets(r *Request) finding {
+	for _, by := range [...]saltwire.Value{r.Peek.Raw.TgtType, r.Peek.Raw.ExprForm} {
+		if b, ok := by.Text(); ok && string(b) == "pillar_pcre" {
+			return finding{MineTargets, "pillar_of_others", Verdict{Refused: true, Reply: replyMap}}
+		}
+	}
+	return finding{}
+}

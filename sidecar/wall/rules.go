@@ -58,6 +58,7 @@ const (
 	FileRecv
 	PillarExt
 	MasterTops
+	MineTargets
 	Budget
 	rules // how many there are
 )
@@ -147,6 +148,10 @@ var Rules = [rules]Info{
 	MasterTops: {
 		Name: "master_tops",
 		Doc:  "the classes of a minion (master_tops) only for itself, not under the id of another minion",
+	},
+	MineTargets: {
+		Name: "mine_targets",
+		Doc:  "minions whose mine is asked for are told apart by a pillar's whole value only, as Salt's guide to mine.get says",
 	},
 	Budget: {
 		Name: "budget",

@@ -174,6 +174,9 @@ func TestLegalTraffic(t *testing.T) {
 		{"an event that is no map", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", "minions"))}},
 		{"progress in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/job/"+publishedJID+"/prog/web1/1", fields{"id": "web1", "ret": true}))}},
 		{"a revoked key", "web1", "revoke_auth", stock, nil},
+		{"a mine by a pillar", "web1", "_mine_get", stock, fields{"tgt": "role:db", "tgt_type": "pillar", "fun": "test.ping"}},
+		{"a mine by many things", "web1", "_mine_get", stock, fields{"tgt": "I@role:db and G@os:Debian", "tgt_type": "compound", "fun": list("test.ping")}},
+		{"a mine, as old minions say it", "web1", "_mine_get", stock, fields{"tgt": "*", "expr_form": "glob", "fun": "test.ping"}},
 	} {
 		w := strict(c.p)
 		r := request(t, load(t, c.id, c.cmd, c.f))
@@ -304,6 +307,8 @@ func TestRefused(t *testing.T) {
 		{"grains of a resource with an end inside", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"ssh:x\x00": fields{}}}, resource},
 		{"classes of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "db1"}}, tops},
 		{"classes by the grains of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
+		{"a mine by a part of a pillar", "web1", "_mine_get", stock, fields{"tgt": "a:^x", "tgt_type": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others", replyMap, false}},
+		{"a mine by a part of a pillar, as old minions say it", "web1", "_mine_get", stock, fields{"tgt": "a:^x", "expr_form": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others", replyMap, false}},
 		{"classes of a list", "web1", "_master_tops", stock, fields{"opts": fields{"id": list("db1")}}, tops},
 		{"classes of another minion, as a database reads it", "web1", "_master_tops", stock, fields{"opts": fields{"id": "DB1"}}, tops},
 
