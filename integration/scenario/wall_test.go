@@ -129,6 +129,7 @@ func wallCases(victim string) []wallCase {
 		tells("syndic_returns", "lab/x", map[string]any{"jid": jid, "minions": []any{victim}}),
 		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{}, "resource_grains": map[string]any{"../x": mark}}, empty},
 		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "m1_master"}, none},
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "nocache"}, none},
 		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
 		{"mine_targets", "_mine_get", map[string]any{"tgt": "demo:for:^" + victim, "tgt_type": "pillar_pcre", "fun": "test.ping"}, empty},

@@ -35,17 +35,26 @@ func goodJobID(jid string) bool {
 func (w *Wall) returnID(r *Request) finding {
 	raw := r.Peek.Raw.ResourceID
 	if raw.Form() == saltwire.FormAbsent {
+		if keptName(r.Peek.ID) {
+			return finding{ReturnIDs, "name_of_the_job_cache", ignored}
+		}
 		return finding{}
 	}
 	id, ok := raw.Text()
 	switch {
 	case !ok, !goodResource(string(id)):
 		return finding{ReturnIDs, "resource_id_is_a_path", ignored}
+	case keptName(string(id)):
+		return finding{ReturnIDs, "name_of_the_job_cache", ignored}
 	case w.anothers(string(id), r.Peek.ID):
 		return finding{ReturnIDs, "return_of_another_minion", ignored}
 	}
 	return finding{}
 }
+
+// keptName says whether an id is a name under which job caches keep something else than returns, beside those of a job: a directory of that name
+// would say of the whole job that none of its returns are to be kept.
+func keptName(id string) bool { return id == "nocache" || id == "jid" || id == "endtime" }
 
 // returnWhom judges whether a return says whom its job is for, as the events of syndics do: who waits for the job goes by that.
 func (w *Wall) returnWhom(r *Request) finding {
@@ -180,7 +189,7 @@ func (w *Wall) syndicMinions(returns saltwire.Value, sender string) bool {
 	good := true
 	err := saltwire.WalkMap(returns, func(minion []byte, item saltwire.Value) error {
 		id := string(minion)
-		good = good && goodResource(id) && !w.anothers(id, sender)
+		good = good && goodResource(id) && !keptName(id) && !w.anothers(id, sender)
 		if !good || !item.Container() {
 			return nil
 		}

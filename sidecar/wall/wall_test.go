@@ -293,6 +293,9 @@ func TestRefused(t *testing.T) {
 		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
 		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
 
+		{"a return under a name of the job cache's own", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "nocache"}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
+		{"a return of a minion that is called so", "endtime", "_return", stock, fields{"jid": publishedJID, "return": true}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
+		{"a syndic's return under such a name", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"jid": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
 		{"a return that says whom its job is for", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "minions": list("db1")}, whom},
 		{"a return that is an error", "web1", "_return", above, fields{"jid": publishedJID, "return": true, "error": "x"}, whom},
 		{"returns that say whom their job is for", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "minions": list("db1")}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
