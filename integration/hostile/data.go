@@ -47,6 +47,8 @@ func (d *dice) events() packed {
 		switch d.IntN(8) {
 		case 0:
 			all = append(all, dict(pair("tag", text(d.tag()))))
+		case 3:
+			all = append(all, dict(pair("tag", d.tagInParts()), pair("data", d.data())))
 		case 1:
 			all = append(all, d.odd())
 		case 2:
@@ -56,6 +58,17 @@ func (d *dice) events() packed {
 		}
 	}
 	return list(all...)
+}
+
+// tagInParts is a tag as a list, of which some masters make one.
+func (d *dice) tagInParts() packed {
+	var parts []packed
+	for p := range strings.SplitSeq(strings.TrimPrefix(d.tag(), "salt/"), "/") {
+		if parts = append(parts, text(p)); len(parts) > 40 {
+			break
+		}
+	}
+	return list(parts...)
 }
 
 // returns are those of a syndic: of other minions, by their ids.

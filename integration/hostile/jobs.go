@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"saltclusterd/integration/lab"
@@ -39,6 +40,8 @@ func (w *world) judgeJobFile(n *lab.Node, path, content string) {
 	case name == "jid" && strings.HasPrefix(content, unpublished) && w.scene.mustBeKnown(content):
 		w.book.violated("jobs", content, "%s: job %s is stored", n.Name, clip(content))
 	case !ours:
+	case len(parts) > 3 && slices.Contains(jobNames, parts[2]):
+		w.book.violated("returns", content, "%s: %s", n.Name, clip(path))
 	case name == "return.p" && len(parts) == 4 && parts[2] != w.scene.own && !w.scene.ownResource(content, parts[2]):
 		w.book.violated("returns", content, "%s: a return is stored for %q", n.Name, clip(parts[2]))
 	case name == "return.p" && len(parts) != 4:

@@ -33,7 +33,7 @@ func (d *dice) value(k kind) packed {
 	case aTarget:
 		return d.target()
 	case aTargetType:
-		return text(one(d, "glob", "glob", "list", "grain", "pillar", "compound", "pcre", "nodegroup", "ipcidr", "range", "node", "", d.mark()))
+		return text(one(d, "glob", "glob", "list", "grain", "pillar", "pillar_pcre", "pillar_exact", "compound", "pcre", "nodegroup", "ipcidr", "range", "node", "", d.mark()))
 	case aNumber:
 		return d.number()
 	case aFlag:
@@ -82,7 +82,7 @@ func (d *dice) structure(k kind) packed {
 func (d *dice) id() string {
 	own, other := d.who.own, d.other()
 	return one(d, own, own, other, other, ".saltclusterd", d.node(), d.node()+"_master", "../"+other, own+"/../"+other, own+"\x00"+other, "*", "", ".", "..",
-		other+"\n", strings.ToUpper(other), " "+other, own+strings.Repeat("x", 300), "\xff\xfe"+d.mark())
+		other+"\n", strings.ToUpper(other), " "+other, own+strings.Repeat("x", 300), "\xff\xfe"+d.mark(), one(d, jobNames...))
 }
 
 func (d *dice) aJid() packed {
@@ -90,6 +90,9 @@ func (d *dice) aJid() packed {
 	return one(d, text(d.jid()), text(d.jid()), text("req"), text("nocache"), text(d.madeUpJid()), text(d.madeUpJid()), text(up), text("/"+d.mark()), text(""), number(2099120112000000001),
 		text(d.jid()+"\x00"), text(d.jid()+"/../"+d.mark()), list(text(d.jid())))
 }
+
+// jobNames are what stands beside the returns in a job's directory.
+var jobNames = []string{"nocache", "jid", "endtime"}
 
 // reserved are tags with which masters and clusters tell each other things; %o is another minion, %j a job.
 var reserved = []string{
@@ -124,7 +127,7 @@ func (d *dice) path() string {
 	outside := strings.TrimPrefix(filepath.Join(d.who.outside, canary), "/")
 	return one(d, "top.sls", "demo/init.sls", "salt://top.sls", "top.sls\x00", "/"+outside, up+outside, up+outside, "demo/"+up+outside, "demo/../../"+d.mark(),
 		strings.ReplaceAll(up, "/", "\\")+outside, "%2e%2e%2f"+outside, "salt://"+up+outside, "file:///"+outside, "", ".", "..", "/", "~/"+d.mark(),
-		"|"+d.mark(), strings.Repeat("a/", 3000)+d.mark(), "\xff\xfe"+d.mark(), up+"etc/salt/pki/master/master.pem", "top.sls?saltenv=../../..")
+		"|"+d.mark(), "|/"+outside, "|..", strings.Repeat("a/", 3000)+d.mark(), "\xff\xfe"+d.mark(), up+"etc/salt/pki/master/master.pem", "top.sls?saltenv=../../..")
 }
 
 func (d *dice) parts() packed {
