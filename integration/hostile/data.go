@@ -88,6 +88,16 @@ func (d *dice) returns() packed {
 	return dict(of(d.other()), of(d.id()), of("new-"+d.mark()))
 }
 
+// failedStates are states with names of which masters make tags: of the first part and the last one, with a dot between them.
+func (d *dice) failedStates() packed {
+	tag := d.fill(one(d, one(d, reserved...), one(d, reserved...), one(d, foreign...), "hostile/%m"))
+	name := one(d, tag+"/_|-a_|-b_|-"+d.mark(), tag+"/", "a_|-b_|-c_|-"+tag, "file_|-"+tag+"_|-b_|-managed")
+	state := dict(pair("result", one(d, flag(false), flag(false), flag(true), null)), pair("hostile", text(d.mark())), pair(one(d, "id", "minions", "event", "name"), one(d, text(d.other()), d.odd())),
+		pair(one(d, "jid", "act", "reactors"), d.aJid()))
+	states := dict(pair("test_|-a_|-a_|-nop", dict(pair("result", flag(true)))), pair(name, state))
+	return one(d, states, states, states, list(states), dict(pair("state.sls", states)))
+}
+
 func (d *dice) syndicLoad() packed {
 	return dict(pair("id", text(d.id())), pair("jid", d.aJid()), pair("return", d.returns()), pair("fun", d.function()), pair("load", d.data()), pair("master_id", text(d.node())))
 }

@@ -19,7 +19,7 @@ import (
 var masters = []string{
 	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
 	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*",
-	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*",
+	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*", "*.salt/reactors/manage*",
 }
 
 // judgeTag says which invariant an event from here breaks by its tag; empty: none.

@@ -32,6 +32,9 @@ const (
 	aPretag
 	configuration
 	pillarExt
+	stateRun
+	failedStates
+	aRetcode
 	aUser
 	aKey // a public key
 )
@@ -72,6 +75,9 @@ var shapes = []shape{
 	{"_return", router.AES, 3, []field{ // with no more than a minion says: with all of the above there is nearly always something else that it is refused for
 		{"jid", noJobsJid, false}, {"return", someData, false}, {"retcode", aNumber, false}, {"success", aFlag, false}, {"fun", aFunction, false},
 		{"fun_args", arguments, false},
+	}},
+	{"_return", router.AES, 3, []field{
+		{"jid", noJobsJid, false}, {"return", failedStates, false}, {"retcode", aRetcode, false}, {"fun", stateRun, false}, {"user", aUser, true},
 	}},
 	{"_syndic_return", router.AES, 2, []field{
 		{"load", returnList, true}, {"jid", aJid, true}, {"return", returnMap, true}, {"fun", aFunction, true}, {"master_id", aNode, true},

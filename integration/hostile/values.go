@@ -73,6 +73,12 @@ func (d *dice) structure(k kind) packed {
 		return text(d.fill(one(d, one(d, fronts...), one(d, fronts...), d.tag())))
 	case configuration:
 		return dict(pair("id", one(d, text(d.id()), text(d.who.own), d.odd())), pair("grains", dict(pair("id", text(d.id())), pair("x", d.odd()))), pair("saltenv", text(d.path())))
+	case stateRun:
+		return one(d, text("state.sls"), text("state.sls"), text("state.highstate"), bin("state.sls"), list(text("state.sls"), text("test.ping")))
+	case failedStates:
+		return d.failedStates()
+	case aRetcode:
+		return one(d, number(2), number(2), number(1), number(0), text("x"), list(number(1)), flag(true))
 	case pillarExt:
 		return dict(pair("libvirt", dict(pair("a", text(d.mark())))), pair(one(d, "cmd_yaml", "file_tree", "git", "stack"), text(d.path())))
 	}

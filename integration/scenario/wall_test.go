@@ -106,6 +106,9 @@ func wallCases(victim string) []wallCase {
 		return wallCase{rule, "_minion_event", map[string]any{"events": []any{map[string]any{"tag": tag, "data": data}}}, none}
 	}
 	jid := "20260102030405000001"
+	states := func(name string) map[string]any {
+		return map[string]any{"jid": jid, "fun": "state.sls", "retcode": 2, "return": map[string]any{name: map[string]any{"result": false, "probe": wallProbe}}}
+	}
 	return []wallCase{
 		event("event_tags", "salt/job/"+jid+"/publish"), event("event_tags", "salt/key"), event("event_tags", "salt/auth"),
 		event("event_tags", "salt/run/"+jid+"/ret"), event("event_tags", "salt/cluster/x"), event("event_tags", "cluster/peer/join"),
@@ -132,6 +135,9 @@ func wallCases(victim string) []wallCase {
 		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "nocache"}, none},
 		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
+		{"event_tags", "_return", states("salt/run/" + jid + "/ret_|-a_|-b_|-x"), none},
+		{"event_tags", "_return", states("a_|-b_|-c_|-salt/reactors/manage/list"), none},
+		{"event_ids", "_return", states("salt/minion/" + victim + "/start_|-a_|-b_|-x"), none},
 		{"mine_targets", "_mine_get", map[string]any{"tgt": "demo:for:^" + victim, "tgt_type": "pillar_pcre", "fun": "test.ping"}, empty},
 		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
 		{"return_ids", "_syndic_return", map[string]any{"load": []any{map[string]any{

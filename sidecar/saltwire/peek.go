@@ -45,6 +45,7 @@ type Raw struct {
 	FSBackend, Back         Value // file requests: backends of the file server
 	Resources, Grains       Value // _register_resources: what the minion manages, and the grains of it
 	Opts                    Value // _master_tops: the minion's configuration
+	Fun, Retcode            Value // _return
 	TgtType, ExprForm       Value // _mine_get: how minions are looked for, and how old minions say that
 }
 
@@ -111,6 +112,7 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 	case "master_id":
 		return s.master(&p.MasterID, peekMasterID, value)
 	case "fun":
+		p.Raw.Fun = value
 		return s.fun(&p.Fun, peekFun, value)
 	case "tag":
 		if _, ok := Bytes(value); !ok { // no event has such a tag: masters raise
@@ -179,6 +181,8 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 		dst, index = &r.TgtType, peekRaw+14
 	case "expr_form":
 		dst, index = &r.ExprForm, peekRaw+15
+	case "retcode":
+		dst, index = &r.Retcode, peekRaw+16
 	default:
 		return nil
 	}

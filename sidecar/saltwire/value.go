@@ -50,6 +50,27 @@ func (v Value) Container() bool { return v.Form() >= FormList }
 // Empty says whether it is a container of nothing, as minions write one.
 func (v Value) Empty() bool { return v.Container() && len(v) == 1 }
 
+// True says whether Python takes it for true.
+func (v Value) True() bool {
+	switch v.Form() {
+	case FormAbsent, FormNone:
+		return false
+	case FormBool:
+		b, _ := Bool(v)
+		return b
+	case FormInt:
+		u, _, _ := integer(v)
+		return u != 0
+	case FormFloat:
+		f, _ := float(v)
+		return f != 0
+	case FormText, FormList, FormMap:
+		h, err := readHead(v)
+		return err != nil || h.size > 0
+	}
+	return true
+}
+
 // Text is its text; false: it is none.
 func (v Value) Text() ([]byte, bool) {
 	if v.Form() != FormText { // an error would cost memory

@@ -7,6 +7,10 @@ import (
 
 // Names are what Python's str() says (3.11).
 func TestValues(t *testing.T) {
+	falsy := map[string]bool{
+		"nothing": true, "None": true, "false": true, "zero": true, "zero in many bytes": true, "a float of zero": true, "zero from below": true, "no text": true,
+		"a list of nothing": true, "a long list": true, "a map of nothing": true,
+	}
 	for _, c := range []struct {
 		what  string
 		value string
@@ -19,6 +23,10 @@ func TestValues(t *testing.T) {
 		{"true", "\xc3", FormBool, "True", true},
 		{"false", "\xc2", FormBool, "False", true},
 		{"a small number", "\x07", FormInt, "7", true},
+		{"zero", "\x00", FormInt, "0", true},
+		{"zero in many bytes", "\xd3\x00\x00\x00\x00\x00\x00\x00\x00", FormInt, "0", true},
+		{"a float of zero", "\xca\x00\x00\x00\x00", FormFloat, "0.0", true},
+		{"zero from below", "\xcb\x80\x00\x00\x00\x00\x00\x00\x00", FormFloat, "-0.0", true},
 		{"one below zero", "\xff", FormInt, "-1", true},
 		{"a large number", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", FormInt, "18446744073709551615", true},
 		{"one far below zero", "\xd3\x80\x00\x00\x00\x00\x00\x00\x00", FormInt, "-9223372036854775808", true},
@@ -53,6 +61,9 @@ func TestValues(t *testing.T) {
 		}
 		if v.Missing() != (c.form == FormAbsent || c.form == FormNone) {
 			t.Errorf("%s: missing: %t", c.what, v.Missing())
+		}
+		if v.True() != !falsy[c.what] {
+			t.Errorf("%s: is true: %t", c.what, v.True())
 		}
 		if v.Container() != (c.form == FormList || c.form == FormMap || c.form == FormObject) {
 			t.Errorf("%s: a container: %t", c.what, v.Container())

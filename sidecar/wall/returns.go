@@ -56,12 +56,21 @@ func (w *Wall) returnID(r *Request) finding {
 // would say of the whole job that none of its returns are to be kept.
 func keptName(id string) bool { return id == "nocache" || id == "jid" || id == "endtime" }
 
-// returnWhom judges whether a return says whom its job is for, as the events of syndics do: who waits for the job goes by that.
+// returnWhom judges whether a return, which is an event, too, says whom its job is for, as the events of syndics do: who waits for the job goes by
+// that; or bears the mark of a peer.
 func (w *Wall) returnWhom(r *Request) finding {
-	if !r.Peek.Whom {
-		return finding{}
+	var all found
+	if r.Peek.Whom {
+		all |= foundWhom
 	}
-	return finding{SyndicReturns, "minions_of_a_job", ignored}
+	if r.Peek.Peer {
+		all |= foundTag
+	}
+	f, mode := w.decide(all)
+	if mode != Off {
+		f.then = ignored
+	}
+	return f
 }
 
 // goodResource says whether an id can be that of a resource, or of a minion below a syndic: the name of something below a directory.
@@ -137,9 +146,10 @@ func (w *Wall) returnJob(r *Request) finding {
 func (w *Wall) syndicReturn(r *Request) finding {
 	p := r.Peek
 	reason := ""
+	var all found
 	look := func(load []byte) {
 		if reason == "" {
-			reason = w.syndicLoad(load, p.ID)
+			reason = w.syndicLoad(load, p.ID, &all)
 		}
 	}
 	if p.Loads == nil { // before syndics brought several at a time
@@ -150,6 +160,10 @@ func (w *Wall) syndicReturn(r *Request) finding {
 	if reason != "" {
 		return finding{ReturnIDs, reason, ignored}
 	}
+	if f, mode := w.decide(all); mode != Off {
+		f.then = ignored
+		return f
+	}
 	// What is for another node's master is that node's to judge.
 	here := r.Relayed || p.Mixed || p.MasterID == "" || w.cfg.Own(p.MasterID)
 	if here && !w.policy.Load().Syndics {
@@ -158,8 +172,9 @@ func (w *Wall) syndicReturn(r *Request) finding {
 	return finding{}
 }
 
-// syndicLoad says what is wrong with one load of a syndic; empty: nothing.
-func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
+// syndicLoad says what is wrong with one load of a syndic; empty: nothing but what states say in it.
+func (w *Wall) syndicLoad(load []byte, sender string, states *found) (reason string) {
+	var fun, returns saltwire.Value
 	note := func(bad bool, what string) {
 		if bad && reason == "" {
 			reason = what
@@ -175,11 +190,17 @@ func (w *Wall) syndicLoad(load []byte, sender string) (reason string) {
 			note(ok && !goodJobID(string(b)), "job_id_is_a_path")
 			note(value.Container(), "job_id_is_no_text")
 		case "return":
+			returns = value
 			note(!w.syndicMinions(value, sender), "return_of_another_minion")
+		case "fun":
+			fun = value
 		}
 		return nil
 	})
 	note(err != nil, "syndic_return_malformed")
+	if reason == "" {
+		*states |= w.syndicStates(returns, fun, sender)
+	}
 	return reason
 }
 

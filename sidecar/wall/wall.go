@@ -145,6 +145,9 @@ func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced b
 		if v := w.apply(r, w.returnWhom(r), found); v.Refused {
 			return v
 		}
+		if v := w.apply(r, w.returnStates(r), found); v.Refused {
+			return v
+		}
 		return w.apply(r, w.returnJob(r), found)
 	case "_syndic_return":
 		if v := w.apply(r, w.jobID(r), found); v.Refused {

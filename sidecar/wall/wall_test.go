@@ -16,7 +16,7 @@ import (
 )
 
 // keys are the minions of these tests.
-var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true, "web1:1.5": true, "web1:True": true}
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true, "web1:1.5": true, "web1:True": true, "db1.lab": true}
 
 func accepted(id string) bool { return keys[id] }
 
@@ -116,6 +116,16 @@ func TestLegalTraffic(t *testing.T) {
 		{"a site's own tag before others", "web1", "_minion_event", stock, fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
 
 		{"return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "retcode": 0, "success": true, "fun": "test.ping", "fun_args": list(), "out": "nested", "master_id": "m1"}},
+		{"failed states", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.highstate", "retcode": 2, "success": false, "return": fields{
+			"file_|-/etc/salt/job_|-/etc/salt/job/x_|-managed": fields{"result": false, "comment": "minions", "name": "x", "changes": fields{}, "__id__": "y", "__sls__": "z"},
+			"cmd_|-two\nlines_|-echo a\necho b\n_|-run":        fields{"result": false}, "pkg_|-c_|-c_|-installed": fields{"result": nil}, "salt_|-d_|-d_|-state": fields{"result": false},
+		}}},
+		{"states that could not be compiled", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.sls", "retcode": 1, "return": list("Rendering SLS failed")}},
+		{"states that would be a master's if they had failed", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2, "return": fields{"salt/key_|-x": fields{"result": true}}}},
+		{"what is no run of states", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "site.check", "retcode": 2, "return": fields{"salt/key/x": fields{"result": false}}}},
+		{"several functions", "web1", "_return", stock, fields{"jid": publishedJID, "fun": list("test.ping", "state.sls"), "retcode": fields{"test.ping": 0, "state.sls": 2}, "return": fields{
+			"test.ping": fields{"salt/key/x": fields{"result": false}}, "state.sls": fields{"file_|-a_|-b_|-managed": fields{"result": false}},
+		}}},
 		{"return of salt-call", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "fun_args": list()}},
 		{"return of a schedule", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "schedule": "ping", "pid": 7, "metadata": fields{}}},
 		{"return of a schedule that is not cached", "web1", "_return", stock, fields{"jid": "nocache", "return": true, "fun": "test.ping", "schedule": "ping"}},
@@ -212,6 +222,11 @@ func TestRefused(t *testing.T) {
 	resource := refusal{ReturnIDs, "resource_id_is_a_path", replyMap, false}
 	tops := refusal{MasterTops, "classes_of_another_minion", replyMap, false}
 	single := func(tag string) fields { return fields{"tag": tag, "data": fields{}} }
+	states := func(name string, state fields) fields {
+		state["result"], state["comment"] = false, "x"
+		return fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2, "return": fields{"file_|-a_|-b_|-managed": fields{"result": true}, name: state}}
+	}
+	with := func(f fields, name string, v any) fields { f[name] = v; return f }
 	told := func(tag string, data any) fields { return fields{"events": list(event(tag, data))} }
 	for _, c := range []struct {
 		name, id, cmd string
@@ -293,6 +308,25 @@ func TestRefused(t *testing.T) {
 		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
 		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
 
+		{"a failed state with a master's name", "web1", "_return", stock, states("salt/run/1/ret_|-a_|-b_|-x", fields{}), tag},
+		{"a failed state with a name that reactors listen to", "web1", "_return", stock, states("a_|-salt/reactors/manage/add", fields{}), tag},
+		{"a failed state with one part to its name", "web1", "_return", stock, states("salt/key/", fields{}), tag},
+		{"a failed state with an end in its name", "web1", "_return", stock, states("a_|-b\n\n", fields{}), tag},
+		{"a failed state that is another minion's return", "web1", "_return", stock, states("salt/job/"+publishedJID+"/ret/db1_|-a_|-lab", fields{}), otherRet},
+		{"a failed state that is another minion's start", "web1", "_return", stock, states("salt/minion/db1_|-lab/start", fields{}), otherID},
+		{"a failed state in another minion's name", "web1", "_return", stock, states("salt/job/"+publishedJID+"/x_|-y", fields{"id": "db1"}), otherRet},
+		{"a failed state that says whom a job is for", "web1", "_return", stock, states("x_|-y", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"a failed state that is marked as a peer's", "web1", "_return", stock, states("x_|-y", fields{"__peer_id": "m2"}), tag},
+		{"a failed state of a highstate", "web1", "_return", stock, with(with(states("salt/wheel/1_|-x", fields{}), "fun", "state.highstate"), "retcode", "x"), tag},
+		{"a failed state of one of several functions", "web1", "_return", stock, with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", list(0, 1)),
+			"return", list(true, fields{"salt/run/x_|-y": fields{"result": false}})), tag},
+		{"a failed state of one of several functions, by name", "web1", "_return", stock, with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", fields{"state.sls": 1}),
+			"return", fields{"state.sls": fields{"salt/run/x_|-y": fields{"result": false}}}), tag},
+		{"a failed state that a syndic brings", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "fun": "state.sls",
+			"return": fields{"low1": fields{"retcode": 1, "return": fields{"salt/run/x_|-y": fields{"result": false}}}}})}, tag},
+		{"a failed state of a function that stands with it", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+			"return": fields{"low1": fields{"fun": "state.sls", "retcode": 1, "return": fields{"salt/minion/db1_|-lab/start": fields{"result": false}}}}})}, otherID},
+		{"a return that is marked as a peer's", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "__peer_id": "m2"}, tag},
 		{"a return under a name of the job cache's own", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "nocache"}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
 		{"a return of a minion that is called so", "endtime", "_return", stock, fields{"jid": publishedJID, "return": true}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
 		{"a syndic's return under such a name", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"jid": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},

@@ -1,0 +1,141 @@
+package wall
+
+import (
+	"bytes"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// A master fires an event for each state that failed, with what the state says of itself, under a tag that it makes of the state's name
+// (salt/utils/event.py:fire_ret_load). A minion may say of its states what it likes, so these are events of the minion like others.
+
+// stateRun says whether a master does so for a function.
+func stateRun(fun saltwire.Value) bool {
+	b, ok := fun.Text()
+	return ok && (string(b) == "state.sls" || string(b) == "state.highstate")
+}
+
+// partsOfName part the name of a state (salt/state.py:_gen_tag); the first and the last one are in the tag.
+var partsOfName = []byte("_|-")
+
+// returnStates judges the states of a return.
+func (w *Wall) returnStates(r *Request) finding {
+	raw := &r.Peek.Raw
+	f, mode := w.decide(w.states(raw.Fun, raw.Retcode, raw.Return, r.Peek.ID))
+	if mode != Off {
+		f.then = ignored
+	}
+	return f
+}
+
+// states says what is wrong with the events that a master fires for a return. Of a job of several functions the codes and the returns are lists,
+// or go by the functions' names.
+func (w *Wall) states(fun, retcode, returned saltwire.Value, sender string) (all found) {
+	if !retcode.True() {
+		return 0
+	}
+	if stateRun(fun) {
+		return w.failed(returned, sender)
+	}
+	if fun.Form() != saltwire.FormList {
+		return 0
+	}
+	at := 0
+	err := saltwire.WalkArray(fun, func(one saltwire.Value) error {
+		if stateRun(one) {
+			all |= w.failedOf(returned, at, one, sender)
+		}
+		at++
+		return nil
+	})
+	if err != nil {
+		all |= foundAnything
+	}
+	return all
+}
+
+// failedOf is failed for one function of several, in whichever way the returns are told apart.
+func (w *Wall) failedOf(returned saltwire.Value, at int, fun saltwire.Value, sender string) (all found) {
+	var err error
+	switch returned.Form() {
+	case saltwire.FormList:
+		n := 0
+		err = saltwire.WalkArray(returned, func(one saltwire.Value) error {
+			if n == at {
+				all |= w.failed(one, sender)
+			}
+			n++
+			return nil
+		})
+	case saltwire.FormMap:
+		name, _ := fun.Text()
+		err = saltwire.WalkData(returned, func(key []byte, one saltwire.Value) {
+			if bytes.Equal(key, name) {
+				all |= w.failed(one, sender)
+			}
+		})
+	}
+	if err != nil {
+		all |= foundAnything
+	}
+	return all
+}
+
+// failed says what is wrong with the states that failed.
+func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
+	err := saltwire.WalkData(states, func(name []byte, state saltwire.Value) {
+		if !failedState(state) {
+			return
+		}
+		first, _, _ := bytes.Cut(name, partsOfName)
+		last := name
+		if at := bytes.LastIndex(name, partsOfName); at >= 0 {
+			last = name[at+len(partsOfName):]
+		}
+		tag := string(first) + "." + string(last)
+		u := under{job: jobTag(tag), minion: minionTag(tag), waited: waitedTag(tag)}
+		all |= w.tag(tag, sender) | w.body(state, u, sender)
+	})
+	if err != nil {
+		all |= foundAnything
+	}
+	return all
+}
+
+// failedState says whether a state says of itself that it has failed.
+func failedState(state saltwire.Value) (failed bool) {
+	_ = saltwire.WalkData(state, func(key []byte, value saltwire.Value) {
+		if b, ok := saltwire.Bool(value); ok && !b && string(key) == "result" {
+			failed = true
+		}
+	})
+	return failed
+}
+
+// syndicStates says the same of the returns that a syndic brings. The function is that of the job, or stands in the return.
+func (w *Wall) syndicStates(returns, fun saltwire.Value, sender string) (all found) {
+	err := saltwire.WalkData(returns, func(_ []byte, item saltwire.Value) {
+		var own, retcode, returned saltwire.Value
+		err := saltwire.WalkData(item, func(key []byte, value saltwire.Value) {
+			switch string(key) {
+			case "fun":
+				own = value
+			case "retcode":
+				retcode = value
+			case "return":
+				returned = value
+			}
+		})
+		if fun.Form() != saltwire.FormAbsent {
+			own = fun
+		}
+		if err != nil {
+			all |= foundAnything
+		}
+		all |= w.states(own, retcode, returned, sender)
+	})
+	if err != nil {
+		all |= foundAnything
+	}
+	return all
+}
