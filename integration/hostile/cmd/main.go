@@ -20,7 +20,9 @@ func main() {
 	cfg := hostile.Default()
 	var skip, off string
 	var keep, dry bool
+	var seeds uint64
 	flag.Uint64Var(&cfg.Seed, "seed", uint64(time.Now().Unix()), "what all requests follow from")
+	flag.Uint64Var(&seeds, "seeds", 1, "how many seeds, from that on, one after the other in one cluster")
 	flag.DurationVar(&cfg.For, "for", cfg.For, "how long requests are made")
 	flag.IntVar(&cfg.Only, "only", -1, "the number of the one request that is made, over and over; -1: all")
 	flag.IntVar(&cfg.Rate, "rate", cfg.Rate, "requests per second at most")
@@ -39,12 +41,12 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, cfg, off, keep)
+	code := run(ctx, cfg, max(seeds, 1), off, keep)
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, cfg hostile.Config, off string, keep bool) int {
+func run(ctx context.Context, cfg hostile.Config, seeds uint64, off string, keep bool) int {
 	cfg.Revoke = true
 	logf := func(format string, args ...any) { fmt.Printf(time.Now().Format("15:04:05 ")+format+"\n", args...) }
 	cfg.Logf = logf
@@ -61,12 +63,29 @@ func run(ctx context.Context, cfg hostile.Config, off string, keep bool) int {
 			fmt.Println("kept:", l.Dir())
 		}
 	}()
-	report, err := attack(ctx, l, cfg, off)
+	c, err := target(ctx, l, off)
+	code := 0
+	for range seeds {
+		if err != nil {
+			break
+		}
+		l.Logf("seed %d, for %s", cfg.Seed, cfg.For)
+		var report *hostile.Report
+		if report, err = hostile.Run(ctx, c, cfg); err == nil {
+			code = max(code, tell(report, cfg))
+			cfg.Seed++
+		}
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile:", err)
 		fmt.Println(l.Tails(20))
 		return 2
 	}
+	return code
+}
+
+// tell prints what came of a seed and returns what to exit with.
+func tell(report *hostile.Report, cfg hostile.Config) int {
 	fmt.Println(report.Summary())
 	for _, v := range report.Violations {
 		fmt.Println("VIOLATION", v)
@@ -79,7 +98,8 @@ func run(ctx context.Context, cfg hostile.Config, off string, keep bool) int {
 	return 0
 }
 
-func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config, off string) (*hostile.Report, error) {
+// target starts the cluster that is attacked.
+func target(ctx context.Context, l *lab.Lab, off string) (*lab.Cluster, error) {
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
 	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true} // paths are looked at only where files may come
@@ -97,6 +117,5 @@ func attack(ctx context.Context, l *lab.Lab, cfg hostile.Config, off string) (*h
 	if err := c.Up(ctx); err != nil {
 		return nil, err
 	}
-	l.Logf("seed %d, for %s", cfg.Seed, cfg.For)
-	return hostile.Run(ctx, c, cfg)
+	return c, nil
 }
