@@ -117,8 +117,8 @@ func testExtensions(t *testing.T, m *play.Minion, n *lab.Node) {
 			cmd    string
 			fields map[string]any
 		}{
-			"tag":                {"_minion_event", event(text("salt/run/"+wallProbe))},
-			"tag in a list":      {"_minion_event", map[string]any{"events": []any{event(text("salt/run/"+wallProbe))}}},
+			"tag":                {"_minion_event", event(text("salt/run/" + wallProbe))},
+			"tag in a list":      {"_minion_event", map[string]any{"events": []any{event(text("salt/run/" + wallProbe))}}},
 			"tag before a list":  {"_minion_event", map[string]any{"pretag": text("salt"), "events": []any{event("run/" + wallProbe)}}},
 			"path":               {"_serve_file", map[string]any{"path": text("../x"), "saltenv": "base", "loc": 0}},
 			"environment":        {"_file_list", map[string]any{"saltenv": text("../x")}},
