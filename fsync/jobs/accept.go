@@ -85,7 +85,7 @@ func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
 			}
 		}
 		if err == nil {
-			wrote, err = s.write(fd, rs)
+			wrote, err = s.write(fd, jid, rs)
 			_ = unix.Close(fd)
 			s.index.touched(jid, at, false)
 			s.index.arrived(jid)
@@ -97,7 +97,7 @@ func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
 	return wrote, err
 }
 
-func (s *Store) write(fd int, rs []*record) (wrote bool, err error) {
+func (s *Store) write(fd int, jid string, rs []*record) (wrote bool, err error) {
 	var st unix.Stat_t
 	noCache := unix.Fstatat(fd, noCacheFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 	same := twins{}
@@ -106,7 +106,10 @@ func (s *Store) write(fd int, rs []*record) (wrote bool, err error) {
 		switch {
 		case r.ret && noCache: // as a stock master does
 		case r.ret:
-			did, err = s.disk.putReturn(fd, r, same)
+			var mended bool
+			if did, mended, err = s.disk.putReturn(fd, r, same); mended && err == nil {
+				s.cfg.Logger.Warn("damaged return replaced by that of another node", "jid", jid, "minion", r.name)
+			}
 		default:
 			did, err = s.writeHead(fd, r)
 		}

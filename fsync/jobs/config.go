@@ -31,6 +31,7 @@ type Master struct {
 	Returns  bool   // job_cache
 	External bool   // ext_job_cache is set
 	Keep     time.Duration
+	Booted   time.Time // when this machine started; zero: what the kernel says
 }
 
 const localCache = "local_cache"

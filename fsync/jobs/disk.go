@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,12 +29,16 @@ type disk struct {
 	umask    func() uint32 // the master's
 	own      uint32        // the umask of this process, which the kernel takes off modes that are not set explicitly
 	verified bool          // see Master
+	booted   time.Time     // when this machine started
 }
 
 func newDisk(m Master) disk {
-	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], umask: m.Umask, own: ownUmask(), verified: m.Verified}
+	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], umask: m.Umask, own: ownUmask(), verified: m.Verified, booted: m.Booted}
 	if d.umask == nil {
 		d.umask = func() uint32 { return usualUmask }
+	}
+	if d.booted.IsZero() {
+		d.booted = bootTime(time.Now())
 	}
 	if d.uid == os.Geteuid() && d.gid == os.Getegid() {
 		d.uid, d.gid = -1, -1 // files are created so anyway
@@ -62,6 +67,8 @@ type sight struct {
 	dir   int64 // time of the directory
 	items []item
 	half  bool // some minions' directories have no return yet
+
+	damaged int // returns that a power loss has spoilt, which are none
 }
 
 // returns counts the minions that have returned.
@@ -112,6 +119,10 @@ func (d disk) lookAt(fd int, e fs.DirEntry, s *sight) {
 	case e.IsDir() && validMinion(name):
 		if err := unix.Fstatat(fd, name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 			s.half = true
+			return
+		}
+		if d.damaged(fd, name, &st) {
+			s.damaged++
 			return
 		}
 		s.items = append(s.items, item{name: name, ret: true})

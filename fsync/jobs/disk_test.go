@@ -27,7 +27,7 @@ func openTest(t *testing.T, d disk, jid string) int {
 
 func mustPut(t *testing.T, d disk, fd int, r *record, want bool) {
 	t.Helper()
-	isNew, err := d.putReturn(fd, r, twins{})
+	isNew, _, err := d.putReturn(fd, r, twins{})
 	if err != nil || isNew != want {
 		t.Fatalf("%s: new %v, %v", r.name, isNew, err)
 	}
@@ -79,7 +79,7 @@ func TestTwins(t *testing.T) {
 	same := twins{}
 	for i := range 10 {
 		r := &record{name: fmt.Sprint("m", i), ret: true, data: ret(fmt.Sprint(i % 2))}
-		if isNew, err := d.putReturn(fd, r, same); err != nil || !isNew {
+		if isNew, _, err := d.putReturn(fd, r, same); err != nil || !isNew {
 			t.Fatal(isNew, err)
 		}
 	}

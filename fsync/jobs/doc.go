@@ -22,6 +22,7 @@
 //     compared from time to time only.
 //   - table: which jobs there were and which were removed, in the state directory. What is missing after a start and was
 //     nearly over has been removed by the master, which need not have been seen.
+//   - damaged: a return that a power loss has spoilt. It counts as none, and that of another node takes its place.
 //   - dirty: a job that a peer may lack something of. Its id waits in the peer's line (fsync/feed).
 //
 // The stream of records is the fast way; it may lose what does not fit its queue or cannot be sent, which makes the job
@@ -30,7 +31,7 @@
 // from, so no position has to be remembered.
 //
 // Promises: a record is on the receiver's disk when it is acknowledged; a return and a file appear whole or not at all; a
-// return is never changed or removed; a job that is nearly as old as the receiver's keep_jobs is not written there, nor one
+// return that is whole is never changed or removed; a job that is nearly as old as the receiver's keep_jobs is not written there, nor one
 // that its own cleaning removed, before or after a restart; memory is bounded by jobs, queues by bytes; there is one poll of 256 directories and no
 // watch of the kernel's, whatever the number of jobs and returns.
 //

@@ -148,6 +148,16 @@ func (x *index) fresh(jid string) (job, bool) {
 	return *j, true
 }
 
+// saw makes a job be looked at anew when a look in passing has found something else in it: files that were damaged, say, of which no
+// directory's time tells.
+func (x *index) saw(jid string, s sight) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if j := x.jobs[jid]; j != nil && j.sum != sumOf(s.items) {
+		j.stale = true
+	}
+}
+
 // touched notes that something was written to a job: by this node's own, or what came from others.
 func (x *index) touched(jid string, at int64, own bool) {
 	x.mu.Lock()

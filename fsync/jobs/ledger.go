@@ -48,6 +48,7 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 		if err != nil {
 			return ledger.Ledger{}, err
 		}
+		s.index.saw(jid, look)
 		l.Made[jid] = look.at / int64(time.Second)
 		if look.half || s.cfg.Now().Sub(time.Unix(0, look.dir)) < s.cfg.Timing.Rest {
 			l.Items[jid] = ledger.Moving
@@ -98,7 +99,11 @@ func (d disk) text(jid string, look sight) (string, error) {
 		}
 		hashed(h, []byte(it.name), r.data, r.out)
 	}
-	return strconv.Itoa(n) + " returns " + hex.EncodeToString(h.Sum(nil)[:8]), nil
+	text := strconv.Itoa(n) + " returns " + hex.EncodeToString(h.Sum(nil)[:8])
+	if look.damaged > 0 {
+		text += ", " + strconv.Itoa(look.damaged) + " damaged"
+	}
+	return text, nil
 }
 
 // sizes stand for what is in a return.

@@ -176,8 +176,11 @@ func (t twins) note(r *record) {
 	}
 }
 
-// putReturn writes a minion's directory unless it has a return already. New is false then.
-func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
+// putReturn writes a minion's directory unless it has a return already, when isNew is false; mended: it had a damaged one.
+func (d disk) putReturn(fd int, r *record, same twins) (isNew, mended bool, err error) {
+	if len(r.data) == 0 {
+		return false, false, nil // what a power loss left of it there
+	}
 	temp, mode := tempName(r.name), d.dirMode()
 	err = unix.Mkdirat(fd, temp, mode)
 	if errors.Is(err, unix.EEXIST) { // left behind by a kill
@@ -186,7 +189,7 @@ func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, &os.PathError{Op: "mkdir", Path: temp, Err: err}
+		return false, false, &os.PathError{Op: "mkdir", Path: temp, Err: err}
 	}
 	if err = d.adopt(fd, temp, mode); err == nil {
 		err = d.fill(fd, temp, r, same)
@@ -194,13 +197,13 @@ func (d disk) putReturn(fd int, r *record, same twins) (isNew bool, err error) {
 	if err == nil {
 		if err = unix.Renameat(fd, temp, fd, r.name); err == nil {
 			same.note(r)
-			return true, nil
+			return true, false, nil
 		}
 	}
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
-		isNew, err = d.complete(fd, temp, r)
+		isNew, mended, err = d.complete(fd, temp, r)
 	}
-	return isNew, errors.Join(err, removeTemp(fd, temp))
+	return isNew, mended, errors.Join(err, removeTemp(fd, temp))
 }
 
 func (d disk) fill(fd int, temp string, r *record, same twins) error {
@@ -216,25 +219,6 @@ func (d disk) fill(fd int, temp string, r *record, same twins) error {
 		delete(same, string(r.data))
 	}
 	return d.create(fd, temp+"/"+returnFile, r.data)
-}
-
-// complete puts the files of temp into a minion's directory that a killed master left without a return.
-func (d disk) complete(fd int, temp string, r *record) (bool, error) {
-	var st unix.Stat_t
-	err := unix.Fstatat(fd, r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return false, err
-	}
-	err = unix.Fstatat(fd, r.name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if !errors.Is(err, unix.ENOENT) {
-		return false, err
-	}
-	if r.hasO {
-		if err := unix.Renameat(fd, temp+"/"+outFile, fd, r.name+"/"+outFile); err != nil {
-			return false, err
-		}
-	}
-	return true, unix.Renameat(fd, temp+"/"+returnFile, fd, r.name+"/"+returnFile)
 }
 
 // removeTemp removes a directory of ours, which holds nothing but what fill writes.

@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/durable/torn"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -252,12 +253,12 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 	if err != nil || !there || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
-	was, err := look(j.fd, job.Minion+"/return.p")
+	was, err := torn.Look(j.fd, job.Minion+"/return.p")
 	if err != nil {
 		return err
 	}
-	out, err := look(j.fd, job.Minion+"/out.p")
-	if err != nil || was == whole && out != torn {
+	out, err := torn.Look(j.fd, job.Minion+"/out.p")
+	if err != nil || was == torn.Whole && out != torn.Torn {
 		c.metrics.repeated()
 		return err
 	}

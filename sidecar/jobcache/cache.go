@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable/torn"
 )
 
 // Keys is what the cluster knows of minion keys.
@@ -108,8 +110,8 @@ func (c *Cache) Has(jid, minion string) bool {
 	if jid == "" || !validID(minion) {
 		return false
 	}
-	st, err := look(unix.AT_FDCWD, filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
-	return err == nil && st == whole
+	st, err := torn.Look(unix.AT_FDCWD, filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
+	return err == nil && st == torn.Whole
 }
 
 // Writable tries whether the job cache as a whole can be written.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable/torn"
 )
 
 // masterTemp is how the names of files begin that a master is writing (salt/utils/atomicfile.py).
@@ -23,8 +25,8 @@ func Stored(cacheDir, hashType, jid, minion string) bool {
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
 		return false
 	}
-	is, err := look(unix.AT_FDCWD, filepath.Join(cacheDir, jobPath(h, jid), minion, "return.p"))
-	return err == nil && is == whole
+	is, err := torn.Look(unix.AT_FDCWD, filepath.Join(cacheDir, jobPath(h, jid), minion, "return.p"))
+	return err == nil && is == torn.Whole
 }
 
 // Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it. The master
@@ -45,8 +47,8 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	}
 	f := os.NewFile(uintptr(dir), path)
 	defer f.Close()
-	is, err := look(dir, "return.p")
-	if err != nil || is == whole {
+	is, err := torn.Look(dir, "return.p")
+	if err != nil || is == torn.Whole {
 		return false, err
 	}
 	var st unix.Stat_t

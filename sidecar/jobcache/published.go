@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/durable/torn"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -168,7 +169,7 @@ func readValue(ctx context.Context, path string, tries *int, room int) ([]byte, 
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
-		if err != nil || oneValue(raw) == whole {
+		if err != nil || torn.Value(raw) == torn.Whole {
 			return raw, err
 		}
 		if *tries == 0 {
