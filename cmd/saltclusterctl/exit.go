@@ -32,7 +32,7 @@ const exitCodesHelp = `EXIT CODES:
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
    10  something is wrong: status --check, doctor, verify; config diff found a difference
-   11  verify found no difference, but could not ask every node
+   11  verify found no difference, but could not ask every node; roots diff could not ask one
 `
 
 // usageError is a mistake in the arguments.

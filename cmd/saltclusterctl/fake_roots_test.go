@@ -38,6 +38,9 @@ func (f *fake) RootsConflicts(context.Context) (adminapi.RootsConflicts, error) 
 }
 
 func (f *fake) RootsDiff(_ context.Context, from, to string) (adminapi.RootsDiff, error) {
+	if to == "m9" {
+		return adminapi.RootsDiff{}, adminapi.Errorf(adminapi.CodeUnreachable, "saltclusterctl members", "%s does not answer: refused", to)
+	}
 	d := adminapi.RootsDiff{From: from, To: to, Changes: []adminapi.RootsChange{}}
 	if to != "m1" {
 		d.Changes = append(d.Changes, adminapi.RootsChange{Slot: "file:base:0", Path: "a\nb", What: "added"})
@@ -73,4 +76,12 @@ func (f *fake) DecideRoots(_ context.Context, r adminapi.DecideRootsRequest, _ a
 
 func (f *fake) AsideRoots(_ context.Context, r adminapi.AsideRootsRequest, _ admin.Progress) (adminapi.Outcome, error) {
 	return adminapi.Outcome{Message: fmt.Sprintf("%s, restore %t", r.ID, r.Restore), Roots: &adminapi.RootsOutcome{}}, f.err
+}
+
+func (f *fake) RefillRoots(_ context.Context, r adminapi.RefillRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
+	p("refill", r.Dir)
+	if r.Dir != "/srv/salt" {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "", "%s: no directory of the roots that is left alone", r.Dir)
+	}
+	return adminapi.Outcome{Message: r.Dir + " has what the cluster has", Roots: &adminapi.RootsOutcome{}}, f.err
 }

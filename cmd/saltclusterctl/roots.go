@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +23,10 @@ func newRootsCommand(e *env) *cli.Command {
 			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
 			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts)", false),
+			newRootsRefillCommand(e),
 		},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl roots --help", "status, diff, history, conflicts, confirm, drop, rollback, restore or discard")
+			return noSuchWord(c, "saltclusterctl roots --help", "status, diff, history, conflicts, confirm, drop, rollback, restore, discard or refill")
 		},
 	})
 }
@@ -93,6 +95,10 @@ func newRootsDiffCommand(e *env) *cli.Command {
 			ctx, cancel := context.WithTimeout(c.Context, 100*time.Second)
 			defer cancel()
 			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
+			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
+				e.report(err)
+				return &silentError{exitIncomplete}
+			}
 			if err != nil {
 				return err
 			}
@@ -141,6 +147,37 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 			r := adminapi.AsideRootsRequest{ID: c.Args().First(), Restore: restore}
 			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.AsideRoots(ctx, r, p)
+			})
+		},
+	})
+}
+
+func newRootsRefillCommand(e *env) *cli.Command {
+	return verb(&cli.Command{
+		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}, timeoutFlag()},
+		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
+		Description: "Not for a file system that is only not mounted: mount it, and nothing is to be done. What is in the directory and is not what the\n" +
+			"cluster has is put aside (roots conflicts). No other node is touched.",
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("saltclusterctl roots status lists them", "roots refill takes one argument, a directory of file_roots or pillar_roots")
+			}
+			dir := c.Args().First()
+			if !filepath.IsAbs(dir) {
+				return usagef("saltclusterctl roots status lists them", "roots refill takes the directory as it is configured, from / on")
+			}
+			if err := checkOperation(c); err != nil {
+				return err
+			}
+			if !c.Bool("yes") {
+				fmt.Fprintf(e.stderr, "%s as it is mounted now becomes the directory of this node's roots.\n", clean(dir))
+				if err := e.agree("bring what the cluster has there?"); err != nil {
+					return err
+				}
+			}
+			r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.RefillRoots(ctx, r, p)
 			})
 		},
 	})

@@ -34,6 +34,11 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.makeMissing(root) {
+		if err := s.look(ctx); err != nil {
+			return err
+		}
+	}
 	if head.Number == s.base.Number && !s.slotsBehind(root) && s.dropped() == nil {
 		return nil
 	}

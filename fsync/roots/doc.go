@@ -11,8 +11,8 @@
 //   - displaced: content that a switch replaced or removed; it is kept for rollbacks, up to a bound.
 //   - aside: what lost against the cluster in a merge, or what a joiner had of its own; kept until an operator drops it.
 //   - held: a revision that removes too much of a slot; it is in the log, but not in force until it is confirmed.
-//   - unavailable: a slot that is not configured here, or whose directory is missing, unreadable, or has been replaced by
-//     an empty one. It never counts as a deletion; its part of the tree is carried along unchanged.
+//   - unavailable: a slot that is not configured here, or whose directory is missing, unreadable, or has been replaced by an
+//     empty one or another file system. It never counts as a deletion; its part of the tree is carried along unchanged.
 //
 // The engine is a Store:
 //
@@ -22,6 +22,7 @@
 //	Sync(ctx, SyncOptions) (SyncResult, error)         // scan now, propose what differs
 //	Diff(ctx, node.ID) ([]Change, error)               // from live here to live there
 //	Rollback(ctx, number uint64) (Revision, error)
+//	Refill(ctx, dir string) error                      // a slot that was replaced gets what the cluster has
 //	Conflicts() []Conflict
 //	Resolve(ctx, id string) error                      // what was put aside becomes live again, a local edit
 //	Drop(ctx, id string) error                         // what was put aside is removed

@@ -102,7 +102,7 @@ func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirI
 		Known: func(path string) *tree.Entry { return tree.Lookup(s.db, known, path) },
 		Enter: func(path string) { s.watch(st.Dir, path) },
 	})
-	return res, dirIdent{self.Dev, self.Ino}, err
+	return res, dirIdent{self.Dev + s.device, self.Ino}, err
 }
 
 // identOf tells which directory a slot has now; the zero value when there is none.
@@ -116,19 +116,17 @@ func (s *Store) identOf(st *slotState) dirIdent {
 	if err != nil {
 		return dirIdent{}
 	}
-	return dirIdent{self.Dev, self.Ino}
+	return dirIdent{self.Dev + s.device, self.Ino}
 }
-
-// errReplaced is said of a slot that may only not be mounted.
-var errReplaced = errors.New("its directory was replaced by an empty one (sync_roots --force makes that a deletion)")
 
 // saw enters what a scan has found.
 func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
-	if err == nil && res.Files == 0 && !s.forced && s.replacedByNothing(st, ident) {
-		err = errReplaced
+	if err == nil && !s.forced {
+		err = s.replaced(st, res, ident)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	st.replaced = errors.Is(err, errEmptied) || errors.Is(err, errStrange)
 	if err != nil {
 		if st.unavailable == "" {
 			s.log.Warn("slot unavailable; its part of the tree stays as it is", "path", st.Dir, "err", err)
@@ -161,16 +159,6 @@ func (s *Store) findArea(st *slotState) {
 	s.mu.Lock()
 	st.area, s.located = a.Path, nil
 	s.mu.Unlock()
-}
-
-// replacedByNothing says whether a slot that had files is now another directory, without any: a file system that is not
-// mounted looks like that.
-func (s *Store) replacedByNothing(st *slotState, ident dirIdent) bool {
-	if was, ok := s.base.Idents[st.Name]; !ok || was == ident {
-		return false
-	}
-	files, _, err := tree.Count(s.db, s.base.Slots[st.Name])
-	return err == nil && files > 0
 }
 
 // liveTree makes the root of what is live. A slot that is unavailable, or not configured here, is as the base has it.

@@ -52,8 +52,8 @@ func TestASlotThatOnlySomeHave(t *testing.T) {
 	w.await("all have caught up", func() bool { return a.store.CaughtUp() && b.store.CaughtUp() && c.store.CaughtUp() })
 }
 
-// A directory that is configured and was never made is nobody's problem until another node has something in it: then the master lacks
-// that, and whoever compares hears of it.
+// A directory that is configured and was never made is nobody's problem until another node has something in it: then it is made. Once it
+// was there, one that is missing is left alone, and whoever compares hears of it.
 func TestADirectoryThatWasNeverMade(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
@@ -68,32 +68,60 @@ func TestADirectoryThatWasNeverMade(t *testing.T) {
 	if st := a.store.Status(); len(st.Problems) > 0 || st.Slots[1].Unavailable == "" || st.Slots[1].Lacking {
 		t.Errorf("%+v", st)
 	}
+	if _, err := os.Lstat(a.dirs[dev]); !os.IsNotExist(err) {
+		t.Errorf("it was made for nothing: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	w.await("a says what it lacks", func() bool {
-		st := a.store.Status()
-		return st.CaughtUp && len(st.Problems) == 1 && st.Slots[1].Lacking
-	})
-	if st := b.store.Status(); st.Slots[0].Lacking || st.Slots[1].Lacking {
-		t.Errorf("%+v", st)
-	}
-	if err := os.Mkdir(a.dirs[dev], 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.await("a has it", func() bool { return len(a.disk()) == 2 && len(a.store.Status().Problems) == 0 })
 	if err := os.RemoveAll(a.dirs[dev]); err != nil { // as a file system that is taken away
 		t.Fatal(err)
 	}
-	if _, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true}); err != nil {
+	for range 3 {
+		if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := a.store.Status(); !st.Slots[1].Lacking || len(st.Problems) != 1 || len(b.disk()) != 2 {
+		t.Errorf("%+v; b has %v", st, b.disk())
+	}
+	if _, err := os.Lstat(a.dirs[dev]); !os.IsNotExist(err) {
+		t.Errorf("it was made though there had been one: %v", err)
+	}
+}
+
+// A directory that cannot be made is said so, and made when it can.
+func TestADirectoryThatCannotBeMade(t *testing.T) {
+	dev := SlotName{Kind: "file", Env: "dev"}
+	w := newWorld(t, fileBase, dev)
+	a, b := w.node("a"), w.node("b")
+	if err := os.Remove(a.dirs[dev]); err != nil {
 		t.Fatal(err)
 	}
-	if st := a.store.Status(); !st.Slots[1].Lacking || len(st.Problems) != 1 {
-		t.Errorf("%+v", st)
+	above := filepath.Dir(a.dirs[dev])
+	inTheWay := filepath.Join(above, "no directory")
+	if err := os.WriteFile(inTheWay, nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
+	a.dirs[dev] = filepath.Join(inTheWay, "dev")
+	a.cfg.Slots[1].Dir = a.dirs[dev]
+	a.open()
+	b.open()
+	if err := os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.await("a says what it lacks", func() bool {
+		st := a.store.Status()
+		return st.CaughtUp && st.Base > 0 && len(st.Problems) == 1 && st.Slots[1].Lacking
+	})
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.await("a has it", func() bool { return len(a.disk()) == 1 && len(a.store.Status().Problems) == 0 })
 }
 
 func TestAnIgnoreListOfOneNodeDeletesNothing(t *testing.T) {

@@ -39,10 +39,12 @@ type Store struct {
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
 	ordered     map[SlotName]string // what Config.Order said at the last look
 
-	// For tests: called before each change of a switch; no hints from the kernel; what it refuses them with.
-	step  func() error
-	blind bool
-	limit func() error
+	// For tests: what is added to the numbers of file systems; called before each change of a switch; no hints from the kernel; what
+	// it refuses them with.
+	device uint64
+	step   func() error
+	blind  bool
+	limit  func() error
 
 	requests chan request
 	counting sync.Mutex
@@ -77,6 +79,8 @@ type slotState struct {
 	Slot
 	unavailable string // why; empty when it is fine
 	missing     bool   // there is no such directory
+	replaced    bool   // it is left alone because another directory is in its place
+	unmade      bool   // it could not be made
 	ident       dirIdent
 	index       scan.Index
 	dir         Hash // of the last scan

@@ -17,6 +17,7 @@ type RootsKeeper interface {
 	SyncRoots(ctx context.Context, r adminapi.SyncRootsRequest, p Progress) (adminapi.Outcome, error)
 	DecideRoots(ctx context.Context, r adminapi.DecideRootsRequest, p Progress) (adminapi.Outcome, error)
 	AsideRoots(ctx context.Context, r adminapi.AsideRootsRequest, p Progress) (adminapi.Outcome, error)
+	RefillRoots(ctx context.Context, r adminapi.RefillRootsRequest, p Progress) (adminapi.Outcome, error)
 }
 
 // diffTimeout bounds a comparison: the nodes look at their disks.
@@ -60,6 +61,16 @@ func (s *Server) handleRoots(mux *http.ServeMux, k RootsKeeper) {
 		}
 		s.stream(w, r, "roots_aside", diffTimeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return k.AsideRoots(ctx, req, p)
+		})
+	})
+	mux.HandleFunc("POST /v1/roots/refill", func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.RefillRootsRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "roots_refill", e)
+			return
+		}
+		s.stream(w, r, "roots_refill", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return k.RefillRoots(ctx, req, p)
 		})
 	})
 }

@@ -38,6 +38,14 @@ type AsideRootsRequest struct {
 	Restore bool   `json:"restore"` // put it back as an edit; else it is removed
 }
 
+// RefillRootsRequest is the body of POST /v1/roots/refill: a directory of
+// this node's that is left alone because another is in its place gets what
+// the cluster has.
+type RefillRootsRequest struct {
+	Dir     string        `json:"dir"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
 // RootsOutcome says what a revision did on each node; part of an Outcome.
 type RootsOutcome struct {
 	Revision *RootsRevision `json:"revision,omitempty"`
@@ -188,6 +196,11 @@ func (c *Client) DecideRoots(ctx context.Context, r DecideRootsRequest, progress
 // AsideRoots decides about something that was put aside on this node.
 func (c *Client) AsideRoots(ctx context.Context, r AsideRootsRequest, progress func(Progress)) (Outcome, error) {
 	return c.operate(ctx, "/roots/aside", r, progress)
+}
+
+// RefillRoots fills a directory that is left alone on this node.
+func (c *Client) RefillRoots(ctx context.Context, r RefillRootsRequest, progress func(Progress)) (Outcome, error) {
+	return c.operate(ctx, "/roots/refill", r, progress)
 }
 
 // RootsStatus asks how the roots are on all nodes.

@@ -30,6 +30,7 @@ type rootsEngine interface {
 	Sync(ctx context.Context, o roots.SyncOptions) (roots.SyncResult, error)
 	Diff(ctx context.Context, other node.ID) ([]roots.Change, error)
 	Rollback(ctx context.Context, number uint64) (roots.Revision, error)
+	Refill(ctx context.Context, dir string) error
 	Conflicts() []roots.Conflict
 	Resolve(ctx context.Context, id string) error
 	Drop(ctx context.Context, id string) error

@@ -326,3 +326,24 @@ func (d *Daemon) AsideRoots(ctx context.Context, r adminapi.AsideRootsRequest, _
 	}
 	return m.rootsOutcome(&adminapi.RootsOutcome{Changes: []adminapi.RootsChange{}, Nodes: []adminapi.RootsApplied{}}, what), nil
 }
+
+// RefillRoots implements admin.RootsKeeper.
+func (d *Daemon) RefillRoots(ctx context.Context, r adminapi.RefillRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
+	m, err := d.keptMember()
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	p("refill", "bringing what the cluster has to "+r.Dir)
+	before := len(m.svc.trees.Conflicts())
+	if err := m.svc.trees.Refill(ctx, r.Dir); errors.Is(err, roots.ErrNotReplaced) {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused,
+			"saltclusterctl roots status lists this node's directories, and why one is left alone; a missing one is to be mounted, or made, first", "%v", err)
+	} else if err != nil {
+		return adminapi.Outcome{}, rootsRefusal("refill "+r.Dir, err)
+	}
+	what := r.Dir + " has what the cluster has"
+	if n := len(m.svc.trees.Conflicts()) - before; n > 0 {
+		what += fmt.Sprintf("; of what was in it %d files were put aside (saltclusterctl roots conflicts)", n)
+	}
+	return m.rootsOutcome(&adminapi.RootsOutcome{Changes: []adminapi.RootsChange{}, Nodes: []adminapi.RootsApplied{}}, what), nil
+}

@@ -61,30 +61,6 @@ func rootsProblem(st roots.Status) string {
 	return progressText(st)
 }
 
-// makeSlots makes the directories that a node which comes without them needs for what the cluster has. Where it had roots
-// of the cluster before, a missing directory is a mount that is missing, or somebody's decision.
-func (s *service) makeSlots() {
-	if _, ok := s.m.cons.View().RootsHead(); !ok || exists(s.rootsDir()) {
-		return
-	}
-	owner, err := s.m.d.master.Owner()
-	if err != nil {
-		return // said by newTrees
-	}
-	for _, slot := range s.trees.slots {
-		if exists(slot.Dir) {
-			continue
-		}
-		err := os.MkdirAll(slot.Dir, 0o755)
-		if err == nil {
-			err = os.Chown(slot.Dir, owner.UID, owner.GID)
-		}
-		if err != nil {
-			s.m.log.Warn("directory of the roots not made", "path", slot.Dir, "err", err)
-		}
-	}
-}
-
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -95,7 +71,6 @@ func (s *service) openTrees(ctx context.Context) error {
 	if s.trees.rootsEngine == nil {
 		return nil
 	}
-	s.makeSlots()
 	s.trees.follow(ctx)
 	if err := s.trees.Open(ctx); err != nil {
 		s.trees.end()

@@ -1,0 +1,135 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"saltclusterd/fsync/scan"
+	"saltclusterd/fsync/tree"
+)
+
+// What is said of a slot whose directory is another one than it was, perhaps only because a file system is not mounted, or is again.
+var (
+	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --force makes that a deletion)")
+	errStrange = errors.New("another file system with other files is in its place " +
+		"(roots refill brings what the cluster has; sync_roots --force gives the cluster what is there)")
+)
+
+// ErrNotReplaced says that there is nothing to refill.
+var ErrNotReplaced = errors.New("no directory of the roots that is left alone for having been replaced")
+
+// replaced says why a slot that had files is not to be believed: it is another directory now, without any; or on another file system,
+// with none of the files that were there, and not what was last put there. Whoever renames a directory into its place stays on
+// the same file system; and one that is mounted anew may have another number, but its files have theirs.
+func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error {
+	was, ok := s.base.Idents[st.Name]
+	if !ok || was == ident || res.Dir == s.base.Slots[st.Name] {
+		return nil
+	}
+	switch {
+	case res.Files == 0:
+	case was.Dev == ident.Dev:
+		return nil
+	case anyKept(st.index, res.Index):
+		next := s.base.clone()
+		next.Idents[st.Name] = ident
+		s.setBase(next)
+		return nil
+	}
+	if files, _, err := tree.Count(s.db, s.base.Slots[st.Name]); err != nil || files == 0 {
+		return nil
+	}
+	if res.Files == 0 {
+		return errEmptied
+	}
+	return errStrange
+}
+
+// anyKept says whether one file at least is the one that it was, whatever the number of its file system.
+func anyKept(was, is scan.Index) bool {
+	for path, item := range was {
+		now := is[path]
+		if now == nil || item.Type != tree.File {
+			continue
+		}
+		st := now.Stat
+		st.Dev = item.Dev
+		if item.Unchanged(st) {
+			return true
+		}
+	}
+	return false
+}
+
+// Refill gives a slot that was replaced (a new disk, say) what the cluster has, as if it came to the cluster now: what is in the directory
+// and differs is put aside. The directory is named by whoever knows that it is the right one.
+func (s *Store) Refill(ctx context.Context, dir string) error {
+	if err := s.awaitReady(ctx); err != nil {
+		return err
+	}
+	return s.inLoop(ctx, func(ctx context.Context) error {
+		if s.pending == nil { // which a round completes first
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+		}
+		next, found := s.base.clone(), false
+		for _, st := range s.slots {
+			if st.Dir == filepath.Clean(dir) && st.replaced {
+				found = true
+				delete(next.Slots, st.Name)
+				delete(next.Idents, st.Name)
+			}
+		}
+		if !found {
+			return fmt.Errorf("%s: %w", dir, ErrNotReplaced)
+		}
+		s.log.Info("slot is refilled", "path", dir)
+		s.setBase(next)
+		s.dirty = true
+		for range maxPasses {
+			if err := s.catchUp(ctx); !errors.Is(err, errHeadMoved) {
+				return err
+			}
+		}
+		return errHeadMoved
+	})
+}
+
+// makeDir makes a slot's directory, as the master's user has it.
+func (s *Store) makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if s.cfg.UID < 0 && s.cfg.GID < 0 {
+		return nil
+	}
+	return os.Chown(dir, s.cfg.UID, s.cfg.GID)
+}
+
+// makeMissing makes the directories that have never been on this node and in which the cluster has something. Where there was one, a
+// directory that is missing is a file system that is not mounted, or somebody's decision.
+func (s *Store) makeMissing(root tree.Root) (made bool) {
+	for _, st := range s.slots {
+		_, had := s.base.Idents[st.Name]
+		if _, known := s.base.Slots[st.Name]; !st.missing || had || known {
+			continue
+		}
+		if files, _, err := tree.Count(s, root[st.Name]); root[st.Name].IsZero() || err != nil || files == 0 {
+			continue
+		}
+		if err := s.makeDir(st.Dir); err != nil {
+			if !st.unmade {
+				s.log.Warn("directory of the roots not made", "path", st.Dir, "err", err)
+			}
+			st.unmade = true
+			continue
+		}
+		s.log.Info("directory of the roots made, for the cluster has something in it", "path", st.Dir)
+		made, st.unmade = true, false
+	}
+	return made
+}

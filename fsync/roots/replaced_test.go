@@ -1,0 +1,141 @@
+package roots
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// openOn opens a node whose file systems have other numbers than before.
+func (n *testNode) openOn(device uint64) {
+	n.w.t.Helper()
+	store, err := New(n.cfg)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	store.device = device
+	n.openStore(store)
+}
+
+// swap puts another directory in the place of a slot's, with those files, and returns where the old one is.
+func (n *testNode) swap(files map[string]string) (old string) {
+	n.w.t.Helper()
+	dir := n.dirs[fileBase]
+	fresh := dir + ".fresh"
+	if err := os.Mkdir(fresh, 0o755); err != nil {
+		n.w.t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o644); err != nil {
+			n.w.t.Fatal(err)
+		}
+	}
+	old = dir + ".old"
+	for _, r := range [][2]string{{dir, old}, {fresh, dir}} {
+		if err := os.Rename(r[0], r[1]); err != nil {
+			n.w.t.Fatal(err)
+		}
+	}
+	return old
+}
+
+func replacedWorld(t *testing.T) (w *world, a, b *testNode) {
+	w = newWorld(t)
+	a, b = w.node("a"), w.node("b")
+	for _, n := range []*testNode{a, b} {
+		n.cfg.MaxDeletePercent = 100
+		n.open()
+	}
+	a.write("f", "old")
+	a.write("g", "old")
+	w.awaitEqual()
+	b.write("f", "new")
+	b.remove("g")
+	b.write("h", "new")
+	w.await("a has the edits", func() bool { return a.has("f", "new") && a.has("h", "new") && a.lacks("g") })
+	w.awaitEqual()
+	return w, a, b
+}
+
+// A file system that appears in the place of a root, or is gone from it, brings back nothing old and deletes nothing. An operator on
+// that node says what is to become of it.
+func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		files  map[string]string
+		refill bool
+	}{
+		{"refilled", map[string]string{"f": "old", "g": "old", "own": "text"}, true},
+		{"given to the cluster", map[string]string{"f": "old", "g": "old"}, false},
+		{"empty and refilled", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, a, b := replacedWorld(t)
+			if err := a.store.Refill(t.Context(), a.dirs[fileBase]); !errors.Is(err, ErrNotReplaced) {
+				t.Errorf("nothing was replaced: %v", err)
+			}
+			revisions := w.count()
+			a.close()
+			a.swap(c.files)
+			a.openOn(1)
+			for range 3 {
+				if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if st := a.store.Status(); !st.Slots[0].Lacking || len(st.Problems) != 1 || w.count() != revisions || !b.has("f", "new") || !b.lacks("g") {
+				t.Fatalf("it was believed: %+v, %d revisions", st, w.count()-revisions)
+			}
+			b.write("i", "newer") // the others go on
+			w.await("the others go on", func() bool { return w.count() == revisions+1 })
+			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"x"); !errors.Is(err, ErrNotReplaced) {
+				t.Errorf("another directory: %v", err)
+			}
+			if !c.refill {
+				if _, err := a.store.Sync(t.Context(), SyncOptions{Force: true}); err != nil {
+					t.Fatal(err)
+				}
+				w.await("b has it", func() bool { return b.has("f", "old") && b.has("g", "old") })
+				w.awaitEqual()
+				return
+			}
+			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"/"); err != nil {
+				t.Fatal(err)
+			}
+			if !a.has("f", "new") || !a.has("h", "new") || !a.has("i", "newer") || !a.lacks("g") || !a.lacks("own") {
+				t.Errorf("a has %v", a.disk())
+			}
+			w.awaitEqual()
+			if n := len(a.store.Conflicts()); n != len(c.files) {
+				t.Errorf("%d put aside: %+v", n, a.store.Conflicts())
+			}
+			if st := a.store.Status(); w.count() != revisions+1 || len(st.Problems) > 0 {
+				t.Errorf("%+v, %d revisions", st, w.count()-revisions)
+			}
+			a.write("j", "later")
+			w.await("edits count again", func() bool { return b.has("j", "later") })
+		})
+	}
+}
+
+// What is mounted anew may have another number. It is the same file system when one file is the same.
+func TestTheSameFileSystemMountedAnew(t *testing.T) {
+	w, a, b := replacedWorld(t)
+	a.close()
+	a.write("h", "edited meanwhile")
+	a.openOn(1)
+	w.await("the edit counts", func() bool { return b.has("h", "edited meanwhile") })
+	a.write("f", "x")
+	a.write("h", "y")
+	w.await("all edits count", func() bool { return b.has("f", "x") && b.has("h", "y") })
+	w.awaitEqual()
+}
+
+// A directory that is renamed into the root's place is what somebody wants there.
+func TestADirectoryRenamedIntoTheRootsPlace(t *testing.T) {
+	w, a, b := replacedWorld(t)
+	a.swap(map[string]string{"f": "release 2", "k": "release 2"})
+	w.await("b has it", func() bool { return b.has("f", "release 2") && b.has("k", "release 2") && b.lacks("h") })
+	w.awaitEqual()
+}
