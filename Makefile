@@ -83,6 +83,10 @@ test-five: build ## five masters, of which three keep each job
 test-presence: build ## who is alive, by stock commands and events: a minion stops, the node of one is killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestPresence$$' ./integration/scenario/
 
+.PHONY: test-data
+test-data: build ## what masters know of minions, jobs and tokens: clocks apart, kills, a partition, a power loss; the same questions on each
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestDataFaults$$' ./integration/scenario/
+
 .PHONY: test-docs
 test-docs: build ## what the guides mark as runnable, typed as it stands: from a master at work to the node that leaves
 	$(GO) test -count=1 -v -run 'Guides' ./cmd/saltclusterctl/

@@ -52,7 +52,7 @@ func (f *fake) RootsDiff(_ context.Context, from, to string) (adminapi.RootsDiff
 }
 
 func (f *fake) SyncRoots(_ context.Context, r adminapi.SyncRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
-	p("scan", fmt.Sprintf("dry run %t, env %q, force %t, wait %t", r.DryRun, r.Env, r.Force, r.Wait))
+	p("scan", fmt.Sprintf("dry run %t, env %q, force %t, accept %q, wait %t", r.DryRun, r.Env, r.Force, r.Accept, r.Wait))
 	o := &adminapi.RootsOutcome{Proposed: true, DryRun: r.DryRun, Changes: []adminapi.RootsChange{{Slot: "file:base:0", Path: "top.sls", What: "changed"}}}
 	out := adminapi.Outcome{Node: "m1", Message: "revision 8 is on all nodes", Roots: o}
 	switch {

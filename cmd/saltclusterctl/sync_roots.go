@@ -19,13 +19,14 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
 			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
 			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
+			&cli.StringFlag{Name: "accept", Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
 		}, rootsWaitFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
 			r := adminapi.SyncRootsRequest{
-				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
 			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.SyncRoots(ctx, r, p)

@@ -121,7 +121,7 @@ func (s *Store) identOf(st *slotState) dirIdent {
 
 // saw enters what a scan has found.
 func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
-	if err == nil && !s.forced {
+	if err == nil && st.Dir != s.accepted {
 		err = s.replaced(st, res, ident)
 	}
 	s.mu.Lock()

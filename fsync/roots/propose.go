@@ -113,6 +113,9 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 		}
 		if removed = e.stats.Removed - removed; removed > 0 {
 			e.lost[st.Name] = true
+			if st.Dir == s.accepted {
+				continue
+			}
 			atOnce, err := s.losesTooMuch(before, st.dir, removed)
 			if err != nil {
 				return nil, err

@@ -13,9 +13,9 @@ import (
 
 // What is said of a slot whose directory is another one than it was, perhaps only because a file system is not mounted, or is again.
 var (
-	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --force makes that a deletion)")
+	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --accept makes that a deletion)")
 	errStrange = errors.New("another file system with other files is in its place " +
-		"(roots refill brings what the cluster has; sync_roots --force gives the cluster what is there)")
+		"(roots refill brings what the cluster has; sync_roots --accept gives the cluster what is there)")
 )
 
 // ErrNotReplaced says that there is nothing to refill.
@@ -71,21 +71,14 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 		return err
 	}
 	return s.inLoop(ctx, func(ctx context.Context) error {
-		if s.pending == nil { // which a round completes first
-			if err := s.look(ctx); err != nil {
-				return err
-			}
+		slots, err := s.replacedIn(ctx, dir)
+		if err != nil {
+			return err
 		}
-		next, found := s.base.clone(), false
-		for _, st := range s.slots {
-			if st.Dir == filepath.Clean(dir) && st.replaced {
-				found = true
-				delete(next.Slots, st.Name)
-				delete(next.Idents, st.Name)
-			}
-		}
-		if !found {
-			return fmt.Errorf("%s: %w", dir, ErrNotReplaced)
+		next := s.base.clone()
+		for _, st := range slots {
+			delete(next.Slots, st.Name)
+			delete(next.Idents, st.Name)
 		}
 		s.log.Info("slot is refilled", "path", dir)
 		s.setBase(next)
@@ -97,6 +90,24 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 		}
 		return errHeadMoved
 	})
+}
+
+// replacedIn looks which slots of a directory are left alone because another is in its place: one at least.
+func (s *Store) replacedIn(ctx context.Context, dir string) (slots []*slotState, err error) {
+	if s.pending == nil { // which a round completes first
+		if err := s.look(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, st := range s.slots {
+		if st.Dir == filepath.Clean(dir) && st.replaced {
+			slots = append(slots, st)
+		}
+	}
+	if len(slots) == 0 {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotReplaced)
+	}
+	return slots, nil
 }
 
 // makeDir makes a slot's directory, as the master's user has it.

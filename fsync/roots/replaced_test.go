@@ -69,6 +69,7 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 		{"refilled", map[string]string{"f": "old", "g": "old", "own": "text"}, true},
 		{"given to the cluster", map[string]string{"f": "old", "g": "old"}, false},
 		{"empty and refilled", nil, true},
+		{"empty and given to the cluster", nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, a, b := replacedWorld(t)
@@ -93,10 +94,16 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 				t.Errorf("another directory: %v", err)
 			}
 			if !c.refill {
-				if _, err := a.store.Sync(t.Context(), SyncOptions{Force: true}); err != nil {
-					t.Fatal(err)
+				if _, err := a.store.Sync(t.Context(), SyncOptions{Force: true}); err != nil || !b.has("f", "new") {
+					t.Fatalf("it was not named: %v, b has %v", err, b.disk())
 				}
-				w.await("b has it", func() bool { return b.has("f", "old") && b.has("g", "old") })
+				if _, err := a.store.Sync(t.Context(), SyncOptions{Accept: "/srv/salt"}); !errors.Is(err, ErrNotReplaced) {
+					t.Errorf("another directory: %v", err)
+				}
+				if res, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase]}); err != nil || res.Held {
+					t.Fatal(res, err)
+				}
+				w.await("b has it", func() bool { return len(c.files) == 0 && b.lacks("f") || b.has("f", "old") && b.has("g", "old") })
 				w.awaitEqual()
 				return
 			}

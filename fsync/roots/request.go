@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -63,8 +64,13 @@ func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) 
 		return res, err
 	}
 	err := s.inLoop(ctx, func(ctx context.Context) (err error) {
-		s.forced = opts.Force
-		defer func() { s.forced = false }()
+		if opts.Accept != "" {
+			if _, err := s.replacedIn(ctx, opts.Accept); err != nil {
+				return err
+			}
+			s.accepted = filepath.Clean(opts.Accept)
+			defer func() { s.accepted = "" }()
+		}
 		for range maxPasses {
 			s.dirty = true
 			if err = s.catchUp(ctx); err == nil {

@@ -25,8 +25,8 @@ type Store struct {
 	served  chan struct{} // bounds requests of peers
 
 	// What follows is used by the loop only.
-	dirty    bool // live may differ from what the last scan saw
-	forced   bool // an operator says that what looks like an accident is none
+	dirty    bool   // live may differ from what the last scan saw
+	accepted string // the directory of which an operator says that what looks like an accident is none
 	actedOn  logKey
 	retry    time.Duration
 	lastSave time.Time

@@ -12,6 +12,7 @@ type SyncRootsRequest struct {
 	DryRun  bool          `json:"dry_run,omitempty"` // say what would be sent
 	Env     string        `json:"env,omitempty"`     // of this environment only; empty: of all
 	Force   bool          `json:"force,omitempty"`   // also when much is deleted
+	Accept  string        `json:"accept,omitempty"`  // a directory that is left alone because another is in its place
 	Wait    bool          `json:"wait"`
 	Timeout time.Duration `json:"timeout,omitempty"`
 }

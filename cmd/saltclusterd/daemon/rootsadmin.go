@@ -209,7 +209,7 @@ func (d *Daemon) SyncRoots(ctx context.Context, r adminapi.SyncRootsRequest, p a
 		return adminapi.Outcome{}, err
 	}
 	p("scan", "looking at the roots of "+string(d.id))
-	res, err := m.svc.trees.Sync(ctx, roots.SyncOptions{DryRun: r.DryRun, Env: r.Env, Force: r.Force, Note: "sync_roots"})
+	res, err := m.svc.trees.Sync(ctx, roots.SyncOptions{DryRun: r.DryRun, Env: r.Env, Force: r.Force, Accept: r.Accept, Note: "sync_roots"})
 	if err != nil {
 		return adminapi.Outcome{}, rootsRefusal("sync the roots", err)
 	}
@@ -256,6 +256,9 @@ func rootsRefusal(what string, err error) error {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots status lists the directories", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNoQuorum):
 		return adminapi.Errorf(adminapi.CodeNoQuorum, "saltclusterctl status", "%s: %v", what, err)
+	case errors.Is(err, roots.ErrNotReplaced):
+		return adminapi.Errorf(adminapi.CodeRefused,
+			"saltclusterctl roots status says which are left alone, and why; a missing one is to be mounted, or made, first", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNotCurrent):
 		return adminapi.Errorf(adminapi.CodeRefused, "try again; saltclusterctl roots history shows what happened", "%s: %v", what, err)
 	}
@@ -335,11 +338,8 @@ func (d *Daemon) RefillRoots(ctx context.Context, r adminapi.RefillRootsRequest,
 	}
 	p("refill", "bringing what the cluster has to "+r.Dir)
 	before := len(m.svc.trees.Conflicts())
-	if err := m.svc.trees.Refill(ctx, r.Dir); errors.Is(err, roots.ErrNotReplaced) {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused,
-			"saltclusterctl roots status lists this node's directories, and why one is left alone; a missing one is to be mounted, or made, first", "%v", err)
-	} else if err != nil {
-		return adminapi.Outcome{}, rootsRefusal("refill "+r.Dir, err)
+	if err := m.svc.trees.Refill(ctx, r.Dir); err != nil {
+		return adminapi.Outcome{}, rootsRefusal("refill", err)
 	}
 	what := r.Dir + " has what the cluster has"
 	if n := len(m.svc.trees.Conflicts()) - before; n > 0 {
