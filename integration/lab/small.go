@@ -12,7 +12,10 @@ import (
 
 // Small is a file system of a host that is soon full, in memory. Masters and saltclusterd of the host have it in their way, and
 // nobody else.
-type Small struct{ Dir string }
+type Small struct {
+	Dir    string
+	covers int
+}
 
 // smallBallast is what fills it; its name is not part of any root.
 const smallBallast = ".saltcluster-ballast"
@@ -63,9 +66,36 @@ func (s *Small) Free() error {
 	return nil
 }
 
+// Cover puts another file system, an empty one, in the place of this one, as when a disk is changed or not mounted; Uncover takes it away.
+func (s *Small) Cover() error {
+	if err := unix.Mount("cover", s.Dir, "tmpfs", 0, "size=64m,mode=755"); err != nil {
+		return fmt.Errorf("cover %s: %w", s.Dir, err)
+	}
+	s.covers++
+	return nil
+}
+
+// Uncover undoes Cover.
+func (s *Small) Uncover() error {
+	if s.covers == 0 {
+		return nil
+	}
+	if err := unix.Unmount(s.Dir, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("uncover %s: %w", s.Dir, err)
+	}
+	s.covers--
+	return nil
+}
+
 func (h *Host) dropSmall() error {
 	var errs []error
 	for _, s := range h.small {
+		for s.covers > 0 {
+			if err := s.Uncover(); err != nil {
+				errs = append(errs, err)
+				break
+			}
+		}
 		errs = append(errs, unix.Unmount(s.Dir, unix.MNT_DETACH))
 	}
 	h.small = nil

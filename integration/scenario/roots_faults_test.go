@@ -46,6 +46,7 @@ func TestRootsFaults(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"clocks a minute apart", func(t *testing.T) { testRootsClocks(t, c) }},
+		{"another disk in the place of a root", func(t *testing.T) { testRootsReplaced(t, c, m3, slot) }},
 		{"the disk of a node is full", func(t *testing.T) { testRootsDiskFull(t, c, m3, slot, "the disk is too full") }},
 		{"what a node knows cannot be written", func(t *testing.T) { testRootsDiskFull(t, c, m2, state, "no space left") }},
 		{"who fetches is killed", func(t *testing.T) { testRootsKilled(t, c, m2) }},
@@ -148,6 +149,57 @@ func testRootsDiskFull(t *testing.T, c *lab.Cluster, full *lab.Node, disk *lab.S
 		labtest.Must(t, os.RemoveAll(inRoots(m1, fmt.Sprint("full", i))))
 	}
 	rootsCtl(t, m1, 0, "sync_roots", "--force")
+	rootsSettled(t, c)
+}
+
+// A root on a file system that is away, or is another one, deletes nothing and brings nothing old; it goes on when the file system is back,
+// or when an operator says that the other one is meant.
+func testRootsReplaced(t *testing.T, c *lab.Cluster, moved *lab.Node, disk *lab.Small) {
+	m1, m2 := c.Nodes[0], c.Nodes[1]
+	others := []*lab.Node{m1, m2}
+	writeRoot(t, m1, "rootstest/replaced", "old", 0o644)
+	onNodes(t, c.Nodes, "what was", holds("rootstest/replaced", "old"))
+	rootsSettled(t, c)
+	leftAlone := func(why string) {
+		t.Helper()
+		rootsNode(t, moved, "the root to be left alone", func(n adminapi.RootsNode) error {
+			for _, p := range n.Problems {
+				if strings.Contains(p, why) {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", n)
+		})
+	}
+	defer func() { labtest.Must(t, disk.Uncover()) }()
+
+	labtest.Must(t, disk.Cover()) // as if it were not mounted, over what somebody once had there
+	writeRoot(t, moved, "rootstest/replaced", "ancient", 0o644)
+	leftAlone("another file system")
+	writeRoot(t, m1, "rootstest/replaced", "new", 0o644)
+	onNodes(t, others, "the edit", holds("rootstest/replaced", "new"))
+	if text := rootsCtl(t, moved, 0, "sync_roots", "--force"); !strings.Contains(text, "revision") {
+		t.Errorf("sync_roots: %s", text)
+	}
+	labtest.Must(t, errors.Join(holds("rootstest/replaced", "new")(m1), holds("rootstest/replaced", "new")(m2)))
+	labtest.Must(t, disk.Uncover())
+	onNodes(t, c.Nodes, "the edit", holds("rootstest/replaced", "new"))
+	rootsSettled(t, c)
+
+	labtest.Must(t, disk.Cover()) // a new disk
+	leftAlone("an empty one")
+	rootsCtl(t, moved, 6, "roots", "refill", "--yes", filepath.Dir(disk.Dir))
+	rootsCtl(t, m1, 6, "roots", "refill", "--yes", disk.Dir)
+	rootsCtl(t, moved, 0, "roots", "refill", "--yes", disk.Dir)
+	rootsSettled(t, c)
+	writeRoot(t, moved, "rootstest/replaced", "newer", 0o644)
+	onNodes(t, c.Nodes, "an edit on the new disk", holds("rootstest/replaced", "newer"))
+
+	labtest.Must(t, disk.Uncover()) // and the old one again
+	leftAlone("another file system")
+	labtest.Must(t, errors.Join(holds("rootstest/replaced", "newer")(m1), holds("rootstest/replaced", "newer")(m2)))
+	rootsCtl(t, moved, 0, "roots", "refill", "--yes", disk.Dir)
+	onNodes(t, c.Nodes, "what the cluster has", holds("rootstest/replaced", "newer"))
 	rootsSettled(t, c)
 }
 
