@@ -39,6 +39,7 @@ type component struct {
 	Ref      string     `json:"bom-ref"`
 	Name     string     `json:"name"`
 	Version  string     `json:"version,omitempty"`
+	License  []licensed `json:"licenses,omitempty"`
 	PURL     string     `json:"purl"`
 	Property []property `json:"properties,omitempty"`
 }
@@ -53,7 +54,10 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-const library = "library"
+const (
+	library  = "library"
+	standard = "std" // Go's own
+)
 
 // settingsTold are those settings of the build that say what is in a program, not where it was made.
 var settingsTold = []string{"CGO_ENABLED", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "-trimpath", "-tags", "-ldflags", "vcs.revision", "vcs.modified"}
@@ -84,6 +88,9 @@ func describe(programs []program, r release) ([]byte, error) {
 	}
 	var err error
 	if d.Components, err = components(programs); err != nil {
+		return nil, err
+	}
+	if err := license(&d, r.modules); err != nil {
 		return nil, err
 	}
 	all := dependency{Ref: d.Metadata.Component.Ref}
@@ -121,7 +128,7 @@ func components(programs []program) ([]component, error) {
 	}
 	for _, p := range programs {
 		goVersion, _, _ := strings.Cut(strings.TrimPrefix(p.info.GoVersion, "go"), " ")
-		if err := add(p, "std", goVersion, ""); err != nil {
+		if err := add(p, standard, goVersion, ""); err != nil {
 			return nil, err
 		}
 		for _, m := range p.info.Deps {

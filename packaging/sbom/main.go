@@ -13,13 +13,15 @@ import (
 type release struct {
 	version string
 	at      time.Time
+	modules string // where the go command keeps modules, for their licenses; empty: those are not told
 }
 
 func main() {
 	out := flag.String("o", "", "where the document is written; empty: standard output")
 	version := flag.String("version", "", "`VERSION` of the package the programs are for; empty: what they say. SOURCE_DATE_EPOCH is when it was made")
+	modules := flag.String("modules", "", "the `DIRECTORY` where the go command keeps modules (go env GOMODCACHE), for their licenses; empty: those are not told")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: sbom [-o FILE] [-version VERSION] PROGRAM...")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: sbom [-o FILE] [-version VERSION] [-modules DIRECTORY] PROGRAM...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -27,14 +29,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*out, *version, flag.Args()); err != nil {
+	if err := run(*out, release{version: *version, modules: *modules}, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, version string, paths []string) error {
-	r := release{version: version}
+func run(out string, r release, paths []string) error {
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
 		sec, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

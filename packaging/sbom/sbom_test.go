@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,7 +53,7 @@ func TestDescribe(t *testing.T) {
 	if d.Metadata.Timestamp != "2026-11-01T12:00:00Z" || d.Metadata.Component.PURL != "pkg:golang/saltclusterd@v1.2.3" {
 		t.Errorf("metadata %+v", d.Metadata)
 	}
-	text, err = describe([]program{built(), other}, release{"0.9.0~dev1", time.Unix(1_700_000_000, 0)})
+	text, err = describe([]program{built(), other}, release{version: "0.9.0~dev1", at: time.Unix(1_700_000_000, 0)})
 	if err != nil || !bytes.Contains(text, []byte(`"2023-11-14T22:13:20Z"`)) || !bytes.Contains(text, []byte(`"pkg:golang/saltclusterd@0.9.0~dev1"`)) {
 		t.Errorf("of a package: %v\n%.600s", err, text)
 	}
@@ -111,10 +112,59 @@ func TestWhatIsNoProgram(t *testing.T) {
 		t.Error("a shell script has a bill of materials")
 	}
 	out := filepath.Join(t.TempDir(), "dist", "x.cdx.json")
-	if err := run(out, "", []string{path}); err == nil {
+	if err := run(out, release{}, []string{path}); err == nil {
 		t.Error("a shell script has a bill of materials")
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("an error leaves a document behind")
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	const mit = "Permission is hereby granted, free of charge, to any person"
+	modules := t.TempDir()
+	write := func(dir, name, text string) {
+		t.Helper()
+		dir = filepath.Join(modules, dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("github.com/!big/x@v1.0.0-!r!c", "LICENSE", "                 Apache License\n           Version 2.0, January 2004\n")
+	write("two@v1", "LICENSE", "Redistribution and use in source and binary\nforms\nNeither the name of")
+	write("two@v1", "COPYING.md", mit)
+	write("two@v1", "NOTICE", "Mozilla Public License, version 2.0")
+	write("bsd@v1", "LICENCE", "Redistribution and use in source and binary forms")
+	write("none@v1", "LICENSE", "All rights reserved.")
+	for path, want := range map[[2]string]string{
+		{"github.com/Big/x", "v1.0.0-RC"}: "[Apache-2.0]", {"two", "v1"}: "[BSD-3-Clause MIT]", {"bsd", "v1"}: "[BSD-2-Clause]",
+	} {
+		if got, err := moduleLicenses(modules, path[0], path[1]); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, %v, want %s", path, got, err, want)
+		}
+	}
+	if _, err := moduleLicenses(modules, "none", "v1"); !errors.Is(err, errUnknownLicense) {
+		t.Errorf("no license: %v", err)
+	}
+	if _, err := moduleLicenses(modules, "gone", "v1"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no module: %v", err)
+	}
+	write("github.com/a/first@v0.1.0", "LICENSE", mit)
+	write("github.com/z/last@v1.0.0+incompatible", "LICENSE", mit)
+	text, err := describe([]program{built()}, release{modules: modules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(d.Components, d.Metadata.Component) {
+		if len(c.License) != 1 || c.License[0].License.ID == "" {
+			t.Errorf("%s: %+v", c.Name, c.License)
+		}
 	}
 }
