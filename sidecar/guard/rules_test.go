@@ -67,8 +67,9 @@ func TestReasonsHaveRules(t *testing.T) {
 // proxy has to do, is left out.
 func BenchmarkRules(b *testing.B) {
 	web := newMinion(b, "salt")
-	many := map[string]any{}
+	many, failed := map[string]any{}, map[string]any{}
 	for i := range 1000 {
+		failed[fmt.Sprintf("file_|-id%d_|-/etc/file%d_|-managed", i, i)] = map[string]any{"changes": map[string]any{}, "result": false, "comment": strings.Repeat("x", 40)}
 		many[fmt.Sprintf("key%d", i)] = map[string]any{"changes": map[string]any{}, "result": true, "comment": strings.Repeat("x", 40)}
 	}
 	events := make([]any, 10)
@@ -81,6 +82,7 @@ func BenchmarkRules(b *testing.B) {
 	}{
 		{"return", "_return", map[string]any{"jid": "20260102030405000001", "return": true, "fun": "test.ping", "fun_args": []any{}, "retcode": 0, "master_id": "m1"}},
 		{"return of 1000 states", "_return", map[string]any{"jid": "20260102030405000001", "return": many, "fun": "state.apply", "fun_args": []any{}, "retcode": 0}},
+		{"return of 1000 failed states", "_return", map[string]any{"jid": "20260102030405000001", "return": failed, "fun": "state.sls", "fun_args": []any{}, "retcode": 2}},
 		{"event", "_minion_event", map[string]any{"tag": "salt/beacon/web/load/", "data": map[string]any{"n": 1}}},
 		{"ten events", "_minion_event", map[string]any{"events": events, "pretag": nil}},
 		{"file", "_serve_file", map[string]any{"path": "apache/files/etc/apache2/apache2.conf", "saltenv": "base", "loc": 0}},

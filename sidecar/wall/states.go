@@ -84,13 +84,13 @@ func (w *Wall) failedOf(returned saltwire.Value, at int, fun saltwire.Value, sen
 // failed says what is wrong with the states that failed.
 func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 	err := saltwire.WalkData(states, func(name []byte, state saltwire.Value) {
-		if !failedState(state) {
-			return
-		}
 		first, _, _ := bytes.Cut(name, partsOfName)
 		last := name
 		if at := bytes.LastIndex(name, partsOfName); at >= 0 {
 			last = name[at+len(partsOfName):]
+		}
+		if anybodys(first) && anybodys(last) && !bytes.Contains(state, wordMinions) && !bytes.Contains(state, wordPeer) || !failedState(state) {
+			return
 		}
 		tag := string(first) + "." + string(last)
 		u := under{job: jobTag(tag), minion: minionTag(tag), waited: waitedTag(tag)}
@@ -100,6 +100,16 @@ func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 		all |= foundAnything
 	}
 	return all
+}
+
+// anybodys says whether nothing that such a part of a tag is part of can be a master's or be about a minion: those have slashes.
+func anybodys(part []byte) bool {
+	for _, c := range part {
+		if c == '/' || c < ' ' {
+			return false
+		}
+	}
+	return true
 }
 
 // failedState says whether a state says of itself that it has failed.
