@@ -14,8 +14,8 @@ func TestAllocations(t *testing.T) {
 		load    map[string]any
 		ceiling float64
 	}{
-		{"forwarded", map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "saltenv": "base"}, 80},
-		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true, "retcode": 0}, 30},
+		{"forwarded", map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "saltenv": "base"}, 95},
+		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true, "retcode": 0}, 35},
 	} {
 		w := newWorld(t)
 		w.proxy.cfg.Returns = &journals{}

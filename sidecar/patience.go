@@ -51,10 +51,11 @@ func (p *Proxy) Rouse() {
 // await has a call wait until a master can take it, and sends it there; false: it may not. One that a peer has handed over may not: that
 // asks others, or lets it wait itself; nor a part of a call, whose other parts may be done; nor a return that no journal takes.
 func (p *Proxy) await(c *call) bool {
+	news := c.news // the call is another goroutine's once it has entered
 	if c.from != "" || c.part || c.late || p.expired(c, time.Now()) || !p.enterRoom(c) {
 		return false
 	}
-	if c.news != p.room.news.Load() { // what it waits for has happened while it was refused
+	if news != p.room.news.Load() { // what it waits for has happened while it was refused
 		p.room.ring()
 	}
 	return true

@@ -185,23 +185,30 @@ def record_syndic(tmp):
         tap = lab.Tap(above.ret_port)
         tap.start()
         below = lab.Master(
-            os.path.join(tmp, "b"), *pairs["below"], id=ID, syndic_master="127.0.0.1", syndic_master_port=tap.port, master_id="below",
+            os.path.join(tmp, "b"), *pairs["below"], syndic_master="127.0.0.1", syndic_master_port=tap.port, master_id="below",
             syndic_pidfile=os.path.join(tmp, "b", "syndic.pid"), syndic_log_file=os.path.join(tmp, "b", "syndic.log"),
         )
         below.accept("leaf", pairs["leaf"][1])
+        own = os.path.join(tmp, "b", "syndic")
         for name, text, mode in (("minion.pem", pairs["minion"][0], 0o400), ("minion.pub", pairs["minion"][1], 0o644)):
-            lab.write(os.path.join(below.pki, name), text, mode)  # the syndic's own
+            lab.write(os.path.join(own, name), text, mode)
+        lab.write(os.path.join(below.conf, "minion"), yaml.safe_dump({"id": ID, "user": "root", "pki_dir": own, "enable_fqdns_grains": False}))
         below.start()
         parts.append(below)
         parts.append(start_minion(*pairs["leaf"], below.ret_port, "leaf"))
         parts.append(lab.Daemon("salt-syndic", below.conf, os.path.join(tmp, "b", "syndic.out")))
         client = salt.client.LocalClient(os.path.join(above.conf, "master"))
-        lab.wait_for("the minion below", lambda: client.cmd("leaf", "test.ping", timeout=10))
+        lab.wait_for("the minion below", lambda: client.cmd("leaf", "test.ping", timeout=10), 300)
         for fun, *args in BELOW:
             client.cmd("leaf", fun, args, timeout=15)
             time.sleep(SYNDIC_PAUSE)
         tap.close()
         return tap.exchanges, pairs
+    except TimeoutError:
+        for log in ("syndic.out", "syndic.log", "master.out"):
+            with open(os.path.join(tmp, "b", log), encoding="utf-8") as fp:
+                sys.stderr.write(f"{log}: {fp.read()[-4000:]}\n")
+        raise
     finally:
         for part in reversed(parts):
             part.stop()
