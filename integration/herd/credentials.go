@@ -72,7 +72,7 @@ func (c *Credentials) Open(reply []byte, nonce string) ([]byte, error) {
 // OpenPrivate opens the reply to a request that is answered under a key of its own, which is sealed for the minion's, and signed (_pillar;
 // salt/channel/client.py:crypted_transfer_decode_dictentry). It returns the msgpack of the pillar.
 func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
-	data, err := c.openPrivate(reply)
+	data, err := OpenPrivate(c.by.Key, c.by.Enc, c.by.Sig, c.Master, reply)
 	if err == nil && data.Nonce != nonce {
 		err = errors.New("another nonce")
 	}
@@ -82,20 +82,21 @@ func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
 	return data.Pillar, nil
 }
 
-func (c *Credentials) openPrivate(reply []byte) (data saltwire.PrivateData, err error) {
+// OpenPrivate opens such a reply for a minion with that key and those algorithms, whose master is known.
+func OpenPrivate(key Key, enc, sig string, master *saltcrypt.PublicKey, reply []byte) (data saltwire.PrivateData, err error) {
 	private, err := saltwire.ParsePrivateReply(reply)
 	if err != nil {
 		return data, err
 	}
-	text, err := c.by.Key.DecryptOAEP(c.by.Enc, private.Key)
+	text, err := key.DecryptOAEP(enc, private.Key)
 	if err != nil {
 		return data, err
 	}
-	key, err := saltcrypt.ParseKey(string(text))
+	once, err := saltcrypt.ParseKey(string(text))
 	if err != nil {
 		return data, err
 	}
-	plain, err := saltcrypt.NewCrypticle(key).Open(nil, private.Pillar)
+	plain, err := saltcrypt.NewCrypticle(once).Open(nil, private.Pillar)
 	if err != nil {
 		return data, err
 	}
@@ -103,7 +104,7 @@ func (c *Credentials) openPrivate(reply []byte) (data saltwire.PrivateData, err 
 	if err != nil {
 		return data, err
 	}
-	if err := c.Master.Verify(c.by.Sig, signed.Data, signed.Sig); err != nil {
+	if err := master.Verify(sig, signed.Data, signed.Sig); err != nil {
 		return data, err
 	}
 	if data, err = saltwire.ParsePrivateData(signed.Data); err == nil && !bytes.Equal(data.Key, private.Key) {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -166,35 +167,12 @@ func (m *Minion) ask(ctx context.Context, addr, what string, s *Secrets, body []
 
 // openPrivate opens the answer to _pillar.
 func (m *Minion) openPrivate(answer []byte, nonce string) ([]byte, error) {
-	private, err := saltwire.ParsePrivateReply(answer)
-	if err != nil {
-		return nil, err
-	}
-	text, err := m.key.DecryptOAEP(saltcrypt.OAEPSHA1, private.Key)
-	if err != nil {
-		return nil, err
-	}
-	key, err := saltcrypt.ParseKey(string(text))
-	if err != nil {
-		return nil, err
-	}
-	plain, err := saltcrypt.NewCrypticle(key).Open(nil, private.Pillar)
-	if err != nil {
-		return nil, err
-	}
-	signed, err := saltwire.ParseSignedReply(plain)
-	if err != nil {
-		return nil, err
-	}
 	m.mu.Lock()
 	master := m.pin
 	m.mu.Unlock()
-	if err := master.Verify(saltcrypt.PKCS1v15SHA1, signed.Data, signed.Sig); err != nil {
-		return nil, err
-	}
-	data, err := saltwire.ParsePrivateData(signed.Data)
-	if err == nil && (data.Nonce != nonce || string(data.Key) != string(private.Key)) {
-		err = errors.New("another nonce or key")
+	data, err := herd.OpenPrivate(m.key, saltcrypt.OAEPSHA1, saltcrypt.PKCS1v15SHA1, master, answer)
+	if err == nil && data.Nonce != nonce {
+		err = errors.New("another nonce")
 	}
 	return data.Pillar, err
 }

@@ -138,7 +138,7 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 	one()
-	n := testing.AllocsPerRun(50, one)
+	n := testing.AllocsPerRun(20, one)
 	t.Logf("%.0f allocations", n)
 	if n > ceiling {
 		t.Errorf("%.0f allocations, at most %d", n, ceiling)
