@@ -67,7 +67,7 @@ func (o options) size() sizes {
 	}
 	if o.quick {
 		s = sizes{
-			rounds: 2, limit: 5 * time.Minute, minions: 8, fleet: 200, signIns: 100, chunks: 96, hashes: 300, pillarCount: 24, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second, floodFor: 2 * time.Second,
+			rounds: 2, limit: 10 * time.Minute, minions: 8, fleet: 200, signIns: 100, chunks: 96, hashes: 300, pillarCount: 24, realRate: 100, fullRate: 1000, forwardFor: 2 * time.Second, floodFor: 2 * time.Second,
 			subscribers: []int{1000}, memoryRounds: 1, settle: 3 * time.Second, upgrades: 2, upgradeSubscribers: []int{500}, herd: 200, herdRounds: 1, kills: 1,
 			modelSizes: []int{600}, modelJobs: 2, known: 1000, dataRounds: 1, accepts: 20, rootsRounds: 2, rootsEdits: 2,
 			rootsTrees: []rootsTree{{"5,000 files, 200 MB", 5000, 40_000, true}},
