@@ -127,6 +127,21 @@ func (a *adopter) signIns() int {
 	return n
 }
 
+// byMinion says when each minion signed in, counted from began.
+func (a *adopter) byMinion(began time.Time) string {
+	var parts []string
+	for _, id := range a.ids() {
+		var at []string
+		for _, e := range a.bus.signIns(id) {
+			if since := e.at.Sub(began); since > 0 {
+				at = append(at, since.Round(100*time.Millisecond).String())
+			}
+		}
+		parts = append(parts, id+" after "+strings.Join(at, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // outage is how long minions' host got no connection, for each port.
 type outage map[string]time.Duration
 
@@ -177,7 +192,9 @@ func (a *adopter) restart(meanwhile func()) (signedIn int, took time.Duration, n
 	a.deaf = false
 	labtest.Must(a.t, a.reached(ctx))
 	took, none = time.Since(began), stop()
-	return a.signIns() - before, took, none
+	signedIn = a.signIns() - before
+	a.t.Log("signed in: " + a.byMinion(began))
+	return signedIn, took, none
 }
 
 // adopt does what setup prints, step by step.

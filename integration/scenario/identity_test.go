@@ -164,7 +164,7 @@ func testIdentitySwitch(t *testing.T, i *identityLab) {
 	i.rotate(t, m1, "--switch", "--force")
 	labtest.Must(t, m1.Daemon.Kill())
 	labtest.Must(t, m1.Daemon.Start(ctx))
-	i.says(t, m2, "2 nodes have it, 1 have not", "m3 does not answer")
+	i.says(t, m2, "2 nodes have it, 1 has not", "m3 does not answer")
 	labtest.Must(t, m3.Daemon.Start(ctx))
 	i.says(t, m2, "3 nodes have it, 0 have not")
 	for _, n := range i.c.Nodes {

@@ -20,6 +20,7 @@ import (
 type authEvent struct {
 	on, id, act, pub string
 	result           bool
+	at               time.Time // when it was heard
 }
 
 // listeners hear the event buses of stock masters, across their restarts.
@@ -55,7 +56,7 @@ func (l *listeners) heard(on, tag string, data []byte) {
 		l.tags[on+" "+tag]++
 		return
 	}
-	e := authEvent{on: on}
+	e := authEvent{on: on, at: time.Now()}
 	_ = saltwire.WalkMap(data, func(key, value []byte) error {
 		text, _ := saltwire.Bytes(value)
 		switch string(key) {

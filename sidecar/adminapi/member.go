@@ -37,6 +37,7 @@ type Member struct {
 	Lag         *uint64  `json:"lag,omitempty"` // entries its applied index is behind the leader's commit
 	Ready       *bool    `json:"ready,omitempty"`
 	Reasons     []string `json:"reasons,omitempty"` // short, why not ready
+	Health      []Reason `json:"health,omitempty"`  // what its health checks find fault with, in full
 	Draining    bool     `json:"draining,omitempty"`
 	Self        bool     `json:"self,omitempty"` // the node that answered
 	// Sync is what the node has yet to catch up with before it serves; empty: it has, or does not say.

@@ -38,7 +38,7 @@ func (d *Daemon) Members(ctx context.Context) (adminapi.Members, error) {
 	if m == nil {
 		return adminapi.Members{}, errNoMember()
 	}
-	return adminapi.Members{ClusterID: m.seed.ClusterID, From: string(d.id), Members: d.withOwnHealth(m.members(ctx))}, nil
+	return adminapi.Members{ClusterID: m.seed.ClusterID, From: string(d.id), Members: m.members(ctx)}, nil
 }
 
 // statsTimeout bounds the question to each peer how far it is; one that is down must not hold up the others' rows.
@@ -58,6 +58,7 @@ func (m *member) members(ctx context.Context) []adminapi.Member {
 		row := m.row(mem, st)
 		if s, ok := stats[mem.ID]; ok {
 			row.Term, row.Sync, row.Unanswered = s.Term, s.Sync, s.Unanswered
+			withHealth(&row, s.Reasons)
 			lag := uint64(0)
 			if commit > s.Commit {
 				lag = commit - s.Commit

@@ -91,7 +91,7 @@ func (d *Daemon) drainTarget(name string) (*member, node.ID, error) {
 }
 
 func errNowhere(id node.ID) error {
-	return adminapi.Errorf(adminapi.CodeRefused, "undrain another node first, or --force",
+	return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members: undrain or start another node first, or join one; --force lets them go all the same",
 		"no other node serves minions: those of %s would have nowhere to go", id)
 }
 

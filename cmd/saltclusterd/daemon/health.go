@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
@@ -23,6 +24,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
 	d.checks.Register("share", health.ScopeReady, d.checkShare)
 	d.checks.Register("clock", health.ScopeReady, d.checkClock)
+	d.checks.Register("disk", health.ScopeReady, d.checkDisk)
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}
@@ -151,24 +153,54 @@ func (d *Daemon) checkClock(context.Context) health.Result {
 	return fine
 }
 
-// withOwnHealth puts what the checks of this node say into its own row. Nodes tell each other only whether they serve; one that is cut off still
-// does, and would stand as ready above the line that says it is not.
-func (d *Daemon) withOwnHealth(members []adminapi.Member) []adminapi.Member {
-	report := d.checks.Report(health.ScopeReady)
-	for i := range members {
-		mem := &members[i]
-		if !mem.Self || mem.Ready == nil {
-			continue
+// reasons are what the checks of this node find fault with. That it is drained everybody knows.
+func (d *Daemon) reasons() (out []adminapi.Reason) {
+	for _, f := range d.checks.Report(health.ScopeReady).Bad() {
+		if f.Check != health.Draining {
+			out = append(out, adminapi.Reason{Check: f.Check, Level: levelOf(f.Level), Message: f.Reason, Hint: f.Hint})
 		}
-		for _, f := range report.Bad() {
-			if f.Level == health.Fail && f.Check != health.Draining { // that has a word of its own
-				mem.Reasons = append(mem.Reasons, f.Check)
-			}
-		}
-		ready := *mem.Ready && len(mem.Reasons) == 0
-		mem.Ready = &ready
 	}
-	return members
+	return boundReasons(out)
+}
+
+func levelOf(l health.Level) adminapi.Level {
+	if l == health.Fail {
+		return adminapi.LevelFail
+	}
+	return adminapi.LevelWarn
+}
+
+// Of what another node finds fault with so much is taken.
+const (
+	maxReasons    = 10
+	maxReasonText = 500 // bytes
+)
+
+func boundReasons(list []adminapi.Reason) []adminapi.Reason {
+	list = list[:min(len(list), maxReasons)]
+	for i := range list {
+		r := &list[i]
+		for _, text := range []*string{&r.Check, &r.Message, &r.Hint} {
+			*text = strings.ToValidUTF8((*text)[:min(len(*text), maxReasonText)], "")
+		}
+	}
+	return list
+}
+
+// withHealth puts into a row what the node itself says. By gossip nodes tell each other only whether they serve; one that is cut off still does,
+// and would stand as ready above the line that says it is not.
+func withHealth(row *adminapi.Member, reasons []adminapi.Reason) {
+	if row.Ready == nil {
+		return
+	}
+	row.Health = reasons
+	for _, r := range reasons {
+		if r.Level == adminapi.LevelFail {
+			row.Reasons = append(row.Reasons, r.Check)
+		}
+	}
+	ready := *row.Ready && len(row.Reasons) == 0
+	row.Ready = &ready
 }
 
 // lookWithin bounds how long a status waits for checks when this node has come into a cluster, or out of one.
@@ -186,10 +218,7 @@ func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
 	report := d.checks.Report(health.ScopeReady)
 	st.Node.Ready, st.Node.Draining = report.OK, report.Draining
 	for _, f := range report.Bad() {
-		level := adminapi.LevelWarn
-		if f.Level == health.Fail {
-			level = adminapi.LevelFail
-		}
+		level := levelOf(f.Level)
 		if f.Check == health.Draining {
 			switch {
 			case m == nil: // what is left of the membership that has ended

@@ -361,8 +361,8 @@ func (c census) missing() string {
 // hint says what to do about a lost quorum.
 func (c census) hint() string {
 	down := c.down("")
-	if len(down) == 0 { // heard by gossip, but nobody leads
-		return "an election takes seconds; else check the network between the nodes on the peer port, tcp and udp (saltclusterctl doctor)"
+	if len(c.voters)-len(down) > len(c.voters)/2 { // a majority is heard by gossip, but nobody leads
+		return "an election takes seconds, and so does noticing that a node has died; else check the network between the nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}
 	return fmt.Sprintf("start saltclusterd on %s, or check the network on the peer port; if %s gone for good: "+
 		"saltclusterctl recover --force-new-cluster on one node that is left", enumerate(down), oneOf(len(down), "it is", "they are"))

@@ -440,15 +440,16 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 
 func TestQuorumHint(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		alive []node.ID
-		want  string
+		name          string
+		voters, alive []node.ID
+		want          string
 	}{
-		{"all are heard, nobody leads", []node.ID{"m1", "m2", "m3"}, "an election takes seconds"},
-		{"one is away", []node.ID{"m1", "m2"}, "start saltclusterd on m3, or check the network on the peer port; if it is gone for good: "},
-		{"two are away", []node.ID{"m1"}, "start saltclusterd on m2 and m3, or check the network on the peer port; if they are gone for good: "},
+		{"all are heard, nobody leads", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2", "m3"}, "an election takes seconds"},
+		{"one is away, which is no reason", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2"}, "an election takes seconds"},
+		{"one of two is away", []node.ID{"m1", "m2"}, []node.ID{"m1"}, "start saltclusterd on m2, or check the network on the peer port; if it is gone for good: "},
+		{"two are away", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1"}, "start saltclusterd on m2 and m3, or check the network on the peer port; if they are gone for good: "},
 	} {
-		c := census{voters: []node.ID{"m1", "m2", "m3"}, alive: map[node.ID]bool{}}
+		c := census{voters: tc.voters, alive: map[node.ID]bool{}}
 		for _, id := range tc.alive {
 			c.alive[id] = true
 		}

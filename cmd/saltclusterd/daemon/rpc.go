@@ -105,6 +105,8 @@ type nodeStats struct {
 	Identity      string `json:"identity,omitempty"`
 	IdentityShown bool   `json:"identity_shown,omitempty"`
 	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer
+	// Reasons are what its health checks say, but not that it is drained, which everybody knows.
+	Reasons []adminapi.Reason `json:"reasons,omitempty"`
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
@@ -116,6 +118,7 @@ func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
 	if err := json.Unmarshal(body, &s); err != nil {
 		return s, fmt.Errorf("stats of %s: %w", id, err)
 	}
+	s.Reasons = boundReasons(s.Reasons)
 	return s, nil
 }
 
@@ -162,6 +165,7 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 func (m *member) localStats() nodeStats {
 	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: time.Now().UTC()}
 	s.Syncing = len(s.Sync) > 0
+	s.Reasons = m.d.reasons()
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	if m.svc != nil {
 		s.Unanswered = m.svc.returns.Aside()

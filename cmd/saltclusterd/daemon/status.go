@@ -20,7 +20,7 @@ import (
 func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	cons := m.cons.Status()
 	v := m.cons.View()
-	members := m.d.withOwnHealth(m.members(ctx))
+	members := m.members(ctx)
 	st.Members = members
 	st.Cluster = &adminapi.Cluster{
 		ID: m.seed.ClusterID, UUID: m.seed.UUID, Leader: string(cons.Leader), Term: cons.Term,
@@ -39,14 +39,16 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 				hint += "; gone for good: saltclusterctl remove " + mem.ID
 			}
 			st.Problems = append(st.Problems, adminapi.Problem{
-				Level: adminapi.LevelFail, Node: mem.ID, Message: fmt.Sprintf("%s does not answer", mem.ID), Hint: hint,
+				Level: adminapi.LevelFail, Node: mem.ID, Message: "does not answer", Hint: hint,
 			})
 		case mem.Draining && mem.Self: // its health says so
 		case mem.Draining:
 			st.Problems = append(st.Problems, adminapi.Problem{
-				Level: adminapi.LevelWarn, Node: mem.ID, Message: fmt.Sprintf("%s is drained, or being drained: it takes no minions", mem.ID),
+				Level: adminapi.LevelWarn, Node: mem.ID, Message: "is drained, or being drained: it takes no minions",
 				Hint: "when its work is done: saltclusterctl undrain " + mem.ID,
 			})
+		case !mem.Self && len(mem.Health) > 0:
+			st.Problems = append(st.Problems, elsewhere(mem)...)
 		case !mem.Self && mem.Ready != nil && !*mem.Ready:
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelWarn, Node: mem.ID, Message: notReady(mem),
@@ -63,9 +65,17 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Node.Sync = m.syncReport()
 }
 
+// elsewhere is what another node finds fault with, a warning here: this one is not the worse for it.
+func elsewhere(mem adminapi.Member) (out []adminapi.Problem) {
+	for _, r := range mem.Health {
+		out = append(out, adminapi.Problem{Level: adminapi.LevelWarn, Node: mem.ID, Message: r.Message, Hint: r.Hint})
+	}
+	return out
+}
+
 // notReady says of another node that it is not, and what it lacks.
 func notReady(mem adminapi.Member) string {
-	text := fmt.Sprintf("%s is not ready", mem.ID)
+	text := "is not ready"
 	if syncing := adminapi.SyncText(mem.Sync); syncing != "" {
 		text += ": catching up with " + syncing
 	}
@@ -166,11 +176,11 @@ func (s *service) masterProblem(context.Context) string {
 	case errors.Is(err, localmaster.ErrStaleIdentity):
 		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case s.req.Stats().Stalled == upstream.Silent:
-		return fmt.Sprintf("look at the salt-master: it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
+		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
 	case s.req.Stats().Stalled == upstream.Stuck:
-		return fmt.Sprintf("look at the salt-master: none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
+		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
 	case !s.req.Up():
-		return fmt.Sprintf("start the salt-master: nothing answers at %s", s.m.d.master.ReqAddr())
+		return fmt.Sprintf("start the salt-master (systemctl start salt-master): nothing answers at %s", s.m.d.master.ReqAddr())
 	case !signedIn:
 		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", s.m.d.master.ReqAddr(), signInProblem(err))
 	case !s.sub.Up():
