@@ -22,8 +22,8 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// wallEnforced is said of the two rules that know a site the least; it is the default, too.
-var wallEnforced = map[string]string{"event_ids": "enforce", "return_jobs": "enforce"}
+// wallEnforced is said of the rules that know a site the least.
+var wallEnforced = map[string]string{"event_ids": "enforce", "return_jobs": "enforce", "mine_targets": "enforce"}
 
 // wallFound is how often a rule has refused something at a node, since that was started.
 func wallFound(t *testing.T, n *lab.Node, rule string) float64 {

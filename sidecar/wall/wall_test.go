@@ -77,7 +77,7 @@ func jobs(jid, _ string) Knowledge {
 // strict is every rule enforced, at a master with the defaults of stock.
 func strict(p Policy) *Wall {
 	return New(Config{
-		Modes:  map[Rule]Mode{EventIDs: Enforce, ReturnJobs: Enforce},
+		Modes:  map[Rule]Mode{EventIDs: Enforce, ReturnJobs: Enforce, MineTargets: Enforce},
 		Policy: p, Accepted: accepted, Job: jobs,
 	})
 }
