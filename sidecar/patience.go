@@ -13,7 +13,8 @@ import (
 const (
 	// waitMost is how many requests wait for a master; their bytes are those of the edges.
 	waitMost = 4096
-	// sweepEvery is how often those are looked for whom nobody waits any more, or whose time is over.
+	// sweepEvery is how often those are looked for whom nobody waits any more, or whose time is over; the others are decided anew even
+	// without news, so that no request hangs on a piece of it that was missed.
 	sweepEvery = time.Second
 )
 
@@ -91,6 +92,7 @@ func (p *Proxy) keepRoom() {
 		case <-p.ctx.Done():
 		case <-p.room.bell:
 		case <-sweep.C:
+			p.room.news.Add(1)
 		}
 		again, over, empty := p.leaveRoom(p.ctx, time.Now())
 		for _, c := range again {
