@@ -46,6 +46,7 @@ type Raw struct {
 	Resources, Grains       Value // _register_resources: what the minion manages, and the grains of it
 	Opts                    Value // _master_tops: the minion's configuration
 	Fun, Retcode            Value // _return
+	Timeout, Tmo            Value // minion_publish: seconds that it waits for returns
 	TgtType, ExprForm       Value // _mine_get: how minions are looked for, and how old minions say that
 }
 
@@ -183,6 +184,10 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 		dst, index = &r.ExprForm, peekRaw+15
 	case "retcode":
 		dst, index = &r.Retcode, peekRaw+16
+	case "timeout":
+		dst, index = &r.Timeout, peekRaw+17
+	case "tmo":
+		dst, index = &r.Tmo, peekRaw+18
 	default:
 		return nil
 	}

@@ -1,8 +1,11 @@
 package wall
 
 import (
+	"strconv"
 	"sync"
 	"time"
+
+	"saltclusterd/sidecar/saltwire"
 )
 
 // budgetSeconds is how many seconds' worth of a budget may be spent at once.
@@ -59,4 +62,28 @@ func (w *Wall) budget(r *Request) (time.Duration, finding) {
 		return wait, finding{}
 	}
 	return 0, finding{Budget, "budget_exceeded", Verdict{Refused: true}}
+}
+
+// maxPatience is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes: one of its workers does nothing
+// else meanwhile. A stock minion waits for a minute, three times, and what has not been answered after five minutes nobody hears.
+const maxPatience = 300
+
+// patience judges how long a minion has a master wait for it.
+func (w *Wall) patience(r *Request) finding {
+	if bearable(r.Peek.Raw.Timeout) && bearable(r.Peek.Raw.Tmo) {
+		return finding{}
+	}
+	return finding{Budget, "waits_too_long", Verdict{Refused: true, Reply: replyMap}}
+}
+
+// bearable says whether Python's int() makes a number of a value that is small enough. It reads text in more ways than one; with what is neither text
+// nor a number it raises.
+func bearable(seconds saltwire.Value) bool {
+	switch seconds.Form() {
+	case saltwire.FormInt, saltwire.FormFloat, saltwire.FormText:
+		name, _ := seconds.Name()
+		f, err := strconv.ParseFloat(name, 64)
+		return err == nil && f <= maxPatience
+	}
+	return true
 }

@@ -4,7 +4,7 @@ package wall
 var (
 	replyNil    = []byte{0xc0}                           // events, returns
 	replyFalse  = []byte{0xc2}                           // _file_recv
-	replyMap    = []byte{0x80}                           // pub_ret, _symlink_list, _mine_get
+	replyMap    = []byte{0x80}                           // pub_ret, _symlink_list, _mine_get, minion_publish
 	replyEmpty  = []byte{0xa0}                           // _file_hash
 	replyList   = []byte{0x90}                           // lists of files
 	replyFind   = []byte("\x82\xa4path\xa0\xa3rel\xa0")  // _file_find

@@ -167,6 +167,8 @@ func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced b
 		return w.apply(r, w.resources(r), found)
 	case "_master_tops":
 		return w.apply(r, w.tops(r), found)
+	case "minion_publish":
+		return w.apply(r, w.patience(r), found)
 	case "_mine_get":
 		return w.apply(r, w.mineTargets(r), found)
 	case "revoke_auth":
