@@ -12,7 +12,7 @@ import (
 const (
 	pillarGoal = 1.02 // of the bare master's CPU: rendering is Python's, and stays
 	// pillarLeast is how large an answer is when all of the tree has been rendered.
-	pillarLeast = 16 << 10
+	pillarLeast = 8 << 10
 )
 
 // pillarCost is what one side needs for a pillar, in ms.

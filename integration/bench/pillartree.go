@@ -10,7 +10,7 @@ import (
 // The tree of pillars is as one of a site that has grown: roles by name and by grains, beside what all minions get.
 const (
 	pillarRoles  = 20 // of which a minion has one
-	pillarCommon = 12 // files for all
+	pillarCommon = 6  // files for all
 	pillarOSes   = 4  // of which a minion has one
 	pillarsEach  = pillarCommon + 2
 )

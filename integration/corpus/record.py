@@ -128,7 +128,9 @@ def main(out, what="minion"):
         version = salt.version.__version__
         if what == "syndic":
             exchanges, pairs = record_syndic(tmp)
-            keep(os.path.join(out, version + ".syndic.json.gz"), version, opened(exchanges, pairs, tmp))
+            # Its pillar is a minion's, and its grains describe the host that it was recorded on.
+            said = (plain for plain in opened(exchanges, pairs, tmp) if salt.payload.loads(plain)["cmd"] != "_pillar")
+            keep(os.path.join(out, version + ".syndic.json.gz"), version, said)
         else:
             exchanges, pairs = record(tmp)
             keep(os.path.join(out, version + ".json.gz"), version, opened(exchanges, pairs, tmp))
@@ -189,14 +191,17 @@ def record_syndic(tmp):
             syndic_pidfile=os.path.join(tmp, "b", "syndic.pid"), syndic_log_file=os.path.join(tmp, "b", "syndic.log"),
         )
         below.accept("leaf", pairs["leaf"][1])
-        own = os.path.join(tmp, "b", "syndic")
+        # A syndic takes the publish port of its own master's configuration for that of the master above, unless it is 4506.
+        conf, pki = os.path.join(tmp, "s", "etc"), os.path.join(tmp, "s", "pki")
+        with open(os.path.join(below.conf, "master"), encoding="utf-8") as fp:
+            lab.write(os.path.join(conf, "master"), yaml.safe_dump({**yaml.safe_load(fp), "publish_port": above.publish_port}))
+        lab.write(os.path.join(conf, "minion"), yaml.safe_dump({"id": ID, "user": "root", "pki_dir": pki, "enable_fqdns_grains": False}))
         for name, text, mode in (("minion.pem", pairs["minion"][0], 0o400), ("minion.pub", pairs["minion"][1], 0o644)):
-            lab.write(os.path.join(own, name), text, mode)
-        lab.write(os.path.join(below.conf, "minion"), yaml.safe_dump({"id": ID, "user": "root", "pki_dir": own, "enable_fqdns_grains": False}))
+            lab.write(os.path.join(pki, name), text, mode)
         below.start()
         parts.append(below)
         parts.append(start_minion(*pairs["leaf"], below.ret_port, "leaf"))
-        parts.append(lab.Daemon("salt-syndic", below.conf, os.path.join(tmp, "b", "syndic.out")))
+        parts.append(lab.Daemon("salt-syndic", conf, os.path.join(tmp, "b", "syndic.out")))
         client = salt.client.LocalClient(os.path.join(above.conf, "master"))
         lab.wait_for("the minion below", lambda: client.cmd("leaf", "test.ping", timeout=10), 300)
         for fun, *args in BELOW:

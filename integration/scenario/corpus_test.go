@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -38,27 +39,31 @@ func TestCorpus(t *testing.T) {
 			c, err := corpus.Load(version)
 			labtest.Must(t, err)
 			c.Requests = append(c.Requests, c.Derived()...)
-			sameAsBare(t, version, c, nil)
+			sameAsBare(t, version, c, nil, mutants(t, c))
 		})
 	}
 }
 
-// TestSyndicCorpus is the same for what a real syndic asked the master above it.
+// recordedSyndics says whose requests stand for a version's own. Under the load of the machine where they were recorded one of a 3008 syndic's
+// requests timed out; after that it forwards nothing any more ("'str' object has no attribute 'done'" in SyndicManager._forward_events).
+var recordedSyndics = map[string]string{"3008.3": "3007.15"}
+
+// TestSyndicCorpus is the same for what a real syndic asked the master above it, without variants: rules refuse most of what is nearly a syndic's.
 func TestSyndicCorpus(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-corpus")
 	}
 	for _, version := range lab.Versions {
 		t.Run(version, func(t *testing.T) {
-			c, err := corpus.LoadSyndic(version)
+			c, err := corpus.LoadSyndic(cmp.Or(recordedSyndics[version], version))
 			labtest.Must(t, err)
-			sameAsBare(t, version, c, lab.Settings{"order_masters": true})
+			sameAsBare(t, version, c, lab.Settings{"order_masters": true}, nil)
 		})
 	}
 }
 
-// sameAsBare asks a bare master of a version and one behind saltclusterd, with more settings for both.
-func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Settings) {
+// sameAsBare asks a bare master of a version and one behind saltclusterd, with more settings for both, what is in a corpus and then the variants.
+func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Settings, variants []corpus.Request) {
 	t.Helper()
 	var bare, ours *corpus.View
 	l := labtest.New(t, lab.Options{})
@@ -67,7 +72,6 @@ func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Setting
 	labtest.Must(t, err)
 	maps.Copy(settings, more)
 	began := time.Now() // stands in events, too
-	variants := mutants(t, c)
 	asks := append(append(slices.Clone(c.Requests), variants...), last(t, c))
 	t.Run("ask", func(t *testing.T) { // returns when its parallel parts have ended
 		for _, side := range []struct {
