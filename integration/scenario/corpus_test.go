@@ -180,7 +180,7 @@ func newReplayed(t *testing.T, l *lab.Lab, version string, behind bool, settings
 		if _, err := minion.SignIn(ctx, r.addr); err != nil {
 			return err
 		}
-		_, err := minion.Request(ctx, r.addr, "_file_envs", nil) // its workers answer
+		_, err := minion.Request(ctx, r.addr, "_file_envs", map[string]any{"sources": false}) // its workers answer, not saltclusterd in their place
 		return err
 	}))
 	return r
