@@ -26,8 +26,11 @@ func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 // Config implements admin.Backend.
 func (d *Daemon) Config(context.Context) (adminapi.Config, error) { return d.cfg.Show(), nil }
 
-// errNoMember is the answer of a node without a cluster.
-func errNoMember() error {
+// errNoMember is the answer of a node without a cluster, be it that it was in none yet, or that it was removed.
+func (d *Daemon) errNoMember() error {
+	if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+		return adminapi.Errorf(adminapi.CodeNotMember, rejoinHint, "%s", left.sentence())
+	}
 	return adminapi.Errorf(adminapi.CodeNotMember, "run saltclusterctl bootstrap here, or saltclusterctl join PEER",
 		"this node belongs to no cluster yet")
 }
@@ -36,7 +39,7 @@ func errNoMember() error {
 func (d *Daemon) Members(ctx context.Context) (adminapi.Members, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Members{}, errNoMember()
+		return adminapi.Members{}, d.errNoMember()
 	}
 	return adminapi.Members{ClusterID: m.seed.ClusterID, From: string(d.id), Members: m.members(ctx)}, nil
 }
@@ -175,7 +178,7 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 func (d *Daemon) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.RingInfo{}, errNoMember()
+		return adminapi.RingInfo{}, d.errNoMember()
 	}
 	if err := q.Validate(); err != nil {
 		return adminapi.RingInfo{}, err

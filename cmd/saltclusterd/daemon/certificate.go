@@ -115,7 +115,7 @@ func (m *member) renewCertificate(ctx context.Context, reason string) (node.Fing
 	}
 	e, ok := m.roster.Lookup(m.d.id)
 	if !ok {
-		return "", errNoMember()
+		return "", m.d.errNoMember()
 	}
 	if e.Fingerprint != m.d.identity.Fingerprint() {
 		return m.d.identity.Fingerprint(), m.announceCertificate(ctx, e.Fingerprint)

@@ -71,7 +71,7 @@ func (d *Daemon) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin
 func (d *Daemon) drainTarget(name string) (*member, node.ID, error) {
 	m := d.current()
 	if m == nil {
-		return nil, "", errNoMember()
+		return nil, "", d.errNoMember()
 	}
 	id := d.id
 	if name != "" {

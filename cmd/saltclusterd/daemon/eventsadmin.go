@@ -11,7 +11,7 @@ import (
 func (d *Daemon) ExplainEvent(_ context.Context, minion, tag string) (adminapi.EventExplanation, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.EventExplanation{}, errNoMember()
+		return adminapi.EventExplanation{}, d.errNoMember()
 	}
 	if m.svc == nil {
 		return adminapi.EventExplanation{}, adminapi.Errorf(adminapi.CodeUnavailable, "ask a node with a salt-master", "a witness gets no events")

@@ -18,7 +18,7 @@ import (
 func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.JobList{}, errNoMember()
+		return adminapi.JobList{}, d.errNoMember()
 	}
 	var out adminapi.JobList
 	list, silent := m.svc.cache.List(ctx, n)
@@ -41,7 +41,7 @@ func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) 
 func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.Job{}, errNoMember()
+		return adminapi.Job{}, d.errNoMember()
 	}
 	job, err := m.svc.cache.Find(ctx, jid)
 	if errors.Is(err, jobs.ErrUnknown) {

@@ -25,7 +25,7 @@ func (d *Daemon) CreateToken(ctx context.Context, r adminapi.TokenRequest) (admi
 	m := d.current()
 	switch {
 	case m == nil:
-		return adminapi.TokenCreated{}, errNoMember()
+		return adminapi.TokenCreated{}, d.errNoMember()
 	case r.Valid < minTokenValid || r.Valid > maxTokenValid:
 		return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a token is good for %s to %s, not for %s",
 			minTokenValid, maxTokenValid, r.Valid)
@@ -62,7 +62,7 @@ func (d *Daemon) CreateToken(ctx context.Context, r adminapi.TokenRequest) (admi
 func (d *Daemon) Tokens(context.Context) (adminapi.Tokens, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Tokens{}, errNoMember()
+		return adminapi.Tokens{}, d.errNoMember()
 	}
 	out := adminapi.Tokens{Tokens: []adminapi.Token{}}
 	for _, t := range m.cons.View().JoinTokens() {
@@ -75,7 +75,7 @@ func (d *Daemon) Tokens(context.Context) (adminapi.Tokens, error) {
 func (d *Daemon) RevokeToken(ctx context.Context, id string) (adminapi.Token, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Token{}, errNoMember()
+		return adminapi.Token{}, d.errNoMember()
 	}
 	hint := "saltclusterctl token list"
 	i := slices.IndexFunc(m.cons.View().JoinTokens(), func(t state.JoinToken) bool { return t.ID == id })

@@ -19,7 +19,7 @@ import (
 func (d *Daemon) Keys(_ context.Context, q adminapi.KeyQuery) (adminapi.Keys, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Keys{}, errNoMember()
+		return adminapi.Keys{}, d.errNoMember()
 	}
 	l := &keyList{KeyQuery: q, out: adminapi.Keys{From: string(d.id), Counts: map[string]int{}, Keys: []adminapi.MinionKey{}}}
 	if q.Match != "" {
@@ -89,7 +89,7 @@ func (l *keyList) add(id, st, pub string, rev uint64, audit state.Audit) {
 func (d *Daemon) DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.DecidedKeys{}, errNoMember()
+		return adminapi.DecidedKeys{}, d.errNoMember()
 	}
 	out := adminapi.DecidedKeys{Keys: []adminapi.DecidedKey{}}
 	want := state.KeyState(r.State)

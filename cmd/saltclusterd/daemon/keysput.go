@@ -14,7 +14,7 @@ import (
 func (d *Daemon) KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (adminapi.KeysOf, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.KeysOf{}, errNoMember()
+		return adminapi.KeysOf{}, d.errNoMember()
 	}
 	if err := m.cons.Barrier(ctx); err != nil { // what is decided on the answer must not be older than what somebody else has decided
 		return adminapi.KeysOf{}, m.notDecided("the cluster's keys cannot be told", err)
@@ -50,7 +50,7 @@ func (m *member) notDecided(what string, err error) error {
 func (d *Daemon) PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (adminapi.DecidedKeys, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.DecidedKeys{}, errNoMember()
+		return adminapi.DecidedKeys{}, d.errNoMember()
 	}
 	p := newPutting(m.cons.View(), r, m.audit("keys merge: "+r.From))
 	for _, step := range []func() []state.Command{p.keys, p.denials} {

@@ -32,7 +32,7 @@ const (
 func (d *Daemon) Migration(ctx context.Context, plan bool, to string) (adminapi.Migration, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Migration{}, errNoMember()
+		return adminapi.Migration{}, d.errNoMember()
 	}
 	if m.svc == nil {
 		return adminapi.Migration{}, adminapi.Errorf(adminapi.CodeInvalid, "ask on a node that has a salt-master", "a witness shares no file system")

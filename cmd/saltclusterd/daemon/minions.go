@@ -23,7 +23,7 @@ const maxSubscribers = 16 << 20 // bytes of a list
 func (d *Daemon) Minions(ctx context.Context) (adminapi.Minions, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Minions{}, errNoMember()
+		return adminapi.Minions{}, d.errNoMember()
 	}
 	out := adminapi.Minions{From: string(d.id), Subscribers: []adminapi.Subscriber{}}
 	var mu sync.Mutex

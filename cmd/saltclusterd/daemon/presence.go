@@ -364,7 +364,7 @@ func (d *Daemon) Presence(ctx context.Context) (adminapi.Presence, error) {
 	m := d.current()
 	switch {
 	case m == nil:
-		return adminapi.Presence{}, errNoMember()
+		return adminapi.Presence{}, d.errNoMember()
 	case m.svc == nil:
 		return adminapi.Presence{}, adminapi.Errorf(adminapi.CodeRefused, "ask another node", "a witness serves no minions")
 	case !m.svc.opened.Load():

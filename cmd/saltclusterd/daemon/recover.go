@@ -24,7 +24,7 @@ const recoveredWithin = 60 * time.Second
 func (d *Daemon) RecoverPlan(context.Context) (adminapi.RecoverPlan, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.RecoverPlan{}, errNoMember()
+		return adminapi.RecoverPlan{}, d.errNoMember()
 	}
 	if err := m.mayRecover(); err != nil {
 		return adminapi.RecoverPlan{}, err

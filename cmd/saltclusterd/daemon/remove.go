@@ -29,7 +29,7 @@ const (
 func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Outcome{}, errNoMember()
+		return adminapi.Outcome{}, d.errNoMember()
 	}
 	id, err := node.ParseID(r.Node)
 	if err != nil {

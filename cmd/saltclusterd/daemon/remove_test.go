@@ -154,6 +154,10 @@ func TestRemoveHandsReturnsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "c knows", gone(c))
+	if _, err := c.Members(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember || !strings.Contains(err.Error(), "was removed") ||
+		strings.Contains(adminapi.HintOf(err), "bootstrap") {
+		t.Errorf("a removed node is asked: %v (%s)", err, adminapi.HintOf(err))
+	}
 	var got []string
 	for _, n := range []*testNode{a, b} {
 		list, err := n.UnansweredReturns(t.Context())

@@ -357,7 +357,7 @@ func judgeUnanswered(aside []returns.Unanswered, full bool, now time.Time) healt
 func (d *Daemon) UnansweredReturns(context.Context) (adminapi.UnansweredReturns, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.UnansweredReturns{}, errNoMember()
+		return adminapi.UnansweredReturns{}, d.errNoMember()
 	}
 	list, full := m.svc.returns.Unanswered()
 	out := adminapi.UnansweredReturns{From: string(d.id), Full: full, Returns: []adminapi.UnansweredReturn{}}
@@ -379,7 +379,7 @@ func unansweredReturn(u returns.Unanswered) adminapi.UnansweredReturn {
 func (d *Daemon) RetryReturns(context.Context) (adminapi.RetriedReturns, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.RetriedReturns{}, errNoMember()
+		return adminapi.RetriedReturns{}, d.errNoMember()
 	}
 	due, damaged := m.svc.returns.Again()
 	return adminapi.RetriedReturns{From: string(d.id), Returns: due, Damaged: damaged, MasterDown: !m.svc.masterServes()}, nil
@@ -389,7 +389,7 @@ func (d *Daemon) RetryReturns(context.Context) (adminapi.RetriedReturns, error) 
 func (d *Daemon) DropReturn(_ context.Context, id string) (adminapi.UnansweredReturn, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.UnansweredReturn{}, errNoMember()
+		return adminapi.UnansweredReturn{}, d.errNoMember()
 	}
 	one, err := m.svc.returns.Drop(id)
 	if errors.Is(err, returns.ErrNotAside) {

@@ -23,7 +23,7 @@ func (d *Daemon) rootsMember() (*member, error) {
 	m := d.current()
 	switch {
 	case m == nil:
-		return nil, errNoMember()
+		return nil, d.errNoMember()
 	case m.svc == nil:
 		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node with a salt-master", "this node is a witness and has no roots")
 	}
@@ -139,7 +139,7 @@ func rootsChanges(changes []roots.Change) []adminapi.RootsChange {
 func (d *Daemon) RootsHistory(context.Context) (adminapi.RootsHistory, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.RootsHistory{}, errNoMember()
+		return adminapi.RootsHistory{}, d.errNoMember()
 	}
 	head, _ := rootsLog{m}.Head()
 	out := adminapi.RootsHistory{Revisions: []adminapi.RootsRevision{}}

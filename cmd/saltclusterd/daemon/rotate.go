@@ -20,7 +20,7 @@ const (
 func (d *Daemon) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Outcome{}, errNoMember()
+		return adminapi.Outcome{}, d.errNoMember()
 	}
 	rotate := map[string]func(context.Context, adminapi.RotateRequest, admin.Progress) (adminapi.Outcome, error){
 		"": m.rotateAES, adminapi.RotateAES: m.rotateAES, adminapi.RotateGossipKey: m.rotateGossipKey,

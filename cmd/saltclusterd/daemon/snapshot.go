@@ -24,7 +24,7 @@ import (
 func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	m := d.current()
 	if m == nil {
-		return errNoMember()
+		return d.errNoMember()
 	}
 	if err := d.notOnWitness("save a snapshot"); err != nil {
 		return err

@@ -26,7 +26,7 @@ type transferCall struct {
 func (d *Daemon) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Outcome{}, errNoMember()
+		return adminapi.Outcome{}, d.errNoMember()
 	}
 	to, before := node.ID(r.To), m.cons.Leader()
 	if to != "" && m.cons.Leader() == to {

@@ -64,7 +64,7 @@ const (
 func (d *Daemon) Verify(ctx context.Context) (adminapi.Verification, error) {
 	m := d.current()
 	if m == nil {
-		return adminapi.Verification{}, errNoMember()
+		return adminapi.Verification{}, d.errNoMember()
 	}
 	if m.svc == nil {
 		return adminapi.Verification{}, adminapi.Errorf(adminapi.CodeInvalid, "ask on a node that has a salt-master", "a witness holds nothing to compare")

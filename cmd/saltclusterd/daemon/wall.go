@@ -123,7 +123,7 @@ func (s *service) wallLine() *adminapi.WallLine {
 func (d *Daemon) Wall(context.Context) (adminapi.Wall, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.Wall{}, errNoMember()
+		return adminapi.Wall{}, d.errNoMember()
 	}
 	out := adminapi.Wall{From: string(d.id)}
 	for _, f := range m.svc.wall.Found() {
@@ -140,7 +140,7 @@ func (d *Daemon) Wall(context.Context) (adminapi.Wall, error) {
 func (d *Daemon) Protocols(ctx context.Context) (adminapi.Protocols, error) {
 	m := d.current()
 	if m == nil || m.svc == nil {
-		return adminapi.Protocols{}, errNoMember()
+		return adminapi.Protocols{}, d.errNoMember()
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
