@@ -126,7 +126,7 @@ func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.replaced = errors.Is(err, errEmptied) || errors.Is(err, errStrange)
+	st.replaced, st.seen = errors.Is(err, errEmptied) || errors.Is(err, errStrange), ident
 	if err != nil {
 		if st.unavailable == "" {
 			s.log.Warn("slot unavailable; its part of the tree stays as it is", "path", st.Dir, "err", err)

@@ -34,12 +34,17 @@ func (s *Store) loop(ctx context.Context, changed, news <-chan struct{}) {
 	defer s.phase(PhaseIdle)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	due := time.Now()
 	for {
 		var req *request
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			if left := time.Until(due); left > 0 && !s.remounted() {
+				timer.Reset(min(left, s.cfg.Timing.Poll))
+				continue
+			}
 			s.dirty = true
 		case <-news:
 			s.dirty = true
@@ -53,7 +58,9 @@ func (s *Store) loop(ctx context.Context, changed, news <-chan struct{}) {
 		case r := <-s.requests:
 			req = &r
 		}
-		timer.Reset(s.turn(ctx, req))
+		left := s.turn(ctx, req)
+		due = time.Now().Add(left)
+		timer.Reset(min(left, s.cfg.Timing.Poll))
 	}
 }
 

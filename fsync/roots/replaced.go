@@ -48,6 +48,16 @@ func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error 
 	return errStrange
 }
 
+// remounted says whether a slot has another directory than at the last look: a mount comes and goes without a hint of the kernel's.
+func (s *Store) remounted() bool {
+	for _, st := range s.slots {
+		if s.identOf(st) != st.seen {
+			return true
+		}
+	}
+	return false
+}
+
 // anyKept says whether one file at least is the one that it was, whatever the number of its file system.
 func anyKept(was, is scan.Index) bool {
 	for path, item := range was {

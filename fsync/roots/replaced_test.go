@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // openOn opens a node whose file systems have other numbers than before.
@@ -124,6 +125,24 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 			w.await("edits count again", func() bool { return b.has("j", "later") })
 		})
 	}
+}
+
+// What is mounted gives no hint; it is seen soon all the same.
+func TestAMountIsSeen(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	a.cfg.Timing.Scan, a.cfg.Timing.Poll = time.Hour, 20*time.Millisecond
+	a.open()
+	a.write("f", "1")
+	w.await("it is known", func() bool { return a.store.Status().Stable(1) })
+	hidden := a.swap(nil)
+	w.await("another one is seen", func() bool { return a.store.Status().Slots[0].Unavailable != "" })
+	for _, r := range [][2]string{{a.dirs[fileBase], a.dirs[fileBase] + ".empty"}, {hidden, a.dirs[fileBase]}} {
+		if err := os.Rename(r[0], r[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.await("the one that was is seen", func() bool { return a.store.Status().Stable(1) && len(a.store.Status().Problems) == 0 })
 }
 
 // What is mounted anew may have another number. It is the same file system when one file is the same.

@@ -82,6 +82,7 @@ type slotState struct {
 	replaced    bool   // it is left alone because another directory is in its place
 	unmade      bool   // it could not be made
 	ident       dirIdent
+	seen        dirIdent // at the last look, also of one that is left alone
 	index       scan.Index
 	dir         Hash // of the last scan
 	objects     tree.Memory

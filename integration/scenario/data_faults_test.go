@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
 
-// What masters of three versions know of minions, jobs and tokens is the same on each after faults: clocks a minute apart with kills while
-// it is written, a partition with news on both sides, a key that is deleted while a node is down, a power loss.
+// What masters of three versions know of minions, jobs and tokens is the same on each after faults: a power loss, clocks a minute apart with
+// kills while it is written, a partition with news on both sides, a key that is deleted while a node is down.
 func TestDataFaults(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-data")
@@ -34,10 +36,10 @@ func TestDataFaults(t *testing.T) {
 		name string
 		test func(*testing.T, *lab.Cluster)
 	}{
+		{"a power loss", testDataPowerLoss},
 		{"clocks a minute apart and kills", testDataClocks},
 		{"a partition", testDataPartition},
 		{"a key deleted while a node is down", testDataPurgeDown},
-		{"a power loss", testDataPowerLoss},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, c) }) {
 			t.Log(l.Tails(40))
@@ -106,11 +108,13 @@ func sameLists(t *testing.T, nodes []*lab.Node, filters []map[string]any, jids .
 // news makes each minion tell new grains, a new pillar and a new mine, and returns what then means whom.
 func news(t *testing.T, c *lab.Cluster, word string) (targets []target) {
 	t.Helper()
+	var telling errgroup.Group
 	for i, m := range c.Minions {
 		value := fmt.Sprint(word, i)
-		labtest.Must(t, told(t.Context(), m, value))
+		telling.Go(func() error { return told(t.Context(), m, value) })
 		targets = append(targets, target{"grain", "lab_data:" + value, []string{m.ID}})
 	}
+	labtest.Must(t, telling.Wait())
 	return append(targets, target{"compound", "G@lab_data:" + word + "* and I@demo:for:*", c.IDs()})
 }
 
@@ -167,23 +171,15 @@ func testDataClocks(t *testing.T, c *lab.Cluster) {
 	}()
 	var jids []string
 	for i, n := range c.Nodes {
-		done := make(chan error, 1)
-		go func() {
-			for j := range 3 { // of which the kill meets one
-				for _, m := range c.Minions {
-					if err := told(ctx, m, fmt.Sprint("between", i, j)); err != nil {
-						done <- err
-						return
-					}
-				}
-			}
-			done <- nil
-		}()
+		var telling errgroup.Group // which the kill meets somewhere
+		for j, m := range c.Minions {
+			telling.Go(func() error { return told(ctx, m, fmt.Sprint("between", i, j)) })
+		}
 		jids = append(jids, async(t, c.Nodes[(i+1)%3], "test.arg", fmt.Sprint("killed", i)), runner(t, n, fmt.Sprint("clocks-", n.Name)))
 		labtest.Must(t, n.Daemon.Kill())
 		labtest.Must(t, n.Daemon.Start(ctx))
 		labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
-		labtest.Must(t, <-done)
+		labtest.Must(t, telling.Wait())
 	}
 	targets := news(t, c, "clocks")
 	for _, g := range []string{"between0", "between1", "between2"} {

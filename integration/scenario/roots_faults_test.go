@@ -46,13 +46,13 @@ func TestRootsFaults(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"clocks a minute apart", func(t *testing.T) { testRootsClocks(t, c) }},
-		{"another disk in the place of a root", func(t *testing.T) { testRootsReplaced(t, c, m3, slot) }},
 		{"the disk of a node is full", func(t *testing.T) { testRootsDiskFull(t, c, m3, slot, "the disk is too full") }},
 		{"what a node knows cannot be written", func(t *testing.T) { testRootsDiskFull(t, c, m2, state, "no space left") }},
 		{"who fetches is killed", func(t *testing.T) { testRootsKilled(t, c, m2) }},
 		{"who sends is killed", func(t *testing.T) { testRootsKilled(t, c, m1) }},
 		{"the line breaks", func(t *testing.T) { testRootsLine(t, c) }},
 		{"20,000 files and edits meanwhile", func(t *testing.T) { testRootsMany(t, c) }},
+		{"another disk in the place of a root", func(t *testing.T) { testRootsReplaced(t, c, m3, slot) }},
 	} {
 		if !t.Run(s.name, s.test) {
 			t.Log(l.Tails(40))
