@@ -178,7 +178,7 @@ func testRootsReplaced(t *testing.T, c *lab.Cluster, moved *lab.Node, disk *lab.
 	leftAlone("another file system")
 	writeRoot(t, m1, "rootstest/replaced", "new", 0o644)
 	onNodes(t, others, "the edit", holds("rootstest/replaced", "new"))
-	if text := rootsCtl(t, moved, 0, "sync_roots", "--force"); !strings.Contains(text, "revision") {
+	if text := rootsCtl(t, moved, 5, "sync_roots", "--force"); !strings.Contains(text, "not on all nodes: "+moved.Name) {
 		t.Errorf("sync_roots: %s", text)
 	}
 	labtest.Must(t, errors.Join(holds("rootstest/replaced", "new")(m1), holds("rootstest/replaced", "new")(m2)))
