@@ -151,7 +151,7 @@ var Rules = [rules]Info{
 	},
 	MineTargets: {
 		Name: "mine_targets", Default: Log, // stock masters answer it, and who asks would find nobody and act on that
-		Doc:  "minions whose mine is asked for are told apart by a pillar's whole value only, as Salt's guide to mine.get says",
+		Doc: "minions whose mine is asked for are told apart by a pillar's whole value only, as Salt's guide to mine.get says",
 	},
 	Budget: {
 		Name: "budget",
