@@ -79,6 +79,7 @@ type call struct {
 	part           bool   // of a call whose events go several ways
 	left           func() // the local master is done with it, see fileGate; nil: that does not matter
 	news           uint64 // of the masters, when it was decided where it goes; see waitingRoom
+	waited         bool   // it has been in there
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -119,7 +120,9 @@ func (p *Proxy) routeOn(c *call) {
 	if d.Unknown {
 		p.cfg.Guard.UnknownCommand(c.env.ID, c.peek.Cmd, c.remote)
 	}
-	p.metrics.request(c.peek.Cmd, d.Kind.String())
+	if d.Kind != router.Refuse || !c.waited { // a request that waits is one, however often it is decided
+		p.metrics.request(c.peek.Cmd, d.Kind.String())
+	}
 	switch d.Kind {
 	case router.ToLocal:
 		p.here(c, d.Others)

@@ -74,7 +74,10 @@ func (p *Proxy) enterRoom(c *call) bool {
 	if len(r.waiting) >= waitMost || p.ctx.Err() != nil {
 		return false
 	}
-	c.trace.Step("wait")
+	if !c.waited {
+		c.waited = true
+		c.trace.Step("wait")
+	}
 	r.waiting = append(r.waiting, c)
 	if !r.open {
 		r.open = true
@@ -95,15 +98,15 @@ func (p *Proxy) keepRoom() {
 			p.room.news.Add(1)
 		}
 		again, over, empty := p.leaveRoom(p.ctx, time.Now())
-		for _, c := range again {
-			p.routeOn(c)
-		}
 		for _, c := range over {
 			if c.gone() {
 				c.drop()
 			} else {
 				p.lose(c.exchange, "nowhere", errNowhere)
 			}
+		}
+		for _, c := range again {
+			p.routeOn(c)
 		}
 		if empty {
 			return

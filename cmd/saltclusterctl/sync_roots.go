@@ -25,6 +25,9 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			if err := noArgs(c); err != nil {
 				return err
 			}
+			if c.Bool("dry-run") && c.String("accept") != "" {
+				return usagef("compare the directory with that of another node by hand", "--accept has no --dry-run: what is left alone is not looked at before it is accepted")
+			}
 			r := adminapi.SyncRootsRequest{
 				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}

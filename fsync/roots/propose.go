@@ -29,7 +29,8 @@ func (s *Store) proposeEdits(ctx context.Context, opts SyncOptions) (SyncResult,
 		res.Held = e.tooMuch && !opts.Force
 		return res, nil
 	}
-	if held := s.heldAs(e.root); held != nil && !opts.Force {
+	accepted := opts.Accept != "" && !e.tooMuch // nothing is too much any more
+	if held := s.heldAs(e.root); held != nil && !opts.Force && !accepted {
 		res.Revision, res.Held = *held, true
 		return res, nil
 	}

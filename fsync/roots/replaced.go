@@ -21,22 +21,25 @@ var (
 // ErrNotReplaced says that there is nothing to refill.
 var ErrNotReplaced = errors.New("no directory of the roots that is left alone for having been replaced")
 
+// ErrAcceptDry says that what is left alone is accepted or not: to compare it, it would have to be taken for what is live.
+var ErrAcceptDry = errors.New("what is left alone cannot be accepted for a try")
+
 // replaced says why a slot that had files is not to be believed: it is another directory now, without any; or on another file system,
 // with none of the files that were there, and not what was last put there. Whoever renames a directory into its place stays on
 // the same file system; and one that is mounted anew may have another number, but its files have theirs.
 func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error {
 	was, ok := s.base.Idents[st.Name]
-	if !ok || was == ident || res.Dir == s.base.Slots[st.Name] {
+	if !ok || was == ident {
 		return nil
 	}
 	switch {
-	case res.Files == 0:
-	case was.Dev == ident.Dev:
+	case res.Dir == s.base.Slots[st.Name]: // or the next edit would be on a file system that nobody knows
+		s.noteIdent(st, ident)
 		return nil
-	case anyKept(st.index, res.Index):
-		next := s.base.clone()
-		next.Idents[st.Name] = ident
-		s.setBase(next)
+	case s.hasHead(st, res.Dir), res.Files > 0 && was.Dev == ident.Dev:
+		return nil
+	case res.Files > 0 && anyKept(st.index, res.Index):
+		s.noteIdent(st, ident)
 		return nil
 	}
 	if files, _, err := tree.Count(s.db, s.base.Slots[st.Name]); err != nil || files == 0 {
@@ -46,6 +49,22 @@ func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error 
 		return errEmptied
 	}
 	return errStrange
+}
+
+func (s *Store) noteIdent(st *slotState, ident dirIdent) {
+	next := s.base.clone()
+	next.Idents[st.Name] = ident
+	s.setBase(next)
+}
+
+// hasHead says whether a slot is what the cluster has now: an accepted one, say, that had to be confirmed.
+func (s *Store) hasHead(st *slotState, dir Hash) bool {
+	head, ok := s.cfg.Log.Head()
+	if !ok {
+		return false
+	}
+	root, err := tree.ReadRoot(s, head.Root)
+	return err == nil && root[st.Name] == dir
 }
 
 // remounted says whether a slot has another directory than at the last look: a mount comes and goes without a hint of the kernel's.

@@ -94,6 +94,9 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"x"); !errors.Is(err, ErrNotReplaced) {
 				t.Errorf("another directory: %v", err)
 			}
+			if _, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase], DryRun: true}); !errors.Is(err, ErrAcceptDry) {
+				t.Errorf("accepted for a try: %v", err)
+			}
 			if !c.refill {
 				if _, err := a.store.Sync(t.Context(), SyncOptions{Force: true}); err != nil || !b.has("f", "new") {
 					t.Fatalf("it was not named: %v, b has %v", err, b.disk())
@@ -125,6 +128,22 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 			w.await("edits count again", func() bool { return b.has("j", "later") })
 		})
 	}
+}
+
+// A file system that has another number and the same content is the one that it was, and everything in it may be edited then.
+func TestAFileSystemWithAnotherNumber(t *testing.T) {
+	w, a, b := replacedWorld(t)
+	a.close()
+	a.openOn(1)
+	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"f", "h"} {
+		a.remove(name)
+		a.write(name, "another")
+	}
+	w.await("the edits are everywhere", func() bool { return b.has("f", "another") && b.has("h", "another") })
+	w.awaitEqual()
 }
 
 // What is mounted gives no hint; it is seen soon all the same.

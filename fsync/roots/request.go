@@ -60,6 +60,9 @@ func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) 
 	if opts.Env != "" && !slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Name.Env == opts.Env }) {
 		return res, fmt.Errorf("%w: %q", ErrNoEnv, opts.Env)
 	}
+	if opts.DryRun && opts.Accept != "" {
+		return res, ErrAcceptDry
+	}
 	if err := s.awaitReady(ctx); err != nil {
 		return res, err
 	}
@@ -69,7 +72,7 @@ func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) 
 				return err
 			}
 			s.accepted = filepath.Clean(opts.Accept)
-			defer func() { s.accepted = "" }()
+			defer func() { s.accepted, s.dirty = "", true }() // whatever came of it: the next look is without it
 		}
 		for range maxPasses {
 			s.dirty = true

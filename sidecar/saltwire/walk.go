@@ -131,7 +131,7 @@ func WalkArray[V ~[]byte](raw []byte, visit func(value V) error) error {
 
 // seen remembers which of a message's known fields occurred, to refuse a second one: Python would take the last, and what
 // was checked must be what it takes.
-type seen uint32
+type seen uint64
 
 func (s *seen) first(field uint, name string) error {
 	if *s&(1<<field) != 0 {

@@ -2,6 +2,7 @@ package wall
 
 import (
 	"bytes"
+	"slices"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -89,8 +90,15 @@ func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 		if at := bytes.LastIndex(name, partsOfName); at >= 0 {
 			last = name[at+len(partsOfName):]
 		}
-		if anybodys(first) && anybodys(last) && !bytes.Contains(state, wordMinions) && !bytes.Contains(state, wordPeer) || !failedState(state) {
+		if anybodys(first) && anybodys(last) && !containsAny(state, wordMinions, wordMissing, wordPeer) {
 			return
+		}
+		failed, whom := failedState(state)
+		if !failed {
+			return
+		}
+		if whom { // a master fires it once more, as one of the job's
+			all |= foundWhom
 		}
 		tag := string(first) + "." + string(last)
 		u := under{job: jobTag(tag), minion: minionTag(tag), waited: waitedTag(tag)}
@@ -112,14 +120,25 @@ func anybodys(part []byte) bool {
 	return true
 }
 
-// failedState says whether a state says of itself that it has failed.
-func failedState(state saltwire.Value) (failed bool) {
+var wordMissing = []byte("missing")
+
+func containsAny(b []byte, words ...[]byte) bool {
+	return slices.ContainsFunc(words, func(word []byte) bool { return bytes.Contains(b, word) })
+}
+
+// failedState says whether a state says of itself that it has failed, and whether it says whom a job is for. An error is no sign of
+// that: modules of a site may have one.
+func failedState(state saltwire.Value) (failed, whom bool) {
 	_ = saltwire.WalkData(state, func(key []byte, value saltwire.Value) {
-		if b, ok := saltwire.Bool(value); ok && !b && string(key) == "result" {
-			failed = true
+		switch string(key) {
+		case "result":
+			b, ok := saltwire.Bool(value)
+			failed = ok && !b
+		case "minions", "missing":
+			whom = true
 		}
 	})
-	return failed
+	return failed, whom
 }
 
 // syndicStates says the same of the returns that a syndic brings. The function is that of the job, or stands in the return.

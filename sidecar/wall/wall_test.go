@@ -318,6 +318,8 @@ func TestRefused(t *testing.T) {
 		{"a failed state that is another minion's start", "web1", "_return", stock, states("salt/minion/db1_|-lab/start", fields{}), otherID},
 		{"a failed state in another minion's name", "web1", "_return", stock, states("salt/job/"+publishedJID+"/x_|-y", fields{"id": "db1"}), otherRet},
 		{"a failed state that says whom a job is for", "web1", "_return", stock, states("x_|-y", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"a failed state that says whom its job is for", "web1", "_return", stock, states("x_|-y", fields{"minions": list("db1")}), whom},
+		{"a failed state that says whom its job misses", "web1", "_return", stock, states("x_|-y", fields{"missing": list("db1")}), whom},
 		{"a failed state that is marked as a peer's", "web1", "_return", stock, states("x_|-y", fields{"__peer_id": "m2"}), tag},
 		{"a failed state of a highstate", "web1", "_return", stock, with(with(states("salt/wheel/1_|-x", fields{}), "fun", "state.highstate"), "retcode", "x"), tag},
 		{"a failed state of one of several functions", "web1", "_return", stock, with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", list(0, 1)),

@@ -35,7 +35,8 @@ func roomAt(dir string) (room, error) {
 	return room{bytes: free * uint64(st.Bsize), inodes: st.Files == 0 || st.Ffree > 0}, nil
 }
 
-// checkDisk looks whether there is room for what this node and its master have to remember. What is on a share is that check's.
+// checkDisk looks whether there is room for what this node and its master have to remember. What is on a share is that check's. The
+// master's own directories are a warning only: they fill on all nodes together, and a node without room there still answers most of what minions ask.
 func (d *Daemon) checkDisk(context.Context) health.Result {
 	dirs := []struct{ path, what string }{
 		{d.cfg.Paths.StateDir, "what the cluster decides cannot be remembered here, and no return be journaled"},
@@ -51,7 +52,11 @@ func (d *Daemon) checkDisk(context.Context) health.Result {
 		if err != nil { // it is made when it is needed, and whoever needs it says so
 			continue
 		}
-		if found := judgeRoom(dir.path, dir.what, r); found.Level > worst.Level {
+		found := judgeRoom(dir.path, dir.what, r)
+		if dir.path != d.cfg.Paths.StateDir {
+			found.Level = min(found.Level, health.Warn)
+		}
+		if found.Level > worst.Level {
 			worst = found
 		}
 	}

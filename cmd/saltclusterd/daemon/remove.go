@@ -361,7 +361,7 @@ func (c census) missing() string {
 // hint says what to do about a lost quorum.
 func (c census) hint() string {
 	down := c.down("")
-	if len(c.voters)-len(down) > len(c.voters)/2 { // a majority is heard by gossip, but nobody leads
+	if len(down) == 0 || len(c.voters)-len(down) > len(c.voters)/2 { // a majority is heard by gossip, but nobody leads
 		return "an election takes seconds, and so does noticing that a node has died; else check the network between the nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}
 	return fmt.Sprintf("start saltclusterd on %s, or check the network on the peer port; if %s gone for good: "+

@@ -259,6 +259,8 @@ func rootsRefusal(what string, err error) error {
 	case errors.Is(err, roots.ErrNotReplaced):
 		return adminapi.Errorf(adminapi.CodeRefused,
 			"saltclusterctl roots status says which are left alone, and why; a missing one is to be mounted, or made, first", "%s: %v", what, err)
+	case errors.Is(err, roots.ErrAcceptDry):
+		return adminapi.Errorf(adminapi.CodeRefused, "compare the directory with that of another node by hand", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNotCurrent):
 		return adminapi.Errorf(adminapi.CodeRefused, "try again; saltclusterctl roots history shows what happened", "%s: %v", what, err)
 	}

@@ -58,8 +58,7 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
-	s.wg.Go(func() { s.umask.follow(s.ctx) })
-	s.wg.Go(func() { s.published.watch(s.ctx, s.shareHangs) })
+	s.followMaster()
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.recallProtocols()
 	s.wg.Go(func() { s.keepProtocols(s.ctx) })
@@ -71,6 +70,12 @@ func (s *service) Open(ctx context.Context) error {
 		return fmt.Errorf("catch up: %w", err)
 	}
 	return s.openEdges(ctx)
+}
+
+// followMaster looks now and then at what the local master does on its disk.
+func (s *service) followMaster() {
+	s.wg.Go(func() { s.umask.follow(s.ctx) })
+	s.wg.Go(func() { s.published.watch(s.ctx, s.shareHangs) })
 }
 
 // keepClock keeps the clock's floor on disk until stopClock.
@@ -175,15 +180,15 @@ func (s *service) Close() error {
 func (s *service) leaveSessions() error {
 	was := s.m.d.master
 	now, err := localmaster.LoadConfig(was.Path, was.Version)
-	if err != nil || !onLoopback(was) || onLoopback(now) {
+	if err != nil {
 		return nil //nolint:nilerr // a master does not start with such a configuration
 	}
+	before, ok := was.InterfaceAddr()
+	after, ok2 := now.InterfaceAddr()
+	if !ok || !ok2 || !before.IsLoopback() || after.IsLoopback() {
+		return nil
+	}
 	return s.sessions.Leave()
-}
-
-func onLoopback(c *localmaster.Config) bool {
-	addr, ok := c.InterfaceAddr()
-	return ok && addr.IsLoopback()
 }
 
 // whenServing answers peers "starting" until this node serves.

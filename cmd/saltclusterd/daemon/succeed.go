@@ -403,6 +403,8 @@ func (s *service) settle(ctx context.Context) error {
 		s.open = append([]closer{part}, s.open...)
 		s.partsMu.Unlock()
 	}
+	s.umask.look(ctx)
+	s.followMaster()
 	s.late.open.Store(true)
 	left, _ := s.m.d.aloneLeft(time.Now())
 	s.wg.Go(func() { s.endAlone(s.ctx, max(left, arrivingFor)) })
