@@ -19,7 +19,7 @@
 //	New(Config) (*Store, error); Open(ctx) error; Close() error
 //	Handler() http.Handler                             // POST Path: what peers fetch
 //	Status() Status; CaughtUp() bool                   // the head is on this disk
-//	Sync(ctx, SyncOptions) (SyncResult, error)         // scan now, propose what differs
+//	Sync(ctx, SyncOptions) (SyncResult, error)         // scan now, propose what differs; Accept: also what is left alone
 //	Diff(ctx, node.ID) ([]Change, error)               // from live here to live there
 //	Rollback(ctx, number uint64) (Revision, error)
 //	Refill(ctx, dir string) error                      // a slot that was replaced gets what the cluster has

@@ -59,7 +59,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 func (m *reqMetrics) watch(reg prometheus.Registerer, c *ReqClient) {
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "saltcluster_upstream_in_flight_requests",
-		Help: "Requests that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most.",
+		Help: "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.",
 	}, func() float64 { return float64(c.owed()) })
 }
 

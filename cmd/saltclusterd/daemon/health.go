@@ -180,6 +180,9 @@ func boundReasons(list []adminapi.Reason) []adminapi.Reason {
 	list = list[:min(len(list), maxReasons)]
 	for i := range list {
 		r := &list[i]
+		if r.Level != adminapi.LevelFail {
+			r.Level = adminapi.LevelWarn
+		}
 		for _, text := range []*string{&r.Check, &r.Message, &r.Hint} {
 			*text = strings.ToValidUTF8((*text)[:min(len(*text), maxReasonText)], "")
 		}
