@@ -93,6 +93,7 @@ func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	select {
 	case <-ready:
 	case err := <-n.done:
+		n.done = nil // there is no end to wait for any more
 		t.Fatalf("%s: %v", id, err)
 	case <-time.After(30 * time.Second):
 		t.Fatalf("%s does not start", id)
