@@ -4,7 +4,6 @@ package scenario
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -68,23 +67,7 @@ print("\n" + json.dumps(said, sort_keys=True, default=str))
 func sameLists(t *testing.T, nodes []*lab.Node, filters []map[string]any, jids ...string) (said map[string]string) {
 	t.Helper()
 	ask := func(ctx context.Context, n *lab.Node) (map[string]string, error) {
-		res, err := n.Master.Run(ctx, "python", append([]string{"-c", askList, n.Master.ConfigDir + "/master", text(filters)}, jids...)...)
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		lines := strings.Split(strings.TrimSpace(res.Stdout), "\n")
-		var raw map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &raw); err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, res.Output())
-		}
-		out := make(map[string]string, len(raw))
-		for question, answer := range raw {
-			out[question] = string(answer)
-		}
-		return out, nil
+		return answersOf(ctx, n, append([]string{"-c", askList, n.Master.ConfigDir + "/master", text(filters)}, jids...)...)
 	}
 	labtest.Must(t, lab.Eventually(t.Context(), askedWithin, "the same lists on all masters", func(ctx context.Context) error {
 		var err error

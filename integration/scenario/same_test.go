@@ -46,6 +46,11 @@ func askedAll(ctx context.Context, n *lab.Node, targets []target, mine string, s
 	if status {
 		args = append(args, "status")
 	}
+	return answersOf(ctx, n, args...)
+}
+
+// answersOf are those that a script of Python prints in its last line as JSON, by question.
+func answersOf(ctx context.Context, n *lab.Node, args ...string) (map[string]string, error) {
 	res, err := n.Master.Run(ctx, "python", args...)
 	if err == nil {
 		err = res.Err()

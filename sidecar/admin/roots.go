@@ -33,44 +33,22 @@ func (s *Server) handleRoots(mux *http.ServeMux, k RootsKeeper) {
 			return k.RootsDiff(ctx, q.Get("from"), q.Get("to"))
 		})
 	})
-	mux.HandleFunc("POST /v1/roots/sync", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.SyncRootsRequest
+	mux.HandleFunc("POST /v1/roots/sync", operate(s, "roots_sync", func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
+	mux.HandleFunc("POST /v1/roots/decide", operate(s, "roots_decide", func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
+	mux.HandleFunc("POST /v1/roots/aside", operate(s, "roots_aside", func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
+	mux.HandleFunc("POST /v1/roots/refill", operate(s, "roots_refill", func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
+}
+
+// operate carries out what the body of a request asks for, within the time that timeout takes from it, and streams its progress.
+func operate[R any](s *Server, verb string, timeout func(R) time.Duration, do func(context.Context, R, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req R
 		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "roots_sync", e)
+			s.fail(w, verb, e)
 			return
 		}
-		s.stream(w, r, "roots_sync", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return k.SyncRoots(ctx, req, p)
+		s.stream(w, r, verb, timeout(req), func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return do(ctx, req, p)
 		})
-	})
-	mux.HandleFunc("POST /v1/roots/decide", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.DecideRootsRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "roots_decide", e)
-			return
-		}
-		s.stream(w, r, "roots_decide", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return k.DecideRoots(ctx, req, p)
-		})
-	})
-	mux.HandleFunc("POST /v1/roots/aside", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.AsideRootsRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "roots_aside", e)
-			return
-		}
-		s.stream(w, r, "roots_aside", diffTimeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return k.AsideRoots(ctx, req, p)
-		})
-	})
-	mux.HandleFunc("POST /v1/roots/refill", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.RefillRootsRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "roots_refill", e)
-			return
-		}
-		s.stream(w, r, "roots_refill", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return k.RefillRoots(ctx, req, p)
-		})
-	})
+	}
 }
