@@ -68,7 +68,7 @@ func (s *Small) Free() error {
 
 // Cover puts another file system, an empty one, in the place of this one, as when a disk is changed or not mounted; Uncover takes it away.
 func (s *Small) Cover() error {
-	if err := unix.Mount("cover", s.Dir, "tmpfs", 0, "size=64m,mode=755"); err != nil {
+	if err := unix.Mount("cover", s.Dir, "tmpfs", 0, "size=512m,mode=755"); err != nil {
 		return fmt.Errorf("cover %s: %w", s.Dir, err)
 	}
 	s.covers++
