@@ -19,8 +19,10 @@ func (s *Store) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	s.adopt()
 	head, ok := s.cfg.Log.Head()
+	if s.adopt() { // after the look at the head: what is in force by then is seen
+		head, ok = s.cfg.Log.Head()
+	}
 	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number && !s.looksTheSame() {
 		if err := s.look(ctx); err != nil {
 			return err
@@ -146,6 +148,10 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 		}
 	case dropped != nil && s.isDropped(st, dropped):
 	case st.dir != base:
+		base, err := s.mergeBase(put, st.Name, base, theirs)
+		if err != nil {
+			return apply.Plan{}, fmt.Errorf("merge %s: %w", st.Name, err)
+		}
 		merged, lost, err := tree.Merge(s, put, base, st.dir, theirs)
 		if err != nil {
 			return apply.Plan{}, fmt.Errorf("merge %s: %w", st.Name, err)

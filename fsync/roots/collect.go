@@ -22,6 +22,9 @@ func (s *Store) collect() error {
 	for _, r := range s.cfg.Log.Revisions() {
 		roots = append(roots, r.Root)
 	}
+	for _, p := range s.openProposals() {
+		roots = append(roots, p.Base.Root)
+	}
 	for _, root := range roots {
 		if err := s.mark(root, used); err != nil {
 			return err

@@ -24,10 +24,10 @@ var (
 	bucketKept      = []byte("kept")
 	bucketConflicts = []byte("conflicts")
 
-	keyVersion  = []byte("version")
-	keyBase     = []byte("base")
-	keyJournal  = []byte("journal")
-	keyProposal = []byte("proposal")
+	keyVersion   = []byte("version")
+	keyBase      = []byte("base")
+	keyJournal   = []byte("journal")
+	keyProposals = []byte("proposals")
 )
 
 // dbVersion is what this version writes.

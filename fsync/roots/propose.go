@@ -62,6 +62,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	rev, err := s.cfg.Log.Propose(ctx, p)
 	if err != nil {
 		s.metrics.proposals.WithLabelValues("refused").Inc()
+		s.refused(err)
 		return res, fmt.Errorf("propose a revision: %w", err)
 	}
 	s.metrics.proposals.WithLabelValues(string(rev.State)).Inc()
@@ -74,7 +75,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	}
 	s.noteSpells(e, p.Confirmed)
 	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
-	s.becomes(rev)
+	s.becomes(s.proposed[len(s.proposed)-1], rev)
 	return res, nil
 }
 

@@ -61,7 +61,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.decided = nil
-		return ErrNoQuorum
+		return ErrUncertain
 	}
 	w.mu.Unlock()
 	a.write("f", "2")
@@ -69,5 +69,56 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	w.awaitEqual()
 	if n := len(a.store.Conflicts()); n > 0 || !a.has("f", "3") {
 		t.Errorf("%d conflicts", n)
+	}
+}
+
+// So may what became of it, while edits and proposals go on, which are refused: none of it is a conflict with itself, and what was removed
+// is not back. The log names the last revisions only.
+func TestAnAnswerThatComesLate(t *testing.T) {
+	for name, forgetful := range map[string]bool{"the log names it": false, "the log has forgotten it": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.start("b")
+			a.write("f", "1")
+			w.await("both have it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+			refused := 0
+			w.mu.Lock()
+			a.newest = 1
+			w.decided = func(n *testNode) error {
+				if n == a {
+					return ErrUncertain
+				}
+				return nil
+			}
+			w.refused = func(n *testNode) {
+				if n == a {
+					refused++
+				}
+			}
+			w.mu.Unlock()
+			next := filepath.Join(t.TempDir(), "d")
+			if err := errors.Join(os.Mkdir(next, 0o755), os.WriteFile(filepath.Join(next, "g"), []byte("2"), 0o644),
+				os.WriteFile(filepath.Join(next, "late"), []byte("2"), 0o644), os.Rename(next, filepath.Join(a.dirs[fileBase], "d"))); err != nil {
+				t.Fatal(err)
+			}
+			w.await("b has it", func() bool { return b.has("d/late", "2") && b.has("d/g", "2") })
+			a.write("d/g", "3")
+			a.remove("d/late")
+			count := func() int { w.mu.Lock(); defer w.mu.Unlock(); return refused }
+			before := count()
+			w.await("two more proposals", func() bool { return count() > before+1 })
+			b.write("f", "2")
+			w.await("b's edit", func() bool { return w.count() == 3 })
+			w.mu.Lock()
+			a.newest, a.forgetful = 0, forgetful
+			w.decided, w.refused = nil, nil
+			w.signal()
+			w.mu.Unlock()
+			w.await("all edits", func() bool { return a.has("f", "2") && b.has("d/g", "3") && !b.has("d/late", "2") })
+			w.awaitEqual()
+			if n := len(a.store.Conflicts()) + len(b.store.Conflicts()); n > 0 || !a.has("d/g", "3") || a.has("d/late", "2") {
+				t.Errorf("%d conflicts: %+v", n, a.store.Conflicts())
+			}
+		})
 	}
 }

@@ -34,7 +34,7 @@ type Store struct {
 	collected   uint64
 	baseUnsaved bool
 	pending     *journal            // a switch that has begun
-	proposed    *proposed           // what was proposed last
+	proposed    []proposed          // the last one is the newest
 	found       uint64              // the head when this node started
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
 	ordered     map[SlotName]string // what Config.Order said at the last look
@@ -165,13 +165,8 @@ func (s *Store) load() error {
 	}
 	s.base = s.base.clone()
 	s.collected = s.base.Number
-	var last proposed
-	found, err := s.db.get(bucketMeta, keyProposal, &last)
-	if err != nil {
+	if _, err := s.db.get(bucketMeta, keyProposals, &s.proposed); err != nil {
 		return err
-	}
-	if found {
-		s.proposed = &last
 	}
 	if err := s.loadPending(); err != nil {
 		return err
@@ -187,6 +182,7 @@ func (s *Store) load() error {
 		return err
 	}
 	for _, st := range s.slots {
+		var err error
 		if st.index, err = loadIndex(s.cfg.StateDir, st.Name); err != nil {
 			s.log.Warn("index of a slot not read, its files will be", "path", st.Dir, "err", err)
 		}

@@ -34,21 +34,25 @@ type world struct {
 	deciding func(*testNode)
 	// decided is called when a proposal of a node has become a revision, before the node hears of that.
 	decided func(*testNode) error
+	// refused is called when a proposal of a node was not of the head.
+	refused func(*testNode)
 }
 
 // testNode is a node; what is on its disks outlives its store.
 type testNode struct {
-	w       *world
-	id      node.ID
-	dirs    map[SlotName]string
-	state   string
-	cfg     Config
-	store   *Store
-	srv     *httptest.Server
-	cut     bool // from its log
-	unready atomic.Bool
-	holding int
-	holds   int
+	w         *world
+	id        node.ID
+	dirs      map[SlotName]string
+	state     string
+	cfg       Config
+	store     *Store
+	srv       *httptest.Server
+	cut       bool   // from its log
+	newest    uint64 // revision it sees; 0: all
+	forgetful bool   // its log names the head only
+	unready   atomic.Bool
+	holding   int
+	holds     int
 }
 
 var fileBase = SlotName{Kind: "file", Env: "base"}
@@ -150,12 +154,13 @@ func (l nodeLog) Ready() bool { return !l.n.unready.Load() }
 func (l nodeLog) Head() (Revision, bool) {
 	l.n.w.mu.Lock()
 	defer l.n.w.mu.Unlock()
-	return l.n.w.head()
+	return l.n.w.head(l.n.newest)
 }
 
-func (w *world) head() (Revision, bool) {
+// head is the newest revision in force, of those up to newest unless that is 0.
+func (w *world) head(newest uint64) (Revision, bool) {
 	for i := len(w.revs) - 1; i >= 0; i-- {
-		if w.revs[i].State == StateApplied {
+		if w.revs[i].State == StateApplied && (newest == 0 || w.revs[i].Number <= newest) {
 			return w.revs[i], true
 		}
 	}
@@ -165,19 +170,25 @@ func (w *world) head() (Revision, bool) {
 func (l nodeLog) Revisions() []Revision {
 	l.n.w.mu.Lock()
 	defer l.n.w.mu.Unlock()
-	return append([]Revision(nil), l.n.w.revs...)
+	if l.n.forgetful {
+		return slices.Clone(l.n.w.revs[len(l.n.w.revs)-1:])
+	}
+	return slices.DeleteFunc(slices.Clone(l.n.w.revs), func(r Revision) bool { return l.n.newest > 0 && r.Number > l.n.newest })
 }
 
 func (l nodeLog) Propose(_ context.Context, p Proposal) (Revision, error) {
 	l.n.w.mu.Lock()
-	deciding, decided := l.n.w.deciding, l.n.w.decided
+	deciding, decided, refused := l.n.w.deciding, l.n.w.decided, l.n.w.refused
 	l.n.w.mu.Unlock()
 	if deciding != nil {
 		deciding(l.n)
 	}
 	r, err := l.n.w.decideOn(l.n, p)
-	if err == nil && decided != nil {
+	switch {
+	case err == nil && decided != nil:
 		err = decided(l.n)
+	case errors.Is(err, ErrNotCurrent) && refused != nil:
+		refused(l.n)
 	}
 	return r, err
 }
@@ -188,7 +199,7 @@ func (w *world) decideOn(n *testNode, p Proposal) (Revision, error) {
 	if n.cut {
 		return Revision{}, ErrNoQuorum
 	}
-	if head, _ := w.head(); head.Number != p.Parent {
+	if head, _ := w.head(0); head.Number != p.Parent {
 		return Revision{}, fmt.Errorf("parent %d: %w", p.Parent, ErrNotCurrent)
 	}
 	r := Revision{

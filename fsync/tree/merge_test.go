@@ -179,6 +179,106 @@ func TestMergeLosesNothingSilently(t *testing.T) {
 	})
 }
 
+// What is edited after a proposal of which nobody knows whether it is part of theirs is no conflict with it.
+func TestAdvance(t *testing.T) {
+	base := map[string]string{"a": "1", "b": "1", "d/x": "1", "d/y": "1", "l": "->one"}
+	with := func(from map[string]string, changes ...string) map[string]string {
+		m := maps.Clone(from)
+		for i := 0; i < len(changes); i += 2 {
+			if m[changes[i]] = changes[i+1]; changes[i+1] == "" {
+				delete(m, changes[i])
+			}
+		}
+		return m
+	}
+	proposed := with(base, "a", "2", "b", "", "d/x", "2", "d/n", "1", "new/f", "1")
+	for name, c := range map[string]struct {
+		ours, theirs, want map[string]string
+		lost               string
+	}{
+		"it is theirs": {
+			with(proposed, "a", "3", "b", "3", "d/x", "", "new/f", "2"), proposed,
+			with(proposed, "a", "3", "b", "3", "d/x", "", "new/f", "2"), "",
+		},
+		"with edits of others": {
+			with(proposed, "a", "3", "d/n", ""), with(proposed, "l", "->two", "d/y", "5", "new/g", "1", "other", "1"),
+			with(proposed, "a", "3", "d/n", "", "l", "->two", "d/y", "5", "new/g", "1", "other", "1"), "",
+		},
+		"it never was": {
+			with(proposed, "a", "3"), with(base, "l", "->two"),
+			with(proposed, "a", "3", "l", "->two"), "",
+		},
+		"others edited what it had, or without it": { // nobody can tell; it is put aside
+			with(proposed, "new/f", ""), with(proposed, "a", "9"),
+			with(proposed, "new/f", "", "a", "9"), "a",
+		},
+		"all of it is removed here": {
+			with(proposed, "new/f", "", "d/x", "", "d/y", "", "d/n", ""), with(proposed, "other", "1"),
+			with(proposed, "new/f", "", "d/x", "", "d/y", "", "d/n", "", "other", "1"), "",
+		},
+		"it removed a directory": {
+			with(base, "d/x", "3", "d/y", ""), with(base, "d/x", "", "d/y", ""),
+			with(base, "d/x", "3", "d/y", ""), "",
+		},
+		"only permissions were changed since": {
+			with(proposed, "a", "3"), with(proposed, "a", "2 600"),
+			with(proposed, "a", "3 600"), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Memory{}
+			p := proposed
+			if name == "it removed a directory" {
+				p = with(base, "d/x", "", "d/y", "")
+			}
+			b, ours, theirs := build(t, o, base), build(t, o, c.ours), build(t, o, c.theirs)
+			next, err := Advance(o, o, b, build(t, o, p), theirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, lost, err := Merge(o, o, next, ours, theirs)
+			var paths []string
+			for _, l := range lost {
+				paths = append(paths, l.Path)
+			}
+			if want := build(t, o, c.want); err != nil || got != want || strings.Join(paths, ",") != c.lost {
+				t.Errorf("merged %v, want %v; lost %q, want %q; %v", leaves(t, o, got), leaves(t, o, want), paths, c.lost, err)
+			}
+		})
+	}
+}
+
+func TestAdvanceGoesNowhereElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Memory{}
+		base, proposed, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "proposed")), build(t, o, treeGen().Draw(t, "theirs"))
+		advance := func(base, proposed, theirs Hash) Hash {
+			got, err := Advance(o, o, base, proposed, theirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if got := advance(base, proposed, proposed); got != proposed {
+			t.Fatal("a proposal that is theirs is not the base")
+		}
+		if got := advance(base, base, theirs); got != base {
+			t.Fatal("a proposal that changes nothing moves the base")
+		}
+		b, p, th := leaves(t, o, base), leaves(t, o, proposed), leaves(t, o, theirs)
+		for path, e := range leaves(t, o, advance(base, proposed, theirs)) {
+			was, inBase := b[path]
+			now, inProposed := p[path]
+			given, inTheirs := th[path]
+			switch {
+			case e.Type == Dir, inBase && was.Same(&e):
+			case !inProposed || !now.Same(&e) || !inTheirs || !given.Same(&e):
+				t.Fatalf("%q is neither of the base nor of what was proposed and is theirs", path)
+			}
+		}
+	})
+}
+
 func TestDiffTurnsOneTreeIntoTheOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Memory{}

@@ -308,4 +308,7 @@ func (h *hand) check(t *testing.T, c *lab.Cluster) {
 		}
 	}
 	t.Logf("%s: %d edits, %d paths of its own", h.node.Name, h.count, len(h.own))
+	if wrong > 0 {
+		t.Logf("%s has put aside:\n%s", h.node.Name, ctl(t, h.node.Daemon, "roots", "conflicts").Stdout)
+	}
 }

@@ -136,13 +136,16 @@ func (l rootsLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revision
 			return revision(r)
 		}
 	}
-	return roots.Revision{}, fmt.Errorf("%w: this node has not heard of revision %d yet", roots.ErrNoQuorum, number)
+	return roots.Revision{}, fmt.Errorf("%w: %w: this node has not heard of revision %d yet", roots.ErrNoQuorum, roots.ErrUncertain, number)
 }
 
 // proposeRoots has a command about the trees decided, and returns the number of the revision it made or changed.
 func (m *member) proposeRoots(ctx context.Context, c state.Command) (uint64, error) {
 	results, err := m.cons.Propose(ctx, c)
-	if errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, consensus.ErrUncertain) {
+	if errors.Is(err, consensus.ErrUncertain) {
+		return 0, fmt.Errorf("%s: %w: %w: %w", c.Type(), roots.ErrNoQuorum, roots.ErrUncertain, err)
+	}
+	if errors.Is(err, consensus.ErrNoLeader) {
 		return 0, fmt.Errorf("%s: %w: %w", c.Type(), roots.ErrNoQuorum, err)
 	}
 	if err != nil {
