@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,14 +65,12 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if o.Bin == "" {
 		o.Bin = filepath.Join(ModuleRoot(), "bin")
 	}
-	var raw [2]byte
-	rand.Read(raw[:])
-	l := &Lab{id: hex.EncodeToString(raw[:]), opts: o, dir: o.Dir}
-	if err := l.makeDir(); err != nil {
+	l := &Lab{opts: o}
+	if err := l.takeName(); err != nil {
 		return nil, err
 	}
-	if err := l.takeLock(); err != nil {
-		return nil, errors.Join(err, l.removeDir())
+	if err := l.makeDir(); err != nil {
+		return nil, errors.Join(err, l.releaseLock())
 	}
 	removeStale(ctx, l.id)
 	var err error
@@ -86,12 +85,24 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-func (l *Lab) makeDir() error {
-	if l.dir == "" {
-		l.temp = true
-		// A short path: Unix socket names below it are limited to 107 bytes.
-		l.dir = filepath.Join(os.TempDir(), "scl"+l.id)
+// takeName picks a name that no other lab has.
+func (l *Lab) takeName() error {
+	for {
+		var raw [2]byte
+		rand.Read(raw[:])
+		l.id, l.dir = hex.EncodeToString(raw[:]), l.opts.Dir
+		if l.dir == "" {
+			l.temp = true
+			// A short path: Unix socket names below it are limited to 107 bytes.
+			l.dir = filepath.Join(os.TempDir(), "scl"+l.id)
+		}
+		if err := l.takeLock(); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
+}
+
+func (l *Lab) makeDir() error {
 	for _, d := range []string{"log", "out"} {
 		if err := os.MkdirAll(filepath.Join(l.dir, d), 0o755); err != nil {
 			return fmt.Errorf("make the lab's directory: %w", err)

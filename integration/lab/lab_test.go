@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -242,6 +244,29 @@ func TestNothingIsLeft(t *testing.T) {
 	if _, err := os.Stat(l.Dir()); err == nil {
 		t.Errorf("%s is still there", l.Dir())
 	}
+}
+
+// Labs that begin and end at the same time, as those of two halves of the scenarios do, do not take each other for dead.
+func TestLabsAtOnce(t *testing.T) {
+	var all errgroup.Group
+	for range 8 {
+		all.Go(func() error {
+			for range 20 {
+				l, err := lab.New(t.Context(), lab.Options{Loopback: true})
+				if err != nil {
+					return err
+				}
+				if _, err := os.Stat(l.Dir()); err != nil {
+					return errors.Join(err, l.Close())
+				}
+				if err := l.Close(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	labtest.Must(t, all.Wait())
 }
 
 func TestHostNameAndHosts(t *testing.T) {

@@ -14,20 +14,13 @@ const lockPrefix = "saltcluster-lab-"
 
 // takeLock marks the lab as alive for as long as this program lives, however it ends.
 func (l *Lab) takeLock() error {
-	path := filepath.Join(os.TempDir(), lockPrefix+l.id)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	// Under another name until it is locked: one that looks for stale labs at this very moment would take it for a dead one's.
+	f, err := os.CreateTemp(os.TempDir(), "saltcluster-newlab-")
 	if err != nil {
 		return fmt.Errorf("mark the lab as alive: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return fmt.Errorf("mark the lab as alive: %w", err)
-	}
-	dir := ""
-	if l.temp && !l.opts.Keep {
-		dir = l.dir
-	}
-	if _, err := f.WriteString(dir); err != nil {
+	if err := l.lockAs(f); err != nil {
+		os.Remove(f.Name())
 		f.Close()
 		return fmt.Errorf("mark the lab as alive: %w", err)
 	}
@@ -35,11 +28,29 @@ func (l *Lab) takeLock() error {
 	return nil
 }
 
+// lockAs locks a new file, writes into it what is to be removed, and gives it a name that no other lab has.
+func (l *Lab) lockAs(f *os.File) error {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return err
+	}
+	if l.temp && !l.opts.Keep {
+		if _, err := f.WriteString(l.dir); err != nil {
+			return err
+		}
+	}
+	if err := os.Link(f.Name(), l.lockPath()); err != nil {
+		return err
+	}
+	return os.Remove(f.Name())
+}
+
+func (l *Lab) lockPath() string { return filepath.Join(os.TempDir(), lockPrefix+l.id) }
+
 func (l *Lab) releaseLock() error {
 	if l.lock == nil {
 		return nil
 	}
-	err := os.Remove(l.lock.Name())
+	err := os.Remove(l.lockPath())
 	return errors.Join(err, l.lock.Close())
 }
 
