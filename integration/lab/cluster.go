@@ -150,12 +150,11 @@ func (c *Cluster) Up(ctx context.Context) error {
 			return err
 		}
 	}
+	g, gctx := errgroup.WithContext(ctx)
 	for _, n := range c.Nodes {
-		if err := c.Answering(ctx, n); err != nil {
-			return err
-		}
+		g.Go(func() error { return c.Answering(gctx, n) })
 	}
-	return nil
+	return g.Wait()
 }
 
 // Form makes one cluster of the nodes: the first is an existing single master that founds it, the others join and their
