@@ -49,9 +49,9 @@ test-race: ## unit tests under the race detector
 	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -p 3 -parallel 4 $(PKGS)
 	@CGO_ENABLED=1 $(GO) test -race -count=1 -tags libcrypto ./sidecar/saltcrypt/libcrypto
 
-test-fuzz: ## every decoder has a fuzz target; each for two seconds
+test-fuzz: ## every decoder has a fuzz target; each for a second
 	$(GO) test -count=1 ./integration/fuzzed
-	@FUZZFRESH=1 integration/setup/fuzz 2 $(PKGS)
+	@FUZZFRESH=1 integration/setup/fuzz 1 $(PKGS)
 
 fuzz: setup ## every fuzz target for FUZZTIME seconds, from where the last run ended (PKGS=./sidecar/...)
 	@integration/setup/fuzz $(FUZZTIME) $(PKGS)
