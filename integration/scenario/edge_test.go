@@ -87,8 +87,8 @@ func subscribers(t *testing.T, c *lab.Cluster) map[string]float64 {
 	return out
 }
 
-// idleFor is eight times what the load balancer tolerates.
-const idleFor = 40 * time.Second
+// idleFor is four times what the load balancer tolerates.
+const idleFor = 20 * time.Second
 
 // A publish connection on which nothing happens outlives the load balancer's timeout, and a request that comes after the
 // load balancer has cut the minion's idle request connection is answered as any other.
