@@ -14,12 +14,13 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// A fixed seed of faults, judged by the history: what "make chaos" does at random. CHAOS_SEED picks another seed.
+// A fixed seed of faults, judged by the history: what "make chaos" does at random, for half its time. CHAOS_SEED picks another seed.
 func TestChaos(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
 	cfg := chaos.Default()
-	cfg.Seed, cfg.For = 2, 5*time.Minute
+	// A seed whose plan begins with what docs/comparison.md promises: power loss of all, a minority cut off, a killed saltclusterd.
+	cfg.Seed, cfg.For = 13544, 150*time.Second
 	if s := os.Getenv("CHAOS_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		labtest.Must(t, err)
