@@ -176,7 +176,7 @@ func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 		return
 	}
 	ctx, cancel := p.atMaster(c)
-	p.cfg.Master.Go(ctx, c.env.ID, c.body, func(reply []byte, err error) {
+	p.cfg.Master.Go(ctx, c.sender(), c.body, func(reply []byte, err error) {
 		cancel()
 		switch {
 		case err != nil:

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"errors"
 
 	"saltclusterd/gossip/node"
@@ -87,7 +88,7 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
 	ctx, cancel := p.atMaster(c)
-	p.cfg.Master.Go(ctx, c.env.ID, saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
+	p.cfg.Master.Go(ctx, c.sender(), saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
 		cancel()
 		if err != nil {
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
@@ -96,6 +97,9 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 		p.hear(c, c.self, others, "local", resealed(reply, crypticle, c.crypticle))
 	})
 }
+
+// sender is the minion that a call comes from; version 2 does not name it outside.
+func (c *call) sender() string { return cmp.Or(c.env.ID, c.peek.ID) }
 
 // resealed turns a reply under the key from into one under the key to. One that is not sealed with the former (a private one, an error text)
 // is returned as it is.

@@ -163,7 +163,11 @@ func (s *scene) mustBeKnown(evidence string) bool {
 	}
 	r := s.request(n)
 	at := slices.IndexFunc(r.fields, func(e entry) bool { return string(e.key) == string(text("jid")) })
-	return r.Cmd == "_return" && !r.names("schedule") && !r.names("master_id") && at >= 0 && jid.MatchString(strings.TrimPrefix(string(r.fields[at].value), "\xb4"))
+	if r.Cmd != "_return" || r.names("schedule") || r.names("master_id") || at < 0 {
+		return false
+	}
+	own := strings.TrimPrefix(string(r.fields[at].value), "\xb4")
+	return jid.MatchString(own) && (own == evidence || !jid.MatchString(evidence)) // else it is of another seed on the same cluster
 }
 
 // ownResource says whether a request was a return of something that the minion manages: neither a minion nor a master.

@@ -165,11 +165,20 @@ func TestFrames(t *testing.T) {
 // A job that was never published is held against a node that had to know.
 func TestMustBeKnown(t *testing.T) {
 	s := aScene(1)
-	held := 0
-	for n := range 500 {
+	held, stored := 0, 0
+	for n := range 2000 {
 		r := s.request(n)
 		if r.Cmd != "_return" {
 			continue
+		}
+		for _, e := range r.fields {
+			id, ok := strings.CutPrefix(string(e.value), "\xb4"+unpublished)
+			if !ok || string(e.key) != string(text("jid")) || !s.mustBeKnown(unpublished+id) {
+				continue
+			}
+			if stored++; s.mustBeKnown(unpublished + "99" + id[2:]) {
+				t.Errorf("an id that ends with the number of %s, and was made up by another seed, is held against a node", r)
+			}
 		}
 		if s.mustBeKnown(s.dice(n).mark()) {
 			held++
@@ -178,8 +187,8 @@ func TestMustBeKnown(t *testing.T) {
 			}
 		}
 	}
-	if held == 0 {
-		t.Error("none is")
+	if held == 0 || stored == 0 {
+		t.Errorf("%d by their marks, %d by their ids", held, stored)
 	}
 	n := 0
 	for s.request(n).Cmd != "_return" || !s.request(n).names("schedule") {

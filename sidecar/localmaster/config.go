@@ -117,6 +117,21 @@ func (c *Config) Raw(name string) (any, bool) { v, ok := c.opts[name]; return v,
 // Bool returns an option's truth as Python's bool() sees it; an absent one is false.
 func (c *Config) Bool(name string) bool { return pyTrue(c.opts[name]) }
 
+// Workers is how many processes of the master take what minions ask: worker_threads, or those of the pool for whatever no other pool takes.
+func (c *Config) Workers() int {
+	if c.Version.Major >= 3008 {
+		pools, _ := c.opts["worker_pools"].(map[string]any)
+		for _, pool := range pools {
+			p, _ := pool.(map[string]any)
+			n, ok := p["worker_count"].(int64)
+			if commands, _ := p["commands"].([]any); ok && slices.Contains(commands, any("*")) {
+				return int(n)
+			}
+		}
+	}
+	return int(c.Int("worker_threads"))
+}
+
 // Int returns an integer option, 0 when it is absent or no number.
 func (c *Config) Int(name string) int64 {
 	switch v := c.opts[name].(type) {

@@ -21,6 +21,22 @@ func loadText(t *testing.T, major int, text string) *Config {
 	return cfg
 }
 
+func TestWorkers(t *testing.T) {
+	for text, want := range map[string][3]int{
+		"":                   {5, 5, 5},
+		"worker_threads: 12": {12, 12, 12},
+		"worker_pools: {auth: {worker_count: 2, commands: [_auth]}, rest: {worker_count: 7, commands: ['*']}}": {5, 5, 7},
+		"worker_pools: {rest: {worker_count: many, commands: ['*']}}":                                          {5, 5, 5},
+		"worker_threads: [1]": {0, 0, 0},
+	} {
+		for i, major := range []int{3006, 3007, 3008} {
+			if got := loadText(t, major, text).Workers(); got != want[i] {
+				t.Errorf("%d: %q: %d workers, not %d", major, text, got, want[i])
+			}
+		}
+	}
+}
+
 func TestDropInSatisfiesTheCheck(t *testing.T) {
 	for _, major := range []int{3006, 3007, 3008} {
 		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\nunique_jid: false\ncluster_id: k\ncluster_pki_dir: /x\n")

@@ -25,7 +25,10 @@ type conn struct {
 	asked     time.Time // since when
 	idleSince time.Time // when it was put on the idle list
 	drain     *time.Timer
-	gone      bool // taken out of the pool
+	from      string // whose call the master works on, when
+	counted   bool   // that counts for him
+	kept      bool   // draining beyond DrainTimeout
+	gone      bool   // taken out of the pool
 }
 
 var delimiter = []byte{}

@@ -13,7 +13,7 @@ type reqMetrics struct {
 	replies, failures, connects atomic.Uint64 // for Stats
 
 	up, queue, conns                     prometheus.Gauge
-	dials                                prometheus.Counter
+	dials, held                          prometheus.Counter
 	silents, stucks                      prometheus.Counter
 	seconds, probes                      prometheus.Histogram
 	ok, busy, down, timeout, lost, other prometheus.Counter
@@ -40,6 +40,10 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 		}),
 		dials: f.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_upstream_connects_total", Help: "Request connections opened to the local salt-master.",
+		}),
+		held: f.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_upstream_held_total",
+			Help: "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may (minion_requests_at_once).",
 		}),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "saltcluster_upstream_request_seconds", Help: "Time from the call to the salt-master's reply.",

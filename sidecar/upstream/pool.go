@@ -27,7 +27,8 @@ func (c *ReqClient) place(ca *call) (j job, shed *call, err error) {
 		return job{}, nil, nil
 	}
 	err = c.refuse(ca)
-	if err == nil && len(c.idle) == 0 && c.queue.len >= c.cfg.MaxQueue {
+	held := c.queue.full(ca.from)
+	if err == nil && (held || len(c.idle) == 0) && c.queue.len >= c.cfg.MaxQueue {
 		if shed = c.queue.makeRoom(ca.from); shed == nil {
 			err = ErrBusy
 		} else {
@@ -38,15 +39,21 @@ func (c *ReqClient) place(ca *call) (j job, shed *call, err error) {
 		ca.stage = over
 		return job{}, nil, err
 	}
-	if n := len(c.idle); n > 0 {
-		cn := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		return c.assign(cn, ca), nil, nil
+	if len(c.idle) > 0 && !held {
+		return c.assign(c.lastIdle(), ca), nil, nil
 	}
 	c.queue.push(ca)
 	c.metrics.queue.Set(float64(c.queue.len))
 	c.grow()
 	return job{}, shed, nil
+}
+
+// lastIdle takes the connection that was used last from those that idle.
+func (c *ReqClient) lastIdle() *conn {
+	n := len(c.idle) - 1
+	cn := c.idle[n]
+	c.idle = c.idle[:n]
+	return cn
 }
 
 func (c *ReqClient) refuse(ca *call) error {
@@ -64,10 +71,39 @@ func (c *ReqClient) refuse(ca *call) error {
 func (c *ReqClient) assign(cn *conn, ca *call) job {
 	ca.stage, ca.conn = inFlight, cn
 	cn.call, cn.owed, cn.asked = ca, true, time.Now()
+	if cn.counted = c.queue.begin(ca.from); cn.counted {
+		cn.from = ca.from
+	}
 	if len(ca.body) > directWrite {
 		c.wg.Add(1) // under the lock and before Close, which waits for it
 	}
 	return job{cn, ca.body}
+}
+
+// settle notes that the master owes a connection nothing any more, or that nobody will know: its sender may send another call.
+func (c *ReqClient) settle(cn *conn) {
+	if cn.counted {
+		c.queue.end(cn.from)
+	}
+	if cn.kept {
+		c.kept--
+	}
+	cn.from, cn.counted, cn.kept = "", false, false
+}
+
+// dispatch gives idle connections calls that may go: those of a sender who had to wait for one of his own. What it returns is to be sent
+// without the lock.
+func (c *ReqClient) dispatch() (jobs []job) {
+	for len(c.idle) > 0 && c.queue.ready > 0 {
+		jobs = append(jobs, c.assign(c.lastIdle(), c.queue.pop()))
+	}
+	return jobs
+}
+
+func sendAll(jobs []job) {
+	for _, j := range jobs {
+		j.send()
+	}
 }
 
 // replied takes a reply and gives the connection its next call.
@@ -86,13 +122,16 @@ func (c *ReqClient) replied(cn *conn, body []byte) error {
 	if ca != nil {
 		ca.stage, ca.conn = over, nil
 	}
+	c.settle(cn)
 	c.progress()
 	next := c.release(cn)
+	more := c.dispatch()
 	c.mu.Unlock()
 	if ca != nil {
 		ca.finish(body, nil)
 	}
 	next.send()
+	sendAll(more)
 	return nil
 }
 
@@ -113,7 +152,8 @@ func (c *ReqClient) release(cn *conn) job {
 }
 
 // abandon ends a call for the caller. A request in flight leaves its connection draining: it goes back to work when
-// the stale reply has come, and is closed when that takes too long.
+// the stale reply has come, and is closed when that takes too long. Where it is counted what a sender has under way, some are kept:
+// a worker of the master's is busy with that call all the same, and only the reply tells when it is not.
 func (c *ReqClient) abandon(ca *call, err error) {
 	c.mu.Lock()
 	switch ca.stage {
@@ -127,7 +167,7 @@ func (c *ReqClient) abandon(ca *call, err error) {
 	case inFlight:
 		cn := ca.conn
 		cn.call, ca.conn = nil, nil
-		cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn) })
+		cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn, c.cfg.StaleTimeout) })
 	default:
 		err = unsent(err)
 	}
@@ -136,17 +176,31 @@ func (c *ReqClient) abandon(ca *call, err error) {
 	ca.finish(nil, err)
 }
 
-// dropStale closes a connection that still owes a reply nobody waits for. The master is not lost by that.
-func (c *ReqClient) dropStale(cn *conn) {
+// dropStale closes a connection that still owes a reply nobody waits for, after some more time when it is to be known when the master is
+// done with it. The master is not lost by that.
+func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if cn.drain == nil || !cn.owed || cn.call != nil {
+		c.mu.Unlock()
+		return
+	}
+	if keep > 0 && cn.counted && c.kept < c.cfg.MaxConns/staleShare {
+		c.kept++
+		cn.kept = true
+		cn.drain = time.AfterFunc(keep, func() { c.dropStale(cn, 0) })
+		c.mu.Unlock()
 		return
 	}
 	cn.close()
 	c.remove(cn)
+	more := c.dispatch()
+	c.mu.Unlock()
+	sendAll(more)
 	signal(c.wake)
 }
+
+// staleShare is what part of the connections may be kept for replies that nobody waits for: one in so many.
+const staleShare = 4
 
 // remove takes a connection out of the pool.
 func (c *ReqClient) remove(cn *conn) {
@@ -155,6 +209,7 @@ func (c *ReqClient) remove(cn *conn) {
 	}
 	cn.gone = true
 	delete(c.conns, cn)
+	c.settle(cn)
 	if cn.epoch == c.epoch {
 		c.fresh--
 	}
@@ -179,7 +234,9 @@ func (c *ReqClient) lost(cn *conn, err error) {
 		c.newEpoch()
 	}
 	closed := c.closed
+	more := c.dispatch()
 	c.mu.Unlock()
+	sendAll(more)
 	if surprise {
 		c.cfg.Logger.Warn("connection to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestDoEcho(t *testing.T) {
@@ -285,5 +286,115 @@ func TestRequestLimit(t *testing.T) {
 	c := openReq(t, ReqConfig{Addr: f.addr(), MaxRequest: 10})
 	if _, err := c.Do(context.Background(), make([]byte, 11)); !errors.Is(err, ErrTooLarge) || !Retryable(err) {
 		t.Errorf("too large a request: %v", err)
+	}
+}
+
+// A sender whose calls keep the master's workers waiting has PerSender of them there, whether or not anybody waits for the answer; the calls of
+// others, and his own when one is answered, go on.
+func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
+	var mu sync.Mutex
+	var waiting []*fakeConn
+	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
+		if string(body) != "wait" {
+			c.reply(body)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		waiting = append(waiting, c)
+	})
+	at := func() int { mu.Lock(); defer mu.Unlock(); return len(waiting) }
+	answer := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		waiting[0].reply([]byte("late"))
+		waiting = waiting[1:]
+	}
+	reg := prometheus.NewRegistry()
+	c := openReq(t, ReqConfig{
+		Addr: f.addr(), MaxConns: 16, PerSender: 2, DrainTimeout: time.Millisecond, Timeout: time.Minute, Registerer: reg,
+	})
+	waitUp(t, c, true)
+	ctx, giveUp := context.WithCancel(context.Background())
+	ends := make(chan error, 8)
+	for range 8 {
+		c.Go(ctx, "mallory", []byte("wait"), func(_ []byte, err error) { ends <- err })
+	}
+	others := func() {
+		t.Helper()
+		for i := range 32 {
+			got := make(chan error, 1)
+			c.Go(context.Background(), fmt.Sprint("minion", i%3), []byte("x"), func(_ []byte, err error) { got <- err })
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, func() (bool, any) { return at() == 2, at() })
+	others()
+	if n, s := at(), c.Stats(); n != 2 || s.Waiting != 6 {
+		t.Fatalf("the master works on %d calls of one sender, %d wait", n, s.Waiting)
+	}
+	answer()
+	if err := <-ends; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() (bool, any) { return at() == 2, at() })
+	giveUp() // nobody waits for them any more, and the master works on two all the same
+	for range 7 {
+		if err := <-ends; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	last := make(chan string, 1)
+	c.Go(context.Background(), "mallory", []byte("y"), func(got []byte, _ error) { last <- string(got) })
+	eventually(t, func() (bool, any) { c.mu.Lock(); defer c.mu.Unlock(); return c.kept == 2, c.kept })
+	others()
+	if s := c.Stats(); s.Waiting != 1 || at() != 2 {
+		t.Fatalf("the calls that were given up do not count: %+v", s)
+	}
+	answer()
+	if got := <-last; got != "y" {
+		t.Errorf("the sender's next call got %q", got)
+	}
+	answer()
+	eventually(t, func() (bool, any) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.queue.busy) == 0 && c.kept == 0, c.queue.busy
+	})
+	if n := testutil.ToFloat64(c.metrics.held); n < 2 { // the first time for the six, then for the last
+		t.Errorf("that the sender had to wait is counted %v times", n)
+	}
+}
+
+// What is kept for replies that nobody waits for is a share of the connections only, and ends; nor does what was lost with its master count.
+func TestStaleCallsEnd(t *testing.T) {
+	f := startFake(t, "127.0.0.1:0", func(*fakeConn, []byte) {})
+	c := openReq(t, ReqConfig{
+		Addr: f.addr(), MaxConns: 8, PerSender: 8, DrainTimeout: time.Millisecond, StaleTimeout: 20 * time.Millisecond, BackoffMax: time.Millisecond,
+	})
+	waitUp(t, c, true)
+	count := func() (busy, kept int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.queue.busy["mallory"], c.kept
+	}
+	for _, end := range []func(){func() {}, f.cut} {
+		ctx, giveUp := context.WithCancel(context.Background())
+		for range 8 {
+			c.Go(ctx, "mallory", nil, func([]byte, error) {})
+		}
+		eventually(t, func() (bool, any) { busy, _ := count(); return busy == 8, busy })
+		giveUp()
+		end()
+		eventually(t, func() (bool, any) {
+			busy, kept := count()
+			if kept > 2 {
+				t.Errorf("%d of 8 connections are kept", kept)
+			}
+			return busy == 0 && kept == 0, busy
+		})
+		waitUp(t, c, true)
 	}
 }

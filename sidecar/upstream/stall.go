@@ -86,7 +86,7 @@ func (c *ReqClient) revive() {
 	c.showUp()
 	for cn := range c.conns {
 		if cn.owed && cn.call == nil && cn.drain == nil {
-			cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn) })
+			cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn, 0) })
 		}
 	}
 	c.cfg.Logger.Info("salt-master goes on", "remote", c.cfg.Addr)

@@ -2,11 +2,16 @@ package upstream
 
 // turns are the calls that wait for a connection. Those of one sender stand in one line; lines take turns, so that a
 // sender with a thousand calls costs the others one call's time each round. Calls without a sender have a line each.
+// The line of a sender who has as many calls under way as he may is parked: it has no turn until one of them is over.
 type turns struct {
+	most        int              // calls that one sender may have under way; zero: any number
+	parked      func()           // hears of each line that is; may be nil
+	busy        map[string]int   // calls under way of those senders that have any; empty without most
 	lines       map[string]*line // of known senders
 	first, last *line            // whose turn is next, and last
-	count       int              // of lines
+	count       int              // of lines that have turns
 	len         int              // of calls
+	ready       int              // of calls whose line is not parked
 	ranks       ranks
 }
 
@@ -15,6 +20,7 @@ type line struct {
 	from        string
 	first, last *call
 	len         int
+	parked      bool
 	prev, next  *line
 	peers       [2]*line // before and after it in its rank
 }
@@ -30,7 +36,11 @@ func (t *turns) push(ca *call) {
 			}
 			t.lines[ca.from] = l
 		}
-		t.append(l)
+		if t.full(ca.from) {
+			t.park(l)
+		} else {
+			t.append(l)
+		}
 	}
 	ca.stage, ca.line, ca.prev, ca.next = queued, l, l.last, nil
 	if l.last != nil {
@@ -41,9 +51,55 @@ func (t *turns) push(ca *call) {
 	l.last = ca
 	t.ranks.move(l, l.len+1)
 	t.len++
+	if !l.parked {
+		t.ready++
+	}
 }
 
-// pop takes the call whose turn it is; nil when none waits.
+// full says whether a sender has as many calls under way as he may.
+func (t *turns) full(from string) bool { return t.most > 0 && t.busy[from] >= t.most }
+
+// begin notes that a call of a sender is under way; it counts, says counted, until end.
+func (t *turns) begin(from string) (counted bool) {
+	if t.most <= 0 || from == "" {
+		return false
+	}
+	if t.busy == nil {
+		t.busy = map[string]int{}
+	}
+	t.busy[from]++
+	if l := t.lines[from]; l != nil && !l.parked && t.full(from) {
+		t.detach(l)
+		t.park(l)
+	}
+	return true
+}
+
+// end notes that a call which begin has counted is over.
+func (t *turns) end(from string) {
+	if t.busy[from]--; t.busy[from] <= 0 {
+		delete(t.busy, from)
+	}
+	if l := t.lines[from]; l != nil && l.parked && !t.full(from) {
+		t.unpark(l)
+	}
+}
+
+func (t *turns) park(l *line) {
+	l.parked = true
+	t.ready -= l.len
+	if t.parked != nil {
+		t.parked()
+	}
+}
+
+func (t *turns) unpark(l *line) {
+	l.parked = false
+	t.ready += l.len
+	t.append(l)
+}
+
+// pop takes the call whose turn it is; nil when none waits that may go.
 func (t *turns) pop() *call {
 	l := t.first
 	if l == nil {
@@ -74,8 +130,13 @@ func (t *turns) remove(ca *call) {
 	ca.line, ca.prev, ca.next = nil, nil, nil
 	t.ranks.move(l, l.len-1)
 	t.len--
+	if !l.parked {
+		t.ready--
+	}
 	if l.len == 0 {
-		t.detach(l)
+		if !l.parked {
+			t.detach(l)
+		}
 		delete(t.lines, l.from)
 	}
 }
@@ -99,6 +160,11 @@ func (t *turns) makeRoom(from string) *call {
 // takeAll empties the lines; the calls are over.
 func (t *turns) takeAll() []*call {
 	all := make([]*call, 0, t.len)
+	for _, l := range t.lines {
+		if l.parked {
+			t.unpark(l)
+		}
+	}
 	for ca := t.pop(); ca != nil; ca = t.pop() {
 		ca.stage = over
 		all = append(all, ca)

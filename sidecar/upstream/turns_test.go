@@ -60,15 +60,68 @@ func TestAFullQueueMakesRoomForWhoAsksLittle(t *testing.T) {
 	}
 }
 
+// A sender who has as many calls under way as he may has no turn until one of them is over; the others go on.
+func TestOneSenderHasSoManyUnderWay(t *testing.T) {
+	q := turns{most: 2}
+	go2 := func(want string) {
+		t.Helper()
+		ca := q.pop()
+		if ca == nil {
+			t.Fatalf("nobody's turn, not %s's", want)
+		}
+		if q.begin(ca.from); ca.from != want {
+			t.Errorf("it is %s's turn, not %s's", ca.from, want)
+		}
+	}
+	for i := range byte(4) {
+		q.push(waiting("a", i))
+	}
+	q.push(waiting("b", 0))
+	go2("a")
+	go2("b")
+	go2("a")
+	if ca := q.pop(); ca != nil || q.ready != 0 || q.len != 2 {
+		t.Fatalf("%s has a third one under way; %d ready of %d", ca.from, q.ready, q.len)
+	}
+	if q.push(waiting("a", 4)); q.pop() != nil {
+		t.Error("a call that came meanwhile may go")
+	}
+	q.end("b")
+	if q.pop() != nil {
+		t.Error("the end of another's makes room for a")
+	}
+	q.end("a")
+	go2("a")
+	if ca := q.pop(); ca != nil {
+		t.Error("one that ended made room for two")
+	}
+	for range 2 {
+		q.push(waiting("", 0))
+	}
+	for range 2 {
+		if ca := q.pop(); ca == nil || q.begin(ca.from) {
+			t.Error("who has no name is counted, or waits")
+		}
+	}
+	if n := len(q.takeAll()); n != 2 || q.len != 0 || q.ready != 0 || q.count != 0 {
+		t.Errorf("%d taken; left %+v", n, q)
+	}
+	q.end("a")
+	if q.end("a"); len(q.busy) != 0 {
+		t.Errorf("left under way: %v", q.busy)
+	}
+}
+
 // Whatever is pushed, taken and given up: nothing is lost, doubled or out of its sender's order.
 func TestTurnsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q turns
-		left := map[string][]*call{}
+		q := turns{most: rapid.IntRange(0, 3).Draw(t, "most")}
+		left, busy := map[string][]*call{}, map[string]int{}
 		all := 0
+		held := func(from string) bool { return q.most > 0 && busy[from] >= q.most }
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			from := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")
-			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0, 1:
 				ca := waiting(from, 0)
 				q.push(ca)
@@ -77,13 +130,26 @@ func TestTurnsLoseNothing(t *testing.T) {
 			case 2:
 				ca := q.pop()
 				if ca == nil {
+					for from, line := range left {
+						if len(line) > 0 && !held(from) {
+							t.Fatalf("%s may go and has no turn", from)
+						}
+					}
 					continue
 				}
-				if left[ca.from][0] != ca {
+				if left[ca.from][0] != ca || held(ca.from) {
 					t.Fatal("out of order")
+				}
+				if q.begin(ca.from) {
+					busy[ca.from]++
 				}
 				left[ca.from] = left[ca.from][1:]
 				all--
+			case 5:
+				if busy[from] > 0 {
+					q.end(from)
+					busy[from]--
+				}
 			case 3:
 				if n := len(left[from]); n > 0 {
 					i := rapid.IntRange(0, n-1).Draw(t, "i")
@@ -110,8 +176,14 @@ func TestTurnsLoseNothing(t *testing.T) {
 				left[ca.from] = line[:longest-1]
 				all--
 			}
-			if q.len != all {
-				t.Fatalf("%d wait, not %d", q.len, all)
+			ready := 0
+			for from, line := range left {
+				if !held(from) {
+					ready += len(line)
+				}
+			}
+			if q.len != all || q.ready != ready {
+				t.Fatalf("%d wait, not %d; %d may go, not %d", q.len, all, q.ready, ready)
 			}
 		}
 		if n := len(q.takeAll()); n != all || q.count != 0 {

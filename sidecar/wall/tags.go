@@ -8,7 +8,7 @@ var (
 	stockPrefixes = []string{"salt/cloud/", "salt/run/", "salt/cluster/"}
 	otherPrefixes = []string{
 		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/netapi/",
-		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/",
+		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/", "rotate_aes_key", "rotate_cluster_aes_key",
 	}
 )
 
@@ -36,7 +36,7 @@ func masterTag(tag string) bool {
 		return true
 	case StockTag(tag), unprintable(tag):
 		return true
-	case tag == "key", tag == "rotate_aes_key", tag == "rotate_cluster_aes_key", tag == "salt/auth":
+	case tag == "key", tag == "salt/auth":
 		return true
 	}
 	return hasPrefix(tag, otherPrefixes) || strings.Contains(tag, reactorTag)

@@ -266,6 +266,7 @@ func TestRefused(t *testing.T) {
 		{"an event with a number for a tag", "web1", "_minion_event", stock, fields{"pretag": "lab", "events": list(event(7))}, tag},
 		{"a list that is none", "web1", "_minion_event", stock, fields{"events": list("salt/key")}, tag},
 		{"a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
+		{"a rotation of keys by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "rotate_aes_key", "events": list(event("x"))}, tag},
 		{"a tag made of two, by a syndic", "syndic1", "_minion_event", above, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
 		{"a tag before others that is a list", "web1", "_minion_event", stock, fields{"pretag": list("salt"), "events": list(event("x"))}, tag},
 		{"a syndic's at a master without syndics", "web1", "_minion_event", stock, fields{"pretag": "syndic/web1", "events": list(event("salt/auth"))}, tag},

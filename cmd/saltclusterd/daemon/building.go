@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"time"
@@ -26,6 +27,7 @@ func (s *service) buildMaster() error {
 	d, cfg := s.m.d, s.m.d.cfg
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
+		PerSender: cmp.Or(cfg.Edge.MinionRequestsAtOnce, max(2, d.master.Workers()/2)),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
