@@ -27,12 +27,16 @@ func (w *Wall) jobID(r *Request) finding {
 }
 
 func goodJobID(jid string) bool {
-	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\\x00\n")
+	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\") && !unprintable(jid)
 }
 
 // returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a master
-// makes a path and an event.
+// makes a path and an event. A job id with a slash in it would put another id, or nobody knows what, where the sender's stands in the tag of that,
+// so it is looked at however job_ids is applied.
 func (w *Wall) returnID(r *Request) finding {
+	if f := w.jobID(r); f.reason != "" {
+		return finding{ReturnIDs, f.reason, ignored}
+	}
 	raw := r.Peek.Raw.ResourceID
 	if raw.Form() == saltwire.FormAbsent {
 		if keptName(r.Peek.ID) {

@@ -527,6 +527,24 @@ func TestEventsAreCutOutOfLists(t *testing.T) {
 	}
 }
 
+// What would shape the tag of a return is found by return_ids, too: a site that relaxed job_ids has not meant that.
+func TestJobIDsShapeNoTags(t *testing.T) {
+	for _, mode := range []Mode{Log, Off} {
+		w := New(Config{Modes: map[Rule]Mode{JobIDs: mode, ReturnJobs: Off}, Accepted: accepted})
+		for _, jid := range []any{publishedJID + "/ret/db1", "1/new", "a/b", `a\b`, "..", "x\r", "x\n\n", list("1/ret/db1")} {
+			v := w.Check(request(t, load(t, "web1", "_return", fields{"jid": jid, "return": true})), nil)
+			if !v.Refused || v.Rule != ReturnIDs || v.Reply == nil {
+				t.Errorf("%s: %q: %+v", mode, jid, v)
+			}
+		}
+		for _, jid := range []any{publishedJID, publishedJID + "_4711", "req", "nocache", "", "7f1e-uuid", uint64(7), nil} {
+			if v := w.Check(request(t, load(t, "web1", "_return", fields{"jid": jid, "return": true})), nil); v.Refused {
+				t.Errorf("%s: %v: %+v", mode, jid, v)
+			}
+		}
+	}
+}
+
 func TestOnDemandPillarIsCut(t *testing.T) {
 	for _, p := range []Policy{{}, {OnDemand: []string{"libvirt"}}} {
 		r := request(t, load(t, "web1", "_pillar", fields{"grains": fields{"id": "web1"}, "ext": fields{"git": "x", "libvirt": "_"}, "saltenv": "base"}))
