@@ -88,20 +88,30 @@ func (w *Wall) anothers(id, sender string) bool {
 	return w.another(id, sender) || below && w.another(first, sender)
 }
 
+// maxResources is how many resources a minion may say that it manages, and how many grains of such it may bring: a master makes a file for the grains
+// of each, looks through all of them whenever somebody registers any, and each master that knows resources does so.
+const maxResources = 20_000
+
 // resources judges the names of what a minion says it manages: masters make files of them.
 func (w *Wall) resources(r *Request) finding {
-	if goodResources(r.Peek.Raw.Resources) && goodGrains(r.Peek.Raw.Grains) {
-		return finding{}
+	managed, goodNames := goodResources(r.Peek.Raw.Resources)
+	grains, goodFiles := goodGrains(r.Peek.Raw.Grains)
+	if !goodNames || !goodFiles {
+		return finding{ReturnIDs, "resource_id_is_a_path", Verdict{Refused: true, Reply: replyMap}}
 	}
-	return finding{ReturnIDs, "resource_id_is_a_path", Verdict{Refused: true, Reply: replyMap}}
+	if max(managed, grains) > maxResources {
+		return finding{Budget, "too_many_resources", Verdict{Refused: true, Reply: replyMap}}
+	}
+	return finding{}
 }
 
-// goodResources looks at lists of names, by the type of resource. YAML makes numbers of some. In what is no map a master finds no names.
-func goodResources(byType saltwire.Value) bool {
+// goodResources looks at lists of names, by the type of resource, and counts them. YAML makes numbers of some. In what is no map a master finds
+// no names.
+func goodResources(byType saltwire.Value) (n int, good bool) {
 	if byType.Form() != saltwire.FormMap {
-		return true
+		return 0, true
 	}
-	good := true
+	good = true
 	err := saltwire.WalkMap(byType, func(_ []byte, names saltwire.Value) error {
 		if names.Form() != saltwire.FormText && !names.Container() {
 			return nil
@@ -109,23 +119,25 @@ func goodResources(byType saltwire.Value) bool {
 		return saltwire.WalkArray(names, func(name saltwire.Value) error {
 			b, text := name.Text()
 			good = good && !name.Container() && (!text || goodResource(string(b)))
+			n++
 			return nil
 		})
 	})
-	return err == nil && good
+	return n, err == nil && good
 }
 
 // goodGrains looks at grains by type and name, which masters keep in a file of that name.
-func goodGrains(grains saltwire.Value) bool {
+func goodGrains(grains saltwire.Value) (n int, good bool) {
 	if grains.Form() != saltwire.FormMap {
-		return true
+		return 0, true
 	}
-	good := true
+	good = true
 	err := saltwire.WalkMap(grains, func(name []byte, _ saltwire.Value) error {
 		good = good && goodResource(string(name))
+		n++
 		return nil
 	})
-	return err == nil && good
+	return n, err == nil && good
 }
 
 // Job ids that are none: minions' own jobs, for which a master makes one.

@@ -155,7 +155,7 @@ var Rules = [rules]Info{
 	},
 	Budget: {
 		Name: "budget",
-		Doc:  "a minion's requests stay within minion_request_rate and minion_request_bytes; what is a little beyond waits, the rest is not answered, and comes again; none publishes with a timeout of more than five minutes",
+		Doc:  "a minion's requests stay within minion_request_rate and minion_request_bytes; what is a little beyond waits, the rest is not answered, and comes again; none publishes with a timeout of more than five minutes, or registers more than 20,000 resources",
 	},
 }
 

@@ -3,6 +3,7 @@ package wall
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -524,6 +525,35 @@ func TestEventsAreCutOutOfLists(t *testing.T) {
 	}
 	if tags, _ = saltwire.EventTags(p.Events); len(tags) != 4 {
 		t.Errorf("%v", tags)
+	}
+}
+
+// A minion that says it manages more than any does makes masters write that many files.
+func TestTooManyResources(t *testing.T) {
+	names := func(n int) (managed []any, grains fields) {
+		grains = fields{}
+		for i := range n {
+			name := fmt.Sprint("r", i)
+			managed, grains["ssh:"+name] = append(managed, name), fields{}
+		}
+		return managed, grains
+	}
+	most, mostGrains := names(maxResources)
+	more, moreGrains := names(maxResources + 1)
+	w := strict(Policy{})
+	for what, c := range map[string]struct {
+		fields  fields
+		refused bool
+	}{
+		"many":            {fields{"resources": fields{"ssh": most}, "resource_grains": mostGrains}, false},
+		"too many":        {fields{"resources": fields{"ssh": more}}, true},
+		"many of two":     {fields{"resources": fields{"ssh": most, "x": list("y")}}, true},
+		"too many grains": {fields{"resources": fields{}, "resource_grains": moreGrains}, true},
+	} {
+		v := w.Check(request(t, load(t, "web1", "_register_resources", c.fields)), nil)
+		if v.Refused != c.refused || c.refused && (v.Rule != Budget || v.Reason != "too_many_resources" || string(v.Reply) != string(replyMap)) {
+			t.Errorf("%s: refused %t by %s: %s", what, v.Refused, v.Rule, v.Reason)
+		}
 	}
 }
 
