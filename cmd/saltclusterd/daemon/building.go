@@ -22,12 +22,15 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
+// shareOf is how many of its workers a master gives to one minion unless the configuration says: half of them, two at least, but never all.
+func shareOf(workers int) int { return max(1, min(workers-1, max(2, workers/2))) }
+
 // buildMaster makes what talks to the local master, and the key directory.
 func (s *service) buildMaster() error {
 	d, cfg := s.m.d, s.m.d.cfg
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
-		PerSender: cmp.Or(cfg.Edge.MinionRequestsAtOnce, max(2, d.master.Workers()/2)),
+		PerSender: cmp.Or(cfg.Edge.MinionRequestsAtOnce, shareOf(d.master.Workers())),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
