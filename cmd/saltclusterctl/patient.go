@@ -109,7 +109,11 @@ func (p *patient) host() {
 			doctor.Path{Path: m.PKIDir + "/master.pem", Secret: true}, doctor.Path{Path: m.CacheDir, Writes: true},
 			doctor.Path{Path: m.CacheDir + "/jobs", Writes: true}, doctor.Path{Path: m.SockDir})
 	}
-	p.add(doctor.Permissions(uint32(p.checkup.UID), uint32(p.checkup.GID), paths)...)
+	uid, gid := uint32(p.checkup.UID), uint32(p.checkup.GID)
+	p.add(doctor.Permissions(uid, gid, paths)...)
+	if m := p.checkup.Master; m != nil {
+		p.add(doctor.Roots(m.User, uid, gid, m.Roots)...)
+	}
 	if cluster, m := p.status.Cluster, p.checkup.Master; cluster != nil && m != nil {
 		p.add(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
 		p.add(doctor.MinionsMaster("/etc/salt/pki/minion/minion_master.pub", cluster.IdentityFingerprint)...)

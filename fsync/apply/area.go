@@ -23,17 +23,12 @@ type Area struct {
 const hidden = tree.OwnPrefix + "area"
 
 // OpenArea opens, and makes, the area of a slot.
-func OpenArea(stateDir string, slot tree.Slot, dir string) (a *Area, err error) {
+func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
 	live, err := slotfs.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	a = &Area{Live: live}
-	defer func() {
-		if err != nil {
-			a.Close()
-		}
-	}()
+	a := &Area{Live: live}
 	outside := filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
 	inside := filepath.Join(dir, hidden)
 	if err := a.open(outside); err == nil && renames(a.Stage, live) {
@@ -41,6 +36,7 @@ func OpenArea(stateDir string, slot tree.Slot, dir string) (a *Area, err error) 
 	}
 	a.closeArea()
 	if err := a.open(inside); err != nil {
+		a.Close()
 		return nil, err
 	}
 	return a, nil

@@ -3,6 +3,9 @@ package roots
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"time"
 )
 
@@ -121,6 +124,9 @@ func (s *Store) setProblem(ctx context.Context, err error) {
 	text := ""
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errHeadMoved) {
 		text = err.Error()
+		if errors.Is(err, fs.ErrPermission) {
+			text += fmt.Sprintf("; saltclusterd runs as uid %d, which must be able to write in the roots: saltclusterctl doctor says where it is not", os.Geteuid())
+		}
 		s.metrics.failures.WithLabelValues("round").Inc()
 	}
 	s.mu.Lock()

@@ -22,6 +22,8 @@ type CheckupMaster struct {
 	Interface   string `json:"interface"`
 	PublishPort int    `json:"publish_port"`
 	RetPort     int    `json:"ret_port"`
+
+	Roots []string `json:"roots,omitempty"` // the directories that are replicated
 }
 
 // CheckupPeer is another node as this one reaches it on the peer port.

@@ -108,6 +108,20 @@ func wants(t *testing.T, got string, parts ...string) {
 	}
 }
 
+// Roots that the salt-master's user may not write in are named before it matters.
+func TestRootsOfSomebodyElse(t *testing.T) {
+	h := newHost(t, "")
+	states := h.path("srv/salt")
+	h.write("srv/salt/top.sls", "base: {}")
+	h.write("etc/salt/master.d/site.conf", "user: nobody\nfile_roots: {base: ["+states+"]}\n")
+	p := h.look(nil).Plan()
+	wants(t, text(p.Checks), "warn permissions "+states+": the user nobody may not write there", "chown -R nobody: "+states)
+	h.write("etc/salt/saltclusterd", "cluster_roots_sync: 'off'\n")
+	if got := text(h.look(nil).Plan().Checks); strings.Contains(got, "permissions") {
+		t.Errorf("roots that are left alone:\n%s", got)
+	}
+}
+
 // Each time it is run it tells what is left, until nothing is.
 func TestSetupStepByStep(t *testing.T) {
 	h := newHost(t, "")

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterctl/keyset"
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -43,6 +46,43 @@ func (c *checks) salt() {
 	if dir := filepath.Dir(s.Master.Path); s.UID != 0 && !writable(dir) {
 		c.add("salt", doctor.Fail, dir, "you may not write there", "", "run it as root")
 	}
+}
+
+// roots: what other nodes edit is installed by the salt-master's user, as which saltclusterd runs.
+func (c *checks) roots() {
+	s := c.site
+	if s.Own.Roots.Sync == config.RootsOff || !s.Own.Cluster.IsolatedFilesystem {
+		return
+	}
+	u, err := user.Lookup(s.Master.User)
+	if err != nil {
+		c.add("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(), "neither the salt-master nor saltclusterd starts as that user", "correct the option user")
+		return
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	if errUID == nil && errGID == nil {
+		c.found = append(c.found, doctor.Roots(u.Username, uint32(uid), uint32(gid), rootDirs(s.Master))...)
+	}
+}
+
+// rootDirs are the directories of a salt-master's file_roots and pillar_roots.
+func rootDirs(m *localmaster.Config) []string {
+	var out []string
+	for _, option := range []string{"file_roots", "pillar_roots"} {
+		v, _ := m.Raw(option)
+		envs, _ := v.(map[string]any)
+		for _, dirs := range envs {
+			list, _ := dirs.([]any)
+			for _, d := range list {
+				if dir, _ := d.(string); filepath.IsAbs(dir) {
+					out = append(out, filepath.Clean(dir))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (c *checks) own() {

@@ -63,7 +63,7 @@ func (s *Site) Plan() Plan {
 	} else {
 		c.identity("becomes the cluster's, so minions that know this master stay content")
 	}
-	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.ports, c.deaf, c.others, c.minions, c.unusual, c.member} {
+	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.roots, c.ports, c.deaf, c.others, c.minions, c.unusual, c.member} {
 		look()
 	}
 	c.master(after)

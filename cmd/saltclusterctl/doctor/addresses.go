@@ -31,7 +31,8 @@ func Addresses(bound []string, advertise string, have []netip.Addr) []Finding {
 			s = host
 		}
 		a, err := netip.ParseAddr(strings.Trim(s, "[]"))
-		return err == nil && slices.Contains(have, a.Unmap().WithZone(""))
+		a = a.Unmap().WithZone("")
+		return err == nil && (slices.Contains(have, a) || a.Is4() && a.IsLoopback()) // all of 127.0.0.0/8 is every host's
 	}
 	for _, s := range bound {
 		if !has(s) {

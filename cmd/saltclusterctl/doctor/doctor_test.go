@@ -222,6 +222,31 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+func TestRootsOfSomebodyElse(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "web", "files"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
+	dirs := []string{dir, filepath.Join(dir, "none")}
+	if got := Roots("salt", me, my, dirs); len(got) > 0 {
+		t.Errorf("the owner: %v", got)
+	}
+	if got := Roots("root", 0, 0, dirs); len(got) > 0 {
+		t.Errorf("root: %v", got)
+	}
+	got := Roots("salt", me+1, my+1, dirs)
+	if levels(got) != "warn" || got[0].Where != dir || !strings.Contains(got[0].What, "2 more below") || !strings.Contains(got[0].Next, "chown -R salt: "+dir) {
+		t.Errorf("somebody else: %v", got)
+	}
+	if err := os.Chmod(filepath.Join(dir, "web"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if got := Roots("salt", max(me, 1), my, dirs); me != 0 && levels(got) != "warn" {
+		t.Errorf("a directory that nobody may write in: %v", got)
+	}
+}
+
 func TestKeysAndCertificates(t *testing.T) {
 	dir := t.TempDir()
 	pub := filepath.Join(dir, "master.pub")
@@ -275,7 +300,7 @@ func TestAddresses(t *testing.T) {
 		bound     []string
 		advertise string
 	}{
-		"ok":        {[]string{"10.0.0.11", "2001:db8::11"}, "10.0.0.11:4520"},
+		"ok":        {[]string{"10.0.0.11", "2001:db8::11", "127.0.0.53"}, "10.0.0.11:4520"},
 		"fail":      {[]string{"10.0.0.12", "10.0.0.11"}, ""},
 		"warn":      {nil, "192.0.2.1"},
 		"fail warn": {[]string{"10.0.0.12"}, "[2001:db8::12]:4520"},

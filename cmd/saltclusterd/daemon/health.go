@@ -105,10 +105,11 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 		return fine
 	}
 	if m.svc != nil && !m.ready() {
-		return health.Result{
-			Level: health.Fail, Reason: "4505 and 4506 are not open: " + m.svc.waitsFor(),
-			Hint: "the log says why when it takes longer than seconds",
+		hint := "the log says why when it takes longer than seconds"
+		if m.svc.held.Load() {
+			hint = "systemctl restart salt-master, if it was not since setup; else ss -ltnp 'sport = :4505 or sport = :4506' names it"
 		}
+		return health.Result{Level: health.Fail, Reason: "4505 and 4506 are not open: " + m.svc.waitsFor(), Hint: hint}
 	}
 	return fine
 }

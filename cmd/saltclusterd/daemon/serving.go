@@ -109,8 +109,11 @@ func (s *service) openEdges(ctx context.Context) error {
 	if err := s.drain.awaitWelcome(ctx); err != nil {
 		return err
 	}
-	s.step.Store("opening 4505 and 4506, which another process holds")
-	held := func() { s.held.Store(true) }
+	s.step.Store("opening 4505 and 4506")
+	held := func() {
+		s.held.Store(true)
+		s.step.Store("another process has them, the salt-master as a rule")
+	}
 	if err := retryListen(ctx, s.m.log, s.pub.Open, held); err != nil {
 		return err
 	}

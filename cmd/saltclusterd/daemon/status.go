@@ -112,7 +112,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		Address: s.m.d.master.ReqAddr(), Up: up.Up, Subscribed: s.sub.Up(), SignedIn: signedIn,
 		Connections: up.Conns, Queued: up.Waiting,
 	}
-	if err != nil {
+	if err != nil && !(up.Up && unreached(err)) {
 		n.Upstream.Error = signInProblem(err)
 	}
 	n.Returns = s.returnsStatus()
@@ -121,6 +121,11 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Roots = s.rootsLine()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.keyStoreLine()
+}
+
+// unreached says that the latest try to sign in met no salt-master: where there is one now, the next one is under way.
+func unreached(err error) bool {
+	return err == nil || errors.Is(err, upstream.ErrDown) || errors.Is(err, upstream.ErrLost)
 }
 
 // signInProblem says why saltclusterd, which signs in at its salt-master as a minion would, could not. The log has the error itself.
@@ -180,7 +185,9 @@ func (s *service) masterProblem(context.Context) string {
 	case s.req.Stats().Stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
 	case !s.req.Up():
-		return fmt.Sprintf("start the salt-master (systemctl start salt-master): nothing answers at %s", s.m.d.master.ReqAddr())
+		return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s", s.m.d.master.ReqAddr())
+	case !signedIn && unreached(err):
+		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; it takes seconds", s.m.d.master.ReqAddr())
 	case !signedIn:
 		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", s.m.d.master.ReqAddr(), signInProblem(err))
 	case !s.sub.Up():

@@ -1,0 +1,20 @@
+package apply
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Where nothing can be made, as in a root that belongs to somebody else, there is no area, and it says so.
+func TestNoAreaWhereNothingCanBeMade(t *testing.T) {
+	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	for _, path := range []string{state, filepath.Join(dir, hidden)} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, err := OpenArea(state, slot, dir); err == nil || a != nil {
+		t.Errorf("an area %v, error %v", a, err)
+	}
+}
