@@ -125,7 +125,7 @@ func (s *Store) setProblem(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errHeadMoved) {
 		text = err.Error()
 		if errors.Is(err, fs.ErrPermission) {
-			text += fmt.Sprintf("; saltclusterd runs as uid %d, which must be able to write in the roots: saltclusterctl doctor says where it is not", os.Geteuid())
+			text += fmt.Sprintf("; saltclusterd (uid %d) may not write there: saltclusterctl doctor", os.Geteuid())
 		}
 		s.metrics.failures.WithLabelValues("round").Inc()
 	}

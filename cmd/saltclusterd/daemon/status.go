@@ -176,16 +176,16 @@ func (s *service) masterServes() bool {
 func (s *service) masterProblem(context.Context) string {
 	signedIn, err := s.intake.State()
 	switch {
-	case errors.Is(err, sidecar.ErrForeignIdentity):
-		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
-	case errors.Is(err, localmaster.ErrStaleIdentity):
-		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case s.req.Stats().Stalled == upstream.Silent:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
 	case s.req.Stats().Stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
 	case !s.req.Up():
 		return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s", s.m.d.master.ReqAddr())
+	case errors.Is(err, sidecar.ErrForeignIdentity):
+		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
+	case errors.Is(err, localmaster.ErrStaleIdentity):
+		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case !signedIn && unreached(err):
 		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; it takes seconds", s.m.d.master.ReqAddr())
 	case !signedIn:
