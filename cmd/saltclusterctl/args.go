@@ -22,6 +22,9 @@ func arrange(app *cli.App, args []string) []string {
 		return append([]string{"--"}, words...)
 	}
 	out := slices.Concat(words[:n], flags)
+	if slices.Contains(flags, "--help") || slices.Contains(flags, "-h") { // of the verb, whatever it is about
+		return out
+	}
 	if last := len(flags) - 1; last >= 0 && len(rest) == 0 && valued[strings.TrimLeft(flags[last], "-")] && flags[last][0] == '-' {
 		return out // its value is missing, and is not what would come next
 	}

@@ -31,6 +31,7 @@ func newHAProxyCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions", DefaultText: "twice those there are, 5000 at least"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
+			&cli.BoolFlag{Name: "bare", Usage: "for salt-masters that saltclusterd has left: only whether their ports answer is checked"},
 			&cli.BoolFlag{Name: "check", Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
 		},
 		Action: func(c *cli.Context) error {
@@ -58,6 +59,9 @@ func runHAProxy(c *cli.Context, e *env) error {
 	}
 	if n := c.Int("agent-port"); n != 0 {
 		facts.AgentPort = n
+	}
+	if c.Bool("bare") {
+		facts.HealthPort, facts.AgentPort, facts.Heartbeat, facts.ProxyProtocol = 0, 0, 0, false
 	}
 	facts.Minions = max(2*facts.Minions, 5000)
 	if n := c.Int("minions"); n > 0 {

@@ -27,6 +27,7 @@ func TestArrange(t *testing.T) {
 		{"--config x config check", "config check --config x"},
 		{"help join", "join --help"},
 		{"help keys accept", "keys accept --help"},
+		{"remove m3 --help", "remove --help"},
 		{"help nonsense", "-- nonsense"},
 		{"help", "help"},
 		{"events --explain -m web1 tag", "events --explain -m web1 -- tag"},

@@ -115,7 +115,8 @@ func LoadIdentity(dir string, id node.ID) (*Identity, error) {
 func parseIdentity(dir string, id node.ID, keyPEM, certPEM []byte) (*Identity, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("load node identity from %s: %w", dir, err)
+		return nil, fmt.Errorf("load node identity from %s: %w; restore %s and %s from a backup, or remove the node from the cluster, delete them, "+
+			"and join again", dir, err, KeyFile, CertFile)
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || len(pair.Certificate) != 1 {

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/durable"
+	"saltclusterd/fsync/tree"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -181,6 +182,17 @@ func (c *checks) restored(after *localmaster.Config) {
 
 // leaveNext are the steps that are left.
 func (s *Site) leaveNext(others bool) []string {
+	steps := s.stepsToLeave(others)
+	for _, dir := range rootDirs(s.Master) {
+		area := filepath.Join(dir, tree.OwnPrefix+"area")
+		if _, err := os.Lstat(area); err == nil {
+			steps = append(steps, "rm -r "+area+", which the salt-master would give to minions: what changes of the roots replaced; in aside is what saltclusterctl roots conflicts lists")
+		}
+	}
+	return steps
+}
+
+func (s *Site) stepsToLeave(others bool) []string {
 	restart := s.restart("restart")
 	if others {
 		return []string{
@@ -190,6 +202,7 @@ func (s *Site) leaveNext(others bool) []string {
 		}
 	}
 	return []string{
+		"where HAProxy is in front, its checks ask saltclusterd: first give it what saltclusterctl haproxy --bare prints, and reload it",
 		"systemctl disable --now saltclusterd; " + restart + ": one after the other, for minions are alone in between; they connect anew, and sign in once",
 		"salt '*' test.ping",
 	}

@@ -27,7 +27,8 @@ func TestLeaveLast(t *testing.T) {
 		t.Fatalf("%+v\n%s", l, text(l.Checks))
 	}
 	wants(t, text(l.Checks), "the last of salt", "without the drop-in it listens on 10.0.0.11")
-	wants(t, l.Next[0], "disable --now saltclusterd; systemctl restart salt-master")
+	wants(t, l.Next[0], "haproxy --bare")
+	wants(t, l.Next[1], "disable --now saltclusterd; systemctl restart salt-master")
 	session := "var/cache/salt/master/sessions/web1"
 	h.write(session, "key")
 	if ahead := time.Now().Add(1000 * time.Hour); os.Chtimes(h.path(session), ahead, ahead) != nil {
@@ -63,6 +64,9 @@ func TestLeaveOthers(t *testing.T) {
 		t.Errorf("%+v\n%s", l, text(l.Checks))
 	}
 	wants(t, text(l.Checks), "its minions go to m2, m3, m4", "each job is on 3 of 4 nodes")
+	h.write("srv/salt/.saltcluster-area/keep/1", "what was replaced")
+	h.write("etc/salt/master.d/roots.conf", "file_roots: {base: ["+h.path("srv/salt")+"]}\n")
+	wants(t, strings.Join(h.look(st).Leaving(&adminapi.Verification{}).Next, "\n"), "rm -r "+h.path("srv/salt/.saltcluster-area"))
 	st.Node.Returns = &adminapi.Returns{Unanswered: 2}
 	if said := text(h.look(st).Leaving(&adminapi.Verification{}).Checks); strings.Contains(said, "put aside") {
 		t.Errorf("they go to the others: %s", said)

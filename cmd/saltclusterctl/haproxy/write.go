@@ -107,7 +107,10 @@ func Write(f Facts, o Options) (string, error) {
 	p.Files = files(p.Limit)
 	if !o.NoPublish {
 		s := f.section(o, f.publish(), f.proxy(o.PublishProxy))
-		s.About, s.Balance = "Publications: one connection for each minion, for as long as it lives. The nodes send a PING every "+short(f.Heartbeat)+".", "leastconn"
+		s.About, s.Balance = "Publications: one connection for each minion, for as long as it lives.", "leastconn"
+		if f.Heartbeat > 0 {
+			s.About += " The nodes send a PING every " + short(f.Heartbeat) + "."
+		}
 		s.Tunnel = o.tunnel(publishTunnel)
 		p.Sections = append(p.Sections, s)
 	}

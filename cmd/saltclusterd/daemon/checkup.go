@@ -54,7 +54,7 @@ func (m *member) examinePeer(ctx context.Context, p *adminapi.CheckupPeer) {
 		begun := time.Now()
 		s, err := m.nodeStats(ctx, node.ID(p.Node))
 		if err != nil {
-			p.Error = err.Error()
+			p.Error = peerProblem(err)
 			return
 		}
 		took := time.Since(begun)

@@ -141,6 +141,7 @@ func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
 // ended before, or was begun by somebody who does not care for jobs, does not wait for them itself.
 func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jobs bool, p admin.Progress) error {
 	said := ""
+	begun, decided := time.Now(), false // what was decided elsewhere reaches this node's own view a moment later
 	for {
 		r, err := m.drainReport(ctx, id)
 		step, text := strings.ReplaceAll(string(r.Phase), " ", "-"), r.text(id)
@@ -154,7 +155,10 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jo
 		if err == nil && r.Phase == want && !(jobs && r.Jobs > 0) {
 			return nil
 		}
-		if self, ok := m.cons.View().Member(id); !ok || self.Draining != (want == phaseDrained) {
+		self, ok := m.cons.View().Member(id)
+		wanted := ok && self.Draining == (want == phaseDrained)
+		decided = decided || wanted
+		if !wanted && (decided || time.Since(begun) > decidedWithin) {
 			return adminapi.Errorf(adminapi.CodeRefused, "", "somebody else has decided otherwise about %s meanwhile", id)
 		}
 		if !wait(ctx, drainPoll) {

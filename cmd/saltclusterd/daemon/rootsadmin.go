@@ -94,7 +94,7 @@ func (m *member) rootsReports(ctx context.Context) map[node.ID]reportOrError {
 func rootsNode(id node.ID, a reportOrError, head uint64) adminapi.RootsNode {
 	n := adminapi.RootsNode{Node: string(id), Slots: []adminapi.RootsSlot{}}
 	if a.err != nil {
-		n.Error = a.err.Error()
+		n.Error = peerProblem(a.err)
 		return n
 	}
 	st := a.Status

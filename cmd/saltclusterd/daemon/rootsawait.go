@@ -57,7 +57,7 @@ func (m *member) rootsHopeless(id node.ID, a reportOrError) bool { return a.err 
 func rootsApplied(id node.ID, a reportOrError, number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
 	row = adminapi.RootsApplied{Node: string(id)}
 	if a.err != nil {
-		row.Error = "it does not answer: " + oneLine(a.err.Error())
+		row.Error = "it does not answer: " + oneLine(peerProblem(a.err))
 		return row, fmt.Sprintf("%s does not answer", id)
 	}
 	if a.Off != "" && a.Off != startingRoots {

@@ -43,6 +43,8 @@ func progressText(st roots.Status) string {
 	p := st.Progress
 	text := fmt.Sprintf("revision %d after %d", st.Head, st.Base)
 	switch {
+	case st.Head == st.Base:
+		text = fmt.Sprintf("revision %d, comparing it with the disk", st.Head)
 	case p.Phase == roots.PhaseFetch && p.Bytes > 0:
 		text += fmt.Sprintf(", %d of %d MiB fetched, %d of %d files", p.BytesDone>>20, p.Bytes>>20, p.FilesDone, p.Files)
 	case p.Phase != "" && p.Phase != roots.PhaseIdle:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -141,6 +142,17 @@ func (m *member) call(ctx context.Context, method string, to node.ID, path strin
 		return nil, fmt.Errorf("call %s of %s: %s: %.200s", path, to, resp.Status, bytes.TrimSpace(answer))
 	}
 	return answer, nil
+}
+
+// peerProblem is for operators why a node could not be asked: what the network said, without which of our paths was asked for.
+func peerProblem(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it did not answer in time"
+	}
+	return err.Error()
 }
 
 func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {

@@ -118,7 +118,7 @@ func (m *member) compare(ctx context.Context, sec section) answers {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				a.missing[string(id)] = err.Error()
+				a.missing[string(id)] = peerProblem(err)
 				return
 			}
 			a.ledgers[string(id)] = l
