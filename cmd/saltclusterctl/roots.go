@@ -19,7 +19,7 @@ func newRootsCommand(e *env) *cli.Command {
 		Subcommands: []*cli.Command{
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
 			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held"),
-			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted"),
+			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
 			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
 			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts)", false),

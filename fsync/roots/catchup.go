@@ -147,6 +147,9 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 			return apply.Plan{}, err
 		}
 	case dropped != nil && s.isDropped(st, dropped):
+		if err := s.loseDropped(base, st.dir, dropped.Number, losses); err != nil {
+			return apply.Plan{}, err
+		}
 	case st.dir != base:
 		base, err := s.mergeBase(put, st.Name, base, theirs)
 		if err != nil {

@@ -2,6 +2,7 @@ package roots
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"saltclusterd/fsync/tree"
@@ -129,6 +130,16 @@ func (s *Store) dropped() *Revision {
 		return &last
 	}
 	return nil
+}
+
+// loseDropped notes what a dropped revision edited beside what it deleted: the slot becomes as the cluster has it, and that is put aside.
+func (s *Store) loseDropped(base, live Hash, number uint64, losses map[string]string) error {
+	return tree.Diff(s, base, live, func(c tree.Change) error {
+		if c.To != nil && c.To.Type != tree.Dir && (c.From == nil || !c.From.Same(c.To)) {
+			losses[c.Path] = fmt.Sprintf("edited here in revision %d, which was dropped", number)
+		}
+		return nil
+	})
 }
 
 // isDropped says whether a slot looks as a dropped revision wanted it to.

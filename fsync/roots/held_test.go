@@ -2,6 +2,7 @@ package roots
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,6 +51,36 @@ func TestAHeldDeletionIsDropped(t *testing.T) {
 	}
 	if held := len(a.store.Status().Held); held != 0 {
 		t.Errorf("%d revisions are held", held)
+	}
+}
+
+// What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited is no edit of ours.
+func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
+	w, a, b := heldWorld(t)
+	a.write("e/f30", "changed here")
+	a.write("new", "made here")
+	if err := os.Chmod(a.path("e/f31"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.write("e/f39", "changed there")
+	w.await("a has what b edited", func() bool { return a.has("e/f39", "changed there") })
+	res, err := a.store.Sync(t.Context(), SyncOptions{})
+	if err != nil || !res.Held {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	w.decide(res.Revision.Number, StateDropped)
+	w.await("a has the files again", func() bool { return a.has("d/f0", "content") && a.has("e/f30", "content") && a.lacks("new") })
+	w.awaitEqual()
+	aside := map[string]string{}
+	for _, c := range a.store.Conflicts() {
+		raw, err := os.ReadFile(c.Kept)
+		if err != nil {
+			t.Error(err)
+		}
+		aside[c.Path] = string(raw)
+	}
+	if want := map[string]string{"e/f30": "changed here", "new": "made here"}; !maps.Equal(aside, want) {
+		t.Errorf("aside %v, want %v", aside, want)
 	}
 }
 
