@@ -32,11 +32,16 @@ func (s *Store) willPropose(p Proposal, e *edits) error {
 	for _, st := range e.slots {
 		next.Slots[st.Name], next.Idents[st.Name] = st.dir, st.ident
 	}
-	open := s.openProposals()
-	list := slices.DeleteFunc(slices.Clone(open), func(o proposed) bool { return o.Base.Root == p.Root })
-	again := len(list) < len(open)
-	list = append(list, proposed{p.Parent, next, p.Held && !p.Confirmed, again})
-	s.proposed = list[max(0, len(list)-maxProposed):]
+	fresh := proposed{Parent: p.Parent, Base: next, Held: p.Held && !p.Confirmed}
+	list := slices.DeleteFunc(s.openProposals(), func(o proposed) bool {
+		same := o.Base.Root == p.Root
+		if same {
+			fresh.Again, fresh.Held = true, fresh.Held && o.Held
+		}
+		return same
+	})
+	s.proposed = append(list, fresh)
+	s.proposed = s.proposed[max(0, len(s.proposed)-maxProposed):]
 	// With the base, which is never older than the parent then.
 	if err := s.db.put(pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.proposed}); err != nil {
 		return fmt.Errorf("write down a proposal: %w", err)
