@@ -65,7 +65,7 @@ func newJobsShowCommand(e *env) *cli.Command {
 			})
 			shown := shownJob{Job: job, Missing: missingReturns(job)}
 			if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
-				shown.Publisher = o.Node
+				shown.Publisher, shown.PublisherAway = o.Node, away(ring, o.Node)
 			}
 			return e.show(c, shown, func(s *screen) { jobScreen(s, shown) })
 		},
@@ -98,6 +98,13 @@ type shownJob struct {
 	adminapi.Job
 	Publisher string   `json:"publisher,omitempty"` // the node it was published on, while that is remembered
 	Missing   []string `json:"missing,omitempty"`   // minions that were expected to return and have not
+	// PublisherAway: what minions return meanwhile is kept for it, and is in no job cache before it is back or removed.
+	PublisherAway bool `json:"publisher_away,omitempty"`
+}
+
+// away says whether a node is not there to take returns.
+func away(ring adminapi.RingInfo, id string) bool {
+	return slices.ContainsFunc(ring.Nodes, func(n adminapi.RingNode) bool { return n.ID == id && n.State != adminapi.StateAlive })
 }
 
 // missingReturns compares the minions that were expected with those that returned.
@@ -147,6 +154,10 @@ func jobScreen(s *screen, job shownJob) {
 		s.line("%s", s.paint(yellow, clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
 		if more := len(job.Missing) - shownMissing; more > 0 {
 			s.line("and %d more", more)
+		}
+		if job.PublisherAway {
+			s.line("-> %s does not answer: returns that came meanwhile are kept for it, and are here when it is back, or removed (saltclusterctl status)",
+				clean(job.Publisher))
 		}
 		s.line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
 	}
