@@ -211,6 +211,8 @@ func rootsNodeText(n adminapi.RootsNode) (text, tint string) {
 		return "not replicated: " + n.Off, plain
 	case !n.Current && n.Bytes > 0:
 		return fmt.Sprintf("%s: %s of %s", n.Phase, bytesText(n.BytesDone), bytesText(n.Bytes)), yellow
+	case !n.Current && n.Phase == "idle" && len(n.Problems) > 0: // between two tries
+		return "behind, and will try again; why stands below", yellow
 	case !n.Current:
 		return "behind: " + n.Phase, yellow
 	case n.Edited && n.Mode == "manual":
