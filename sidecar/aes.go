@@ -208,6 +208,9 @@ func (p *Proxy) refusedByMaster(c *call) {
 // answer hands a reply to the minion.
 func (p *Proxy) answer(c *call, route string, reply []byte) {
 	c.leave()
+	if c.from == "" {
+		p.cfg.Guard.Answered(c.session.minion, len(reply))
+	}
 	c.trace.Step("reply")
 	var settle func(context.Context)
 	if route == "local" && p.cfg.Done != nil {

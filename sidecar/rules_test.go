@@ -107,6 +107,26 @@ func TestBeyondTheBudget(t *testing.T) {
 	}
 }
 
+// What a minion is answered counts for it, whoever has answered, and by the node that it has called.
+func TestAnswersArePaidFor(t *testing.T) {
+	for from, paid := range map[string]bool{"": true, "b": false} {
+		w, _ := walledWorld(t, wall.Config{Answers: 1})
+		ask := func(from string) []byte {
+			return w.send(t, w.request(t, map[string]any{"cmd": "_file_envs"}), node.ID(from))
+		}
+		n := 0
+		for range 30 { // of more than a byte each; twenty are free
+			if ask(from) == nil {
+				break
+			}
+			n++
+		}
+		if paid != (n < 30) {
+			t.Errorf("from %q: %d are answered", from, n)
+		}
+	}
+}
+
 // Who has spoken version 3 is not believed in version 2, neither when signing in nor later.
 func TestDowngradeIsRefused(t *testing.T) {
 	w, rules := walledWorld(t, wall.Config{})

@@ -16,6 +16,9 @@ func (g *Guard) Minion(id, pub string) *wall.Minion {
 	return g.cfg.Wall.Minion(id, saltcrypt.CleanKey(pub))
 }
 
+// Answered notes how long the answer to a request of a minion was.
+func (g *Guard) Answered(m *wall.Minion, size int) { g.cfg.Wall.Answered(m, size) }
+
 // CheckRules judges a request that CheckLoad has found good, and whose sender's token was among what it looked at.
 func (g *Guard) CheckRules(env saltwire.Envelope, r *wall.Request) wall.Verdict {
 	if r.Peek.HasTok {

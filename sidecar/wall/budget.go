@@ -21,27 +21,28 @@ type bucket struct {
 	at       time.Time
 	requests float64
 	bytes    float64
+	answers  float64 // bytes of what it was answered
 }
+
+// pace is what a minion may send and be answered per second; zero: any number.
+type pace struct{ requests, bytes, answers float64 }
 
 // take spends one request of that many bytes and says how long it has to wait for that; false: too long, and nothing is spent. A request that is
 // larger than all that a minion may spend at once passes when nothing was spent.
-func (b *bucket) take(now time.Time, rate, bytes float64, size int) (time.Duration, bool) {
+func (b *bucket) take(now time.Time, p pace, size int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.at.IsZero() {
-		b.requests, b.bytes = rate*budgetSeconds, bytes*budgetSeconds
-	} else if dt := now.Sub(b.at).Seconds(); dt > 0 {
-		b.requests = min(b.requests+dt*rate, rate*budgetSeconds)
-		b.bytes = min(b.bytes+dt*bytes, bytes*budgetSeconds)
-	}
-	b.at = now
-	need := min(float64(size), bytes*budgetSeconds)
+	b.fill(now, p)
+	need := min(float64(size), p.bytes*budgetSeconds)
 	short := 0.0 // seconds
-	if rate > 0 {
-		short = max(short, (1-b.requests)/rate)
+	if p.requests > 0 {
+		short = max(short, (1-b.requests)/p.requests)
 	}
-	if bytes > 0 {
-		short = max(short, (need-b.bytes)/bytes)
+	if p.bytes > 0 {
+		short = max(short, (need-b.bytes)/p.bytes)
+	}
+	if p.answers > 0 {
+		short = max(short, -b.answers/p.answers)
 	}
 	wait := time.Duration(short * float64(time.Second))
 	if wait > maxPace {
@@ -51,13 +52,45 @@ func (b *bucket) take(now time.Time, rate, bytes float64, size int) (time.Durati
 	return wait, true
 }
 
+// fill adds what has come together since the last time.
+func (b *bucket) fill(now time.Time, p pace) {
+	if b.at.IsZero() {
+		b.requests, b.bytes, b.answers = p.requests*budgetSeconds, p.bytes*budgetSeconds, p.answers*budgetSeconds
+	} else if dt := now.Sub(b.at).Seconds(); dt > 0 {
+		b.requests = min(b.requests+dt*p.requests, p.requests*budgetSeconds)
+		b.bytes = min(b.bytes+dt*p.bytes, p.bytes*budgetSeconds)
+		b.answers = min(b.answers+dt*p.answers, p.answers*budgetSeconds)
+	}
+	b.at = now
+}
+
+// answered notes how long an answer was. That is known when it is there only, so it is the next requests that wait.
+func (b *bucket) answered(now time.Time, p pace, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now, p)
+	b.answers -= min(float64(size), p.answers*budgetSeconds)
+}
+
+// Answered notes that a minion was answered with so many bytes; a few of a request can have a master, or this program, make many.
+func (w *Wall) Answered(m *Minion, size int) {
+	if w == nil || m == nil || w.cfg.Answers <= 0 || w.modes[Budget] == Off {
+		return
+	}
+	m.budget.answered(w.cfg.Now(), w.pace(), size)
+}
+
+func (w *Wall) pace() pace {
+	return pace{float64(max(w.cfg.Rate, 0)), float64(max(w.cfg.Bytes, 0)), float64(max(w.cfg.Answers, 0))}
+}
+
 // budget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node has done so for what it
 // relays.
 func (w *Wall) budget(r *Request) (time.Duration, finding) {
-	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 || w.modes[Budget] == Off {
+	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 && w.cfg.Answers <= 0 || w.modes[Budget] == Off {
 		return 0, finding{}
 	}
-	wait, ok := r.Minion.budget.take(w.cfg.Now(), float64(w.cfg.Rate), float64(w.cfg.Bytes), r.Size)
+	wait, ok := r.Minion.budget.take(w.cfg.Now(), w.pace(), r.Size)
 	if ok && (wait == 0 || w.modes[Budget] == Enforce) {
 		return wait, finding{}
 	}

@@ -38,11 +38,11 @@ type Config struct {
 	Own func(masterID string) bool
 	// Job says whether a job was published whose return comes to this node; nil: nothing is known.
 	Job func(jid, masterID string) Knowledge
-	// Rate and Bytes are what a minion may send per second; zero: no limit.
-	Rate, Bytes int64
-	Minions     int              // remembered; zero: DefaultMinions
-	Now         func() time.Time // nil: time.Now
-	Registerer  prometheus.Registerer
+	// Rate and Bytes are what a minion may send per second, Answers bytes of what it is answered; zero: no limit.
+	Rate, Bytes, Answers int64
+	Minions              int              // remembered; zero: DefaultMinions
+	Now                  func() time.Time // nil: time.Now
+	Registerer           prometheus.Registerer
 }
 
 // Wall checks requests. Safe for concurrent use; it holds no goroutines. A nil one checks nothing.

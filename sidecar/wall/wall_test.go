@@ -649,6 +649,64 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A minion that asks little and has much answered waits with its next requests, and is not heard when there are too many; who asks one after the
+// other is only slowed.
+func TestAnswersHaveABudget(t *testing.T) {
+	const perSecond = 1000
+	c := &clock{time.Unix(1_700_000_000, 0)}
+	w := New(Config{Answers: perSecond, Accepted: accepted, Now: c.now})
+	ask := func(id string, answer int) Verdict {
+		r := request(t, load(t, id, "_file_list", nil))
+		r.Minion, r.Size = w.Minion(id, "key of "+id), 1
+		v := w.Check(r, nil)
+		if !v.Refused {
+			w.Answered(r.Minion, answer)
+		}
+		return v
+	}
+	for i := range budgetSeconds {
+		if v := ask("web1", perSecond); v.Refused || v.Wait != 0 {
+			t.Fatalf("answer %d: %+v", i, v)
+		}
+	}
+	for i := range 100 { // one after the other: each begins when the one before has been answered
+		v := ask("web1", perSecond)
+		if v.Refused || v.Wait > time.Second {
+			t.Fatalf("answer %d beyond the budget: %+v", i, v)
+		}
+		c.t = c.t.Add(v.Wait)
+	}
+	refused := 0
+	for range 10 { // all at once
+		if v := ask("web1", perSecond); v.Refused {
+			refused++
+			if v.Rule != Budget || v.Reply != nil {
+				t.Errorf("%+v", v)
+			}
+		}
+	}
+	if refused < 5 {
+		t.Errorf("%d of ten at once are refused", refused)
+	}
+	if v := ask("db1", 1); v.Refused || v.Wait != 0 {
+		t.Errorf("another minion pays for it: %+v", v)
+	}
+	c.t = c.t.Add(time.Hour)
+	if v := ask("web1", 1<<40); v.Refused || v.Wait != 0 {
+		t.Errorf("an hour later: %+v", v)
+	}
+	c.t = c.t.Add(budgetSeconds * time.Second)
+	if v := ask("web1", 1); v.Refused || v.Wait != 0 {
+		t.Errorf("one large answer is never forgiven: %+v", v)
+	}
+	w = New(Config{Answers: 1, Modes: map[Rule]Mode{Budget: Off}, Now: c.now})
+	for range 3 {
+		if v := ask("web1", 1<<30); v.Refused || v.Wait != 0 {
+			t.Errorf("a rule that is off: %+v", v)
+		}
+	}
+}
+
 func TestDowngrade(t *testing.T) {
 	w := New(Config{})
 	m := w.Minion("web1", "key")

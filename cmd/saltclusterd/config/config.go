@@ -58,6 +58,7 @@ type Edge struct {
 	Wall                     map[string]string // modes of rules, by name (sidecar/wall)
 	MinionRequestRate        int               // per second and minion; 0: no limit
 	MinionRequestBytes       Size              // the same in bytes
+	MinionAnswerBytes        Size              // of what it is answered, per second
 	MinionRequestsAtOnce     int               // at the local master, of one minion; 0: by its workers
 }
 

@@ -34,6 +34,7 @@ func DefaultConfig() Config {
 			RequestMinimumVersion:    3,
 			MinionRequestRate:        1000,
 			MinionRequestBytes:       64 * MiB,
+			MinionAnswerBytes:        128 * MiB,
 		},
 		SignIn: SignIn{CPUPercent: 50, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000},
 		Cluster: Cluster{

@@ -31,6 +31,11 @@ func wallOptions() []Option {
 			Doc: "The same in bytes per second.", check: sizeBetween(0, 64*GiB),
 		},
 		{
+			Name: "minion_answer_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionAnswerBytes },
+			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. Who has got more waits with the next " +
+				"request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
+		},
+		{
 			Name: "minion_requests_at_once", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
 			Doc: "Requests of one minion that the local salt-master works on at a time, so that one that has it wait, or render a pillar for minutes, " +
 				"does not take all its workers; others of that minion wait for their turn. 0: half of the salt-master's worker_threads; two at " +

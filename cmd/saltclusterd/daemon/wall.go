@@ -32,6 +32,7 @@ func (s *service) buildGuard() *guard.Guard {
 	s.since = time.Now()
 	s.wall = wall.New(wall.Config{
 		Modes: modes, Policy: wallPolicy(d.master), Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes),
+		Answers:  int64(e.MinionAnswerBytes),
 		Accepted: func(id string) bool { _, ok := s.keys.Accepted(id); return ok || s.namesMaster(id) }, Job: s.knowsJob,
 		Own: s.ownMaster, Registerer: d.reg,
 	})
