@@ -44,7 +44,7 @@ func runStatus(c *cli.Context, e *env) error {
 }
 
 func statusScreen(s *screen, st adminapi.Status, now time.Time) {
-	clusterLine(s, st.Cluster, st.Removed)
+	clusterLine(s, st)
 	if len(st.Members) > 0 {
 		s.line("")
 		membersTable(s, "", st.Members)
@@ -55,7 +55,12 @@ func statusScreen(s *screen, st adminapi.Status, now time.Time) {
 	problems(s, st.Problems)
 }
 
-func clusterLine(s *screen, c *adminapi.Cluster, removed string) {
+func clusterLine(s *screen, st adminapi.Status) {
+	c, removed := st.Cluster, st.Removed
+	if st.Starting {
+		s.line("%s  this node is starting", s.paint(bold, "cluster"))
+		return
+	}
 	if c == nil && removed != "" {
 		s.line("%s  none: %s", s.paint(bold, "cluster"), s.paint(red, clean(removed)))
 		s.line("         saltclusterctl join PEER takes it in again")

@@ -96,7 +96,7 @@ func runTop(c *cli.Context, e *env) error {
 }
 
 func topScreen(s *screen, st adminapi.Status, now time.Time) {
-	clusterLine(s, st.Cluster, st.Removed)
+	clusterLine(s, st)
 	s.line("")
 	if len(st.Members) > 0 {
 		membersTable(s, "", st.Members)

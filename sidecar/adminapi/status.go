@@ -5,11 +5,12 @@ import "time"
 // Status is the answer of GET /v1/status: one screen about the cluster and the
 // node that answered.
 type Status struct {
-	Cluster  *Cluster  `json:"cluster,omitempty"` // nil: this node belongs to no cluster yet
-	Removed  string    `json:"removed,omitempty"` // why and when this node lost its cluster, if it did
-	Members  []Member  `json:"members"`           // sorted by id
-	Node     Node      `json:"node"`              // the node that answered
-	Problems []Problem `json:"problems"`          // worst first; empty means healthy
+	Cluster  *Cluster  `json:"cluster,omitempty"`  // nil: this node belongs to no cluster yet
+	Removed  string    `json:"removed,omitempty"`  // why and when this node lost its cluster, if it did
+	Starting bool      `json:"starting,omitempty"` // it belongs to one, and is not that far
+	Members  []Member  `json:"members"`            // sorted by id
+	Node     Node      `json:"node"`               // the node that answered
+	Problems []Problem `json:"problems"`           // worst first; empty means healthy
 }
 
 // Cluster is what the roster and consensus say about the cluster as a whole.

@@ -145,6 +145,8 @@ func (v *view) status(st *adminapi.Status, now time.Time) {
 	switch n := len(st.Problems); {
 	case st.Removed != "":
 		v.Tone, v.Verdict = "fail", st.Removed
+	case st.Starting:
+		v.Tone, v.Verdict = "warn", "this node is starting"
 	case st.Cluster == nil:
 		v.Tone, v.Verdict = "warn", "this node belongs to no cluster yet"
 	case fails > 0:

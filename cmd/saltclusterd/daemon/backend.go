@@ -26,10 +26,21 @@ func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 // Config implements admin.Backend.
 func (d *Daemon) Config(context.Context) (adminapi.Config, error) { return d.cfg.Show(), nil }
 
+const startingText = "this node is a member of a cluster, and is starting"
+
+// starting says of a node without a running membership that it has one on its disk.
+func (d *Daemon) starting() bool {
+	m, err := readMembership(d.cfg.Paths.StateDir)
+	return err == nil && m != nil
+}
+
 // errNoMember is the answer of a node without a cluster, be it that it was in none yet, or that it was removed.
 func (d *Daemon) errNoMember() error {
 	if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
 		return adminapi.Errorf(adminapi.CodeNotMember, rejoinHint, "%s", left.sentence())
+	}
+	if d.starting() {
+		return adminapi.Errorf(adminapi.CodeNotMember, "ask again: it takes seconds", startingText)
 	}
 	return adminapi.Errorf(adminapi.CodeNotMember, "run saltclusterctl bootstrap here, or saltclusterctl join PEER",
 		"this node belongs to no cluster yet")
@@ -196,6 +207,8 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	if m == nil {
 		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
 			st.Removed = left.sentence()
+		} else {
+			st.Starting = d.starting()
 		}
 		if err := d.joinProblem(); err != nil {
 			st.Problems = append(st.Problems, adminapi.Problem{

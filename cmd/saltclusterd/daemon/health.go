@@ -67,6 +67,9 @@ func (d *Daemon) checkMember(context.Context) health.Result {
 		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
 			return health.Result{Level: health.Fail, Reason: left.sentence(), Hint: rejoinHint, Maintenance: true}
 		}
+		if d.starting() {
+			return health.Result{Level: health.Fail, Reason: startingText, Hint: "it takes seconds"}
+		}
 		return health.Result{
 			Level: health.Fail, Reason: "this node belongs to no cluster yet",
 			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER", Maintenance: true,
