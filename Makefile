@@ -116,7 +116,12 @@ test-systemd: build ## the unit of packaging/ in a real systemd of its own: relo
 
 test-packages: setup ## deb and rpm, made twice, installed, upgraded, removed in a Debian 12 of its own (as root, needs a mirror)
 	@integration/setup/packages debootstrap
-	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -skip '^(TestFormula|TestContainers)' ./integration/packages/
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -skip '^(TestFormula|TestContainers|TestWalk)' ./integration/packages/
+
+.PHONY: test-walk
+test-walk: setup ## a newcomer's way with the packages: three masters adopted, HAProxy in front, drained, upgraded, removed, left, purged (as root, needs a mirror)
+	@integration/setup/packages debootstrap
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestWalk$$' ./integration/packages/
 
 test-formula: setup ## the Salt formula with three versions of Salt in Debians of their own: applied, upgraded, undone, orchestrated (as root, needs a mirror)
 	@integration/setup/packages debootstrap

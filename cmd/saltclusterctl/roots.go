@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,7 +186,13 @@ func newRootsRefillCommand(e *env) *cli.Command {
 
 func rootsStatusScreen(s *screen, st adminapi.RootsStatus, now time.Time) {
 	if st.Head == nil {
-		s.line("%s  no revision yet", s.paint(bold, "roots"))
+		text := "no revision yet"
+		if !slices.ContainsFunc(st.Nodes, func(n adminapi.RootsNode) bool {
+			return n.Error != "" || n.Off != "" || slices.ContainsFunc(n.Slots, func(slot adminapi.RootsSlot) bool { return slot.Files > 0 })
+		}) {
+			text = "no revision yet: the roots of all nodes are empty, and the first file in them makes one"
+		}
+		s.line("%s  %s", s.paint(bold, "roots"), text)
 	} else {
 		h := st.Head
 		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author), age(now.Sub(h.Time)),

@@ -24,15 +24,18 @@ const (
 // AgentLine is what HAProxy's agent-check reads: "up N% ready", "drain",
 // "maint" or "down #<failing checks>". "ready" is needed because HAProxy keeps
 // a server in drain or maintenance until it hears that word. N is below 100
-// when something warns, and for SlowStart after the node has become well.
+// when something warns, and for SlowStart after the node has become well. One
+// line is about both ports, and a server that is down loses its connections:
+// so what only requests suffer from (no salt-master answers) is a warning here,
+// and the check of /req takes the node from 4506.
 func (c *Checker) AgentLine() string {
-	r := c.Report(ScopePub | ScopeReq)
+	r, pub := c.Report(ScopePub|ScopeReq), c.Report(ScopePub)
 	switch {
 	case r.Maintenance:
 		return "maint\n"
 	case r.Draining:
 		return "drain\n"
-	case !r.OK:
+	case !pub.OK:
 		return "down #" + r.failing() + "\n"
 	default:
 		return fmt.Sprintf("up %d%% ready\n", r.weight(time.Now(), c.cfg.SlowStart))

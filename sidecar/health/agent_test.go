@@ -15,7 +15,7 @@ func TestAgentWeight(t *testing.T) {
 		say := func(r Result) { state.Store(&r); time.Sleep(1100 * time.Millisecond); synctest.Wait() }
 		state.Store(&Result{Level: OK})
 		c := NewChecker(CheckerConfig{SlowStart: 30 * time.Second})
-		c.Register("master", ScopeReq, func(context.Context) Result { return *state.Load() })
+		c.Register("edges", ScopePub|ScopeReq, func(context.Context) Result { return *state.Load() })
 		open(t, c)
 		defer c.Close()
 		synctest.Wait()
@@ -35,7 +35,7 @@ func TestAgentWeight(t *testing.T) {
 		say(Result{Level: OK})
 		expect("without: a warning is no failure", "up 100% ready")
 		say(Result{Level: Fail})
-		expect("failing", "down #master")
+		expect("failing", "down #edges")
 		say(Result{Level: OK})
 		expect("well again", "up 10% ready")
 		c.SetDraining(true)
@@ -45,5 +45,20 @@ func TestAgentWeight(t *testing.T) {
 		expect("no longer", "up 10% ready")
 		say(Result{Level: Fail, Maintenance: true})
 		expect("removed", "maint")
+	})
+}
+
+// TestAgentKeepsSubscribers: where only requests fail, subscribers stay.
+func TestAgentKeepsSubscribers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewChecker(CheckerConfig{})
+		c.Register("edges", ScopePub|ScopeReq, always(OK, ""))
+		c.Register("master", ScopeReq, always(Fail, "no salt-master of the cluster answers"))
+		open(t, c)
+		defer c.Close()
+		synctest.Wait()
+		if got := c.AgentLine(); got != "up 75% ready\n" {
+			t.Errorf("%q", got)
+		}
 	})
 }

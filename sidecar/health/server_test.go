@@ -250,14 +250,14 @@ func TestTextForPeople(t *testing.T) {
 }
 
 func TestAgentCheck(t *testing.T) {
-	c := settled(t, broken)
+	c := settled(t, func(c *Checker) { c.Register("edges", ScopePub|ScopeReq, always(Fail, "")) })
 	_, agent := serve(t, c)
 	tests := []struct {
 		name, send, want string
 		drain            bool
 	}{
-		{"down", "", "down #quorum\n", false},
-		{"agent-send", "hello\n", "down #quorum\n", false},
+		{"down", "", "down #edges\n", false},
+		{"agent-send", "hello\n", "down #edges\n", false},
 		{"drain", "", "drain\n", true},
 	}
 	for _, tt := range tests {
