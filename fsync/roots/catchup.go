@@ -151,9 +151,11 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 			return apply.Plan{}, err
 		}
 	case st.dir != base:
-		base, err := s.mergeBase(put, st.Name, base, theirs)
-		if err != nil {
-			return apply.Plan{}, fmt.Errorf("merge %s: %w", st.Name, err)
+		var err error
+		if next.Number != s.base.Number {
+			if base, err = s.mergeBase(put, st.Name, base, st.dir, theirs); err != nil {
+				return apply.Plan{}, fmt.Errorf("merge %s: %w", st.Name, err)
+			}
 		}
 		merged, lost, err := tree.Merge(s, put, base, st.dir, theirs)
 		if err != nil {
@@ -196,7 +198,7 @@ func (s *Store) saveBase() error {
 	if !s.baseUnsaved {
 		return nil
 	}
-	if err := s.db.put(pair{bucketMeta, keyBase, s.base}); err != nil {
+	if err := s.db.put(pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()}); err != nil {
 		return fmt.Errorf("save base: %w", err)
 	}
 	s.baseUnsaved = false

@@ -23,7 +23,7 @@ func (s *Store) collect() error {
 		roots = append(roots, r.Root)
 	}
 	for _, p := range s.openProposals() {
-		roots = append(roots, p.Base.Root)
+		roots = append(roots, p.Root)
 	}
 	for _, root := range roots {
 		if err := s.mark(root, used); err != nil {

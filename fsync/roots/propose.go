@@ -68,6 +68,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	s.metrics.proposals.WithLabelValues(string(rev.State)).Inc()
 	res.Revision, res.Proposed = rev, true
 	if rev.State != StateApplied {
+		s.proposed[len(s.proposed)-1].Held, s.baseUnsaved = true, true
 		res.Held = true
 		s.log.Warn("revision held: it removes too much; it waits to be confirmed or dropped", "index", rev.Number,
 			"removed", p.Stats.Removed)
@@ -75,7 +76,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	}
 	s.noteSpells(e, p.Confirmed)
 	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
-	s.becomes(s.proposed[len(s.proposed)-1], rev)
+	s.becomes(s.proposed[len(s.proposed)-1], rev.Number)
 	return res, nil
 }
 

@@ -3,19 +3,22 @@ package roots
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"saltclusterd/fsync/tree"
 )
 
-// proposed is a proposal that was made, or was about to be, and what the base is when it has become a revision. It is on the disk, with
-// all that names the tree, before anybody hears of it: a node that is killed in that moment would otherwise leave a revision behind
+// proposed is a proposal that was made, or was about to be, and what the base has of it when it has become a revision. It is on the disk,
+// with all that names the tree, before anybody hears of it: a node that is killed in that moment would otherwise leave a revision behind
 // that nobody can read, and take what was edited here since for a conflict with its own revision.
 type proposed struct {
 	Parent uint64
-	Base   base // Number is not known yet
-	Held   bool // to be decided by an operator: then what is live has been edited on, or was put back
-	Again  bool // it was proposed before: that it is refused now says nothing of that
+	Root   Hash
+	Slots  map[SlotName]Hash     // that were part of it; others are as the base has them
+	Idents map[SlotName]dirIdent // the directories they were on
+	Held   bool                  // to be decided by an operator: then what is live has been edited on, or was put back
+	Again  bool                  // it was proposed before: that it is refused now says nothing of that
 }
 
 // maxProposed bounds the proposals that are remembered. All have the base as their parent, so one of them can become a revision at most;
@@ -27,14 +30,14 @@ func (s *Store) willPropose(p Proposal, e *edits) error {
 	if err := errors.Join(s.putLive(), s.db.putObjects(e.objects)); err != nil {
 		return err
 	}
-	next := s.base.clone()
-	next.Number, next.Root, next.Merged = 0, p.Root, false
-	for _, st := range e.slots {
-		next.Slots[st.Name], next.Idents[st.Name] = st.dir, st.ident
+	fresh := proposed{
+		Parent: p.Parent, Root: p.Root, Slots: map[SlotName]Hash{}, Idents: map[SlotName]dirIdent{}, Held: p.Held && !p.Confirmed,
 	}
-	fresh := proposed{Parent: p.Parent, Base: next, Held: p.Held && !p.Confirmed}
+	for _, st := range e.slots {
+		fresh.Slots[st.Name], fresh.Idents[st.Name] = st.dir, st.ident
+	}
 	list := slices.DeleteFunc(s.openProposals(), func(o proposed) bool {
-		same := o.Base.Root == p.Root
+		same := o.Root == p.Root
 		if same {
 			fresh.Again, fresh.Held = true, fresh.Held && o.Held
 		}
@@ -42,11 +45,10 @@ func (s *Store) willPropose(p Proposal, e *edits) error {
 	})
 	s.proposed = append(list, fresh)
 	s.proposed = s.proposed[max(0, len(s.proposed)-maxProposed):]
-	// With the base, which is never older than the parent then.
-	if err := s.db.put(pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.proposed}); err != nil {
+	s.baseUnsaved = true
+	if err := s.saveBase(); err != nil { // which is never older than the parent then
 		return fmt.Errorf("write down a proposal: %w", err)
 	}
-	s.baseUnsaved = false
 	return nil
 }
 
@@ -66,54 +68,87 @@ func (s *Store) refused(err error) {
 	last := len(s.proposed) - 1
 	sure := errors.Is(err, ErrNotCurrent) || errors.Is(err, ErrNoQuorum) && !errors.Is(err, ErrUncertain)
 	if sure && !s.proposed[last].Again {
-		s.proposed = s.proposed[:last]
+		s.proposed, s.baseUnsaved = s.proposed[:last], true
 	}
+}
+
+// successor is the revision that came after the base, nil when the log does not name it (any more), and the proposal of ours that it is.
+func (s *Store) successor() (rev *Revision, own *proposed) {
+	open := s.openProposals()
+	for _, r := range s.cfg.Log.Revisions() {
+		if r.Parent != s.base.Number || r.State != StateApplied {
+			continue
+		}
+		i := slices.IndexFunc(open, func(p proposed) bool {
+			return r.Author == s.cfg.Self && r.Kind != KindRollback && r.Root == p.Root
+		})
+		if i < 0 {
+			return &r, nil
+		}
+		return &r, &open[i]
+	}
+	return nil, nil
 }
 
 // adopt makes a proposal the base whose end nobody here has seen, because of a crash or an answer that was lost, when it has become a
 // revision: what is on this disk comes from it.
 func (s *Store) adopt() (adopted bool) {
-	open := s.openProposals()
-	if len(open) == 0 {
+	if len(s.openProposals()) == 0 {
 		return false
 	}
-	for _, r := range s.cfg.Log.Revisions() {
-		if r.Author != s.cfg.Self || r.Kind == KindRollback || r.State != StateApplied {
-			continue
-		}
-		for _, p := range open {
-			if r.Parent == p.Parent && r.Root == p.Base.Root && !p.Held {
-				s.becomes(p, r)
-				s.log.Info("a revision that was proposed here is in force", "index", r.Number, "root", r.Root.Short())
-				return true
-			}
-		}
+	rev, own := s.successor()
+	if own == nil || own.Held {
+		return false
 	}
-	return false
+	s.becomes(*own, rev.Number)
+	s.log.Info("a revision that was proposed here is in force", "index", rev.Number, "root", rev.Root.Short())
+	return true
 }
 
 // becomes makes a revision of what was proposed the base.
-func (s *Store) becomes(p proposed, r Revision) {
-	next := p.Base.clone()
-	next.Number = r.Number
+func (s *Store) becomes(p proposed, number uint64) {
+	next := s.base.clone()
+	next.Number, next.Root, next.Merged = number, p.Root, false
+	maps.Copy(next.Slots, p.Slots)
+	maps.Copy(next.Idents, p.Idents)
 	s.setBase(next)
 }
 
-// mergeBase is what the edits of a slot are edits of, compared with a revision: the base, but what the revision has of proposals whose end
-// was never seen here. The log names only the last revisions: who comes back late does not find his own among them.
-func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, theirs Hash) (Hash, error) {
+// mergeBase is what the edits of a slot are edits of, compared with a later revision: the base, but what theirs has of a proposal that is part
+// of it to all we know. The log may have forgotten whether one is, for it names the last revisions only. One that waited for an operator
+// counts where there is an edit: what he has put back before he confirmed its removal is no edit.
+func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Hash) (Hash, error) {
+	rev, own := s.successor()
+	switch {
+	case own != nil:
+		next, err := s.advance(put, *own, slot, base, theirs)
+		if err == nil && own.Held {
+			next, err = tree.Advance(s, put, next, base, ours)
+		}
+		return next, err
+	case rev != nil:
+		return base, nil
+	}
 	for _, p := range s.openProposals() {
 		if p.Held {
 			continue
 		}
-		next, err := tree.Advance(s, put, base, p.Base.Slots[slot], theirs)
-		if errors.Is(err, tree.ErrNoObject) { // a database from which something is missing
-			continue
-		}
-		if err != nil {
+		var err error
+		if base, err = s.advance(put, p, slot, base, theirs); err != nil {
 			return Hash{}, err
 		}
-		base = next
 	}
 	return base, nil
+}
+
+func (s *Store) advance(put tree.Memory, p proposed, slot SlotName, base, theirs Hash) (Hash, error) {
+	dir, ok := p.Slots[slot]
+	if !ok {
+		return base, nil
+	}
+	next, err := tree.Advance(s, put, base, dir, theirs)
+	if errors.Is(err, tree.ErrNoObject) { // a database from which something is missing
+		return base, nil
+	}
+	return next, err
 }
