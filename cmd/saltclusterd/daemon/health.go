@@ -151,7 +151,7 @@ func (d *Daemon) checkClock(context.Context) health.Result {
 	if skew := m.svc.clock.Skew(); skew > maxSkew {
 		return health.Result{
 			Level: health.Warn, Reason: fmt.Sprintf("this node's clock is %s behind the cluster's", skew.Round(time.Second)),
-			Hint: "check time synchronisation (chrony, systemd-timesyncd)",
+			Hint: "saltclusterctl doctor says whose clock is off; there timedatectl, and see to time synchronisation (chrony, systemd-timesyncd)",
 		}
 	}
 	return fine
