@@ -21,6 +21,8 @@ const (
 	// removedWithin is how long it waits until nothing of the node is left.
 	removedWithin = 30 * time.Second
 	removedPoll   = 100 * time.Millisecond
+	// outWithin is how long a node that removes itself waits for its own end as a member.
+	outWithin = 5 * time.Second
 	// emptyGrace is how much longer than its drain takes a node's minions are waited for.
 	emptyGrace = 15 * time.Second
 )
@@ -64,10 +66,20 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	if aside > 0 {
 		out.Next = append(out.Next, "on "+string(id)+": "+asideStay(aside)+"; no other node has them")
 	}
-	if id != d.id && !m.awaitGone(ctx, id, p) {
+	if id == d.id {
+		d.awaitOut(ctx, m)
+	} else if !m.awaitGone(ctx, id, p) {
 		out.Next = append(out.Next, "the leader is still taking its vote and the gossip key away: saltclusterctl members")
 	}
 	return out, nil
+}
+
+// awaitOut waits until this node works as one that was removed: what is asked of it next, leave say, is not to meet a member without a majority.
+func (d *Daemon) awaitOut(ctx context.Context, m *member) {
+	ctx, cancel := context.WithTimeout(ctx, outWithin)
+	defer cancel()
+	for d.current() == m && wait(ctx, removedPoll) {
+	}
 }
 
 // mayRemove looks with what the cluster decided last. What only that node has it hands over, or it may not go.
