@@ -203,7 +203,7 @@ func (s *Site) stepsToLeave(others bool) []string {
 	}
 	return []string{
 		"where HAProxy is in front, its checks ask saltclusterd: first give it what saltclusterctl haproxy --bare prints, and reload it",
-		"systemctl disable --now saltclusterd; " + restart + ": one after the other, for minions are alone in between; they connect anew, and sign in once",
+		"systemctl disable --now saltclusterd; " + restart + ": one after the other, for minions are alone in between; they connect anew, and sign in",
 		"salt '*' test.ping",
 	}
 }
