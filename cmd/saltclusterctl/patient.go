@@ -109,10 +109,14 @@ func (p *patient) host() {
 			doctor.Path{Path: m.PKIDir + "/master.pem", Secret: true}, doctor.Path{Path: m.CacheDir, Writes: true},
 			doctor.Path{Path: m.CacheDir + "/jobs", Writes: true}, doctor.Path{Path: m.SockDir})
 	}
-	uid, gid := uint32(p.checkup.UID), uint32(p.checkup.GID)
-	p.add(doctor.Permissions(uid, gid, paths)...)
+	name := strconv.Itoa(p.checkup.UID)
 	if m := p.checkup.Master; m != nil {
-		p.add(doctor.Roots(m.User, uid, gid, m.Roots)...)
+		name = m.User
+	}
+	who := doctor.AccountOfProcess(p.proc, p.checkup.PID, name, uint32(p.checkup.UID), uint32(p.checkup.GID))
+	p.add(doctor.Permissions(who, paths)...)
+	if m := p.checkup.Master; m != nil {
+		p.add(doctor.Roots(who, m.Roots, p.cfg.Roots.Ignore)...)
 	}
 	if cluster, m := p.status.Cluster, p.checkup.Master; cluster != nil && m != nil {
 		p.add(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)

@@ -115,7 +115,10 @@ func TestRootsOfSomebodyElse(t *testing.T) {
 	h.write("srv/salt/top.sls", "base: {}")
 	h.write("etc/salt/master.d/site.conf", "user: nobody\nfile_roots: {base: ["+states+"]}\n")
 	p := h.look(nil).Plan()
-	wants(t, text(p.Checks), "warn permissions "+states+": the user nobody may not write there", "chown -R nobody: "+states)
+	wants(t, text(p.Checks), "warn permissions "+states+": the user nobody may not write there")
+	if os.Getuid() == 0 { // else they are the tester's, and stay his
+		wants(t, text(p.Checks), "chown -R nobody: "+states)
+	}
 	h.write("etc/salt/saltclusterd", "cluster_roots_sync: 'off'\n")
 	if got := text(h.look(nil).Plan().Checks); strings.Contains(got, "permissions") {
 		t.Errorf("roots that are left alone:\n%s", got)

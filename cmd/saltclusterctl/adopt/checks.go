@@ -62,7 +62,7 @@ func (c *checks) roots() {
 	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
 	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
 	if errUID == nil && errGID == nil {
-		c.found = append(c.found, doctor.Roots(u.Username, uint32(uid), uint32(gid), rootDirs(s.Master))...)
+		c.found = append(c.found, doctor.Roots(doctor.AccountOf(u.Username, uint32(uid), uint32(gid)), rootDirs(s.Master), s.Own.Roots.Ignore)...)
 	}
 }
 

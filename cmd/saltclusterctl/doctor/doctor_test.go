@@ -205,45 +205,26 @@ func TestPermissions(t *testing.T) {
 	write(t, secret, "x")
 	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
 	paths := []Path{{Path: pki, Writes: true}, {Path: filepath.Join(dir, "none"), Writes: true}}
-	if got := levels(Permissions(me, my, paths)); got != "ok" {
+	if got := levels(Permissions(account(me, my), paths)); got != "ok" {
 		t.Errorf("the owner: %s", got)
 	}
-	if got := levels(Permissions(me+1, my+1, paths)); got != "fail" {
+	if err := os.Chmod(pki, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if got := levels(Permissions(account(me+1, my+1, my), paths)); got != "ok" {
+		t.Errorf("one of its group: %s", got)
+	}
+	if got := levels(Permissions(account(me+1, my+1), paths)); got != "fail" {
 		t.Errorf("somebody else: %s", got)
 	}
-	if got := levels(Permissions(0, 0, append(paths, Path{Path: secret, Secret: true}))); got != "fail" {
+	if got := levels(Permissions(account(0, 0), append(paths, Path{Path: secret, Secret: true}))); got != "fail" {
 		t.Errorf("a key for everybody: %s", got)
 	}
 	if err := os.Chmod(secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := levels(Permissions(0, 0, []Path{{Path: secret, Secret: true}})); got != "ok" {
+	if got := levels(Permissions(account(0, 0), []Path{{Path: secret, Secret: true}})); got != "ok" {
 		t.Errorf("a key for its owner: %s", got)
-	}
-}
-
-func TestRootsOfSomebodyElse(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "web", "files"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
-	dirs := []string{dir, filepath.Join(dir, "none")}
-	if got := Roots("salt", me, my, dirs); len(got) > 0 {
-		t.Errorf("the owner: %v", got)
-	}
-	if got := Roots("root", 0, 0, dirs); len(got) > 0 {
-		t.Errorf("root: %v", got)
-	}
-	got := Roots("salt", me+1, my+1, dirs)
-	if levels(got) != "warn" || got[0].Where != dir || !strings.Contains(got[0].What, "2 more below") || !strings.Contains(got[0].Next, "chown -R salt: "+dir) {
-		t.Errorf("somebody else: %v", got)
-	}
-	if err := os.Chmod(filepath.Join(dir, "web"), 0o500); err != nil {
-		t.Fatal(err)
-	}
-	if got := Roots("salt", max(me, 1), my, dirs); me != 0 && levels(got) != "warn" {
-		t.Errorf("a directory that nobody may write in: %v", got)
 	}
 }
 

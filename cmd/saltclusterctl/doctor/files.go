@@ -22,7 +22,7 @@ type Path struct {
 }
 
 // Permissions looks whether a user can do there what it must, by owner and mode; ACLs are not looked at.
-func Permissions(uid, gid uint32, paths []Path) []Finding {
+func Permissions(who Account, paths []Path) []Finding {
 	const check = "permissions"
 	var out []Finding
 	for _, p := range paths {
@@ -42,11 +42,11 @@ func Permissions(uid, gid uint32, paths []Path) []Finding {
 			continue
 		}
 		mode := info.Mode().Perm()
-		if p.Writes && uid != 0 && !mayWrite(st, mode, uid, gid) {
+		if p.Writes && who.UID != 0 && !who.mayWrite(st, mode) {
 			out = append(out, Finding{
-				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, uid),
+				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, who.UID),
 				Why:  "what the cluster decides does not reach this master's files (keys: Authentication denied, minions stay unaccepted here)",
-				Next: fmt.Sprintf("run saltclusterd as the master's user, or: chown -R %d %s", uid, p.Path),
+				Next: fmt.Sprintf("run saltclusterd as the master's user, or: chown -R %d %s", who.UID, p.Path),
 			})
 		}
 		if p.Secret && mode&0o007 != 0 {
@@ -58,19 +58,9 @@ func Permissions(uid, gid uint32, paths []Path) []Finding {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write where it must", uid)))
+		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write where it must", who.UID)))
 	}
 	return out
-}
-
-func mayWrite(st *syscall.Stat_t, mode fs.FileMode, uid, gid uint32) bool {
-	switch {
-	case st.Uid == uid:
-		return mode&0o200 != 0
-	case st.Gid == gid:
-		return mode&0o020 != 0
-	}
-	return mode&0o002 != 0
 }
 
 // maxKey bounds a key file, in bytes.

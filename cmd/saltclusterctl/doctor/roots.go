@@ -3,53 +3,136 @@ package doctor
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+
+	"saltclusterd/fsync/scan"
 )
 
 // maxRootDirs bounds how many directories of the roots are looked at.
 const maxRootDirs = 20_000
 
-// Roots looks whether a user can install in the roots what others have edited: files are renamed into their directories, so these decide. As with
-// Permissions, ACLs are not looked at.
-func Roots(user string, uid, gid uint32, dirs []string) []Finding {
-	if uid == 0 {
+// Roots looks whether a user can install in the roots what others have edited: files are renamed into their directories, so these decide. What
+// ignore names is never installed, and nobody's business.
+func Roots(who Account, dirs, ignore []string) []Finding {
+	if who.UID == 0 {
 		return nil
 	}
+	ig, err := scan.NewIgnore(ignore)
+	if err != nil || ignore == nil {
+		ig, _ = scan.NewIgnore(scan.DefaultIgnore())
+	}
 	var out []Finding
+	seen := map[string]bool{}
 	for _, dir := range dirs {
-		looked, closed, first := 0, 0, ""
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return nil
-			}
-			if looked++; looked > maxRootDirs {
-				return fs.SkipAll
-			}
-			info, err := os.Stat(path)
-			if err != nil {
-				return nil
-			}
-			if st, isUnix := info.Sys().(*syscall.Stat_t); isUnix && !mayWrite(st, info.Mode().Perm(), uid, gid) {
-				if closed++; first == "" {
-					first = path
-				}
-			}
-			return nil
-		})
-		if closed == 0 {
+		real, err := filepath.EvalSymlinks(dir) // saltclusterd follows it, too
+		if err != nil || seen[real] {
 			continue
 		}
-		what := fmt.Sprintf("the user %s may not write there", user)
-		if closed > 1 {
-			what += fmt.Sprintf(", nor in %d more below", closed-1)
+		seen[real] = true
+		l := rootLook{who: who, dir: real, ignore: ig}
+		_ = filepath.WalkDir(real, l.entry)
+		if l.closed == 0 {
+			continue
+		}
+		what := fmt.Sprintf("the user %s may not write there", who.Name)
+		if l.closed > 1 {
+			what += fmt.Sprintf(", nor in %d more directories of %s", l.closed-1, real)
 		}
 		out = append(out, Finding{
-			Check: "permissions", Level: Warn, Where: first, What: what,
+			Check: "permissions", Level: Warn, Where: l.first, What: what,
 			Why:  "saltclusterd runs as the salt-master's user: what is edited on another node is not installed here, and this node stays behind",
-			Next: fmt.Sprintf("chown -R %s: %s; or cluster_roots_sync: 'off', where something else fills it on each node", user, dir),
+			Next: l.advice() + "; or cluster_roots_sync: 'off', where something else fills it on each node",
 		})
 	}
 	return out
+}
+
+// rootLook is a look at one root.
+type rootLook struct {
+	who    Account
+	dir    string
+	ignore scan.Ignore
+
+	looked, closed int
+	below          int    // how many of the closed ones are below the first
+	first          string // that is closed
+	st             *syscall.Stat_t
+	others         bool // below it is what chown -R would take from somebody, or from a repository
+}
+
+func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return nil
+	}
+	inside := l.first != "" && strings.HasPrefix(path, l.first+"/")
+	if rel, _ := filepath.Rel(l.dir, path); path != l.dir && l.ignore.Match(rel, d.Name()) {
+		l.others = l.others || inside
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	}
+	if !d.IsDir() && (!inside || l.others) {
+		return nil
+	}
+	info, err := d.Info()
+	if err != nil {
+		return nil
+	}
+	st, isUnix := info.Sys().(*syscall.Stat_t)
+	if !isUnix {
+		return nil
+	}
+	if inside && st.Uid != l.who.UID && (st.Uid != l.st.Uid || st.Gid != l.st.Gid) {
+		l.others = true
+	}
+	if !d.IsDir() {
+		return nil
+	}
+	if l.looked++; l.looked > maxRootDirs {
+		l.others = true // nobody knows
+		return fs.SkipAll
+	}
+	if !l.who.closed(path, st, info.Mode().Perm()) {
+		return nil
+	}
+	l.closed++
+	if l.first == "" {
+		l.first, l.st = path, st
+	} else if inside {
+		l.below++
+	}
+	return nil
+}
+
+// advice opens the first directory that is closed, without taking it from those who work there; all below it where nobody does.
+func (l *rootLook) advice() string {
+	text, opened := opening(l.who, l.first, l.st), 1
+	switch {
+	case text != "":
+	case l.st.Uid == 0 && !l.others:
+		text, opened = fmt.Sprintf("chown -R %s: %s", l.who.Name, l.first), 1+l.below
+	default: // it keeps its owner: git, for one, works in nobody else's directory
+		text = fmt.Sprintf("chgrp %s %s; chmod g+wx %s", l.who.group(), l.first, l.first)
+	}
+	if l.closed > opened {
+		text += "; likewise the others"
+	}
+	return text
+}
+
+// opening is what lets a user write in a directory that belongs to it or to a group that edits there, empty when it does not.
+func opening(who Account, dir string, st *syscall.Stat_t) string {
+	switch {
+	case st.Uid == who.UID:
+		return "chmod u+wx " + dir
+	case slices.Contains(who.GIDs, st.Gid):
+		return "chmod g+wx " + dir
+	case st.Gid != 0 && st.Mode&0o020 != 0:
+		return fmt.Sprintf("usermod -aG %s %s; systemctl restart saltclusterd", groupName(st.Gid), who.Name)
+	}
+	return ""
 }
