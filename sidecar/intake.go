@@ -42,7 +42,8 @@ type Intake struct {
 	crypticle *saltcrypt.Crypticle // of key; nil: not known
 	learnt    time.Time            // when the key in use was learnt
 	tried     time.Time
-	err       error // of the last sign-in
+	err       error     // of the last sign-in
+	failing   time.Time // when the first failed of those that failed since one did not
 
 	recent [recentBodies]recentBody // topic copies of one publication follow each other
 	next   int
@@ -79,8 +80,12 @@ func (i *Intake) Learn(ctx context.Context) error {
 	defer i.mu.Unlock()
 	i.tried, i.err = time.Now(), err
 	if err != nil {
+		if i.failing.IsZero() {
+			i.failing = i.tried
+		}
 		return fmt.Errorf("sign in at the local master: %w", err)
 	}
+	i.failing = time.Time{}
 	i.key, i.crypticle, i.learnt = secrets.AES, saltcrypt.NewCrypticle(secrets.AES), i.tried
 	return nil
 }
@@ -90,6 +95,13 @@ func (i *Intake) State() (signedIn bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.crypticle != nil && i.err == nil, i.err
+}
+
+// FailingSince tells when the first failed of the sign-ins since the last that did not; zero: none has.
+func (i *Intake) FailingSince() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failing
 }
 
 // MasterAES returns the local master's AES key, nil while it is not known.

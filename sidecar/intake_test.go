@@ -97,6 +97,23 @@ func TestIntakeRefusesAForeignIdentity(t *testing.T) {
 	}
 }
 
+func TestIntakeTellsSinceWhenItFails(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "another"}
+	in := NewIntake(IntakeConfig{SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler)})
+	if since := in.FailingSince(); !since.IsZero() {
+		t.Errorf("before any: %v", since)
+	}
+	_ = in.Learn(t.Context())
+	first := in.FailingSince()
+	if _ = in.Learn(t.Context()); first.IsZero() || !in.FailingSince().Equal(first) {
+		t.Errorf("the first at %v, then %v", first, in.FailingSince())
+	}
+	m.pub = "cluster"
+	if err := in.Learn(t.Context()); err != nil || !in.FailingSince().IsZero() {
+		t.Errorf("after one that did not: %v, %v", in.FailingSince(), err)
+	}
+}
+
 func TestIntakeGoesOnInAnotherProcess(t *testing.T) {
 	m := &fakeMaster{key: newKey(t), pub: "cluster"}
 	var got []fanout.Publication

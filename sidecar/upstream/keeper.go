@@ -113,6 +113,9 @@ func (c *ReqClient) join(cn *conn) (next job) {
 	c.fresh++
 	if c.state != up {
 		c.stalled, c.lastReply = "", time.Now()
+		if c.rose.IsZero() {
+			c.rose = c.lastReply
+		}
 		c.setState(up)
 		signal(c.risen)
 		c.cfg.Logger.Info("salt-master answers", "remote", c.cfg.Addr)
@@ -130,6 +133,7 @@ func (c *ReqClient) unreachable(err error) {
 	news := c.state != down && c.fresh == 0 && !c.closed
 	if news {
 		c.setState(down)
+		c.rose = time.Time{}
 		waiting = c.queue.takeAll()
 		c.metrics.queue.Set(0)
 	}

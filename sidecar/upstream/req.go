@@ -36,6 +36,7 @@ type ReqClient struct {
 	fresh   int                // connections of the current epoch
 	conns   map[*conn]struct{} // all
 	idle    []*conn            // of the current epoch, the last used at the end
+	rose    time.Time          // when the master came up, or went on; a lost connection alone changes nothing. Zero: it is down
 	dialing int
 	kept    int // connections that drain beyond DrainTimeout
 	queue   turns
@@ -50,6 +51,7 @@ type ReqClient struct {
 // ReqStats is a snapshot for status output.
 type ReqStats struct {
 	Up                          bool
+	Since                       time.Time // when it came up, or went on after it stood still; it may have lost connections since
 	Stalled                     Stall
 	Conns, Idle, Waiting        int
 	Replies, Failures, Connects uint64
@@ -152,7 +154,7 @@ func (c *ReqClient) Stats() ReqStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ReqStats{
-		Up: c.isUp.Load(), Stalled: c.stalled, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len,
+		Up: c.isUp.Load(), Since: c.rose, Stalled: c.stalled, Conns: len(c.conns), Idle: len(c.idle), Waiting: c.queue.len,
 		MaxConns: c.cfg.MaxConns, MaxQueue: c.cfg.MaxQueue, Replies: c.metrics.replies.Load(),
 		Failures: c.metrics.failures.Load(), Connects: c.metrics.connects.Load(),
 	}

@@ -204,6 +204,32 @@ func TestDownAndUpAgain(t *testing.T) {
 	eventually(t, func() (bool, any) { return ups.Load() == 2, ups.Load() })
 }
 
+// A master that drops whoever asks it something has been up all the while; one that was down comes up anew.
+func TestSinceWhenItIsUp(t *testing.T) {
+	var f *fakeMaster
+	f = startFake(t, "127.0.0.1:0", func(*fakeConn, []byte) { f.cut() })
+	c := openReq(t, ReqConfig{Addr: f.addr(), BackoffMax: 20 * time.Millisecond})
+	waitUp(t, c, true)
+	since := c.Stats().Since
+	for range 3 {
+		if _, err := c.Do(context.Background(), nil); !errors.Is(err, ErrLost) {
+			t.Fatalf("dropped: %v", err)
+		}
+		waitUp(t, c, true)
+	}
+	if now := c.Stats().Since; since.IsZero() || !now.Equal(since) {
+		t.Errorf("up since %v, then %v", since, now)
+	}
+	addr := f.addr()
+	f.stop()
+	eventually(t, func() (bool, any) { s := c.Stats(); return s.Since.IsZero(), s })
+	startFake(t, addr, echo)
+	waitUp(t, c, true)
+	if now := c.Stats().Since; !now.After(since) {
+		t.Errorf("came up anew: %v, before %v", now, since)
+	}
+}
+
 func TestLostInFlight(t *testing.T) {
 	var f *fakeMaster
 	f = startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {

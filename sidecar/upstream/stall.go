@@ -83,6 +83,7 @@ func (c *ReqClient) revive() {
 		return
 	}
 	c.stalled, c.lastReply = "", time.Now()
+	c.rose = c.lastReply
 	c.showUp()
 	for cn := range c.conns {
 		if cn.owed && cn.call == nil && cn.drain == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/localmaster"
@@ -28,5 +29,32 @@ func TestWhyNotSignedIn(t *testing.T) {
 	}
 	if got := signInProblem(fmt.Errorf("%w: %w", upstream.ErrDown, syscall.ECONNREFUSED)); got != "connection refused" {
 		t.Errorf("nothing listens there: %q", got)
+	}
+}
+
+// A salt-master that has just come up is waited for; one that drops every sign-in is not waited for long.
+func TestArrivingMaster(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for _, c := range []struct {
+		what    string
+		down    bool
+		since   time.Time
+		failing time.Time
+		err     error
+		want    bool
+	}{
+		{what: "not tried yet", since: ago(time.Second), want: true},
+		{what: "never tried", since: ago(time.Hour)},
+		{what: "came up after an hour of failures", since: ago(time.Second), failing: ago(time.Hour), err: upstream.ErrDown, want: true},
+		{what: "lost while it starts", since: ago(5 * time.Second), failing: ago(4 * time.Second), err: upstream.ErrLost, want: true},
+		{what: "drops every sign-in", since: ago(time.Hour), failing: ago(signInSoon), err: upstream.ErrLost},
+		{what: "restarted unseen", since: ago(time.Hour), failing: ago(time.Second), err: upstream.ErrLost, want: true},
+		{what: "refuses", since: ago(time.Second), failing: ago(time.Second), err: localmaster.ErrHiddenRejected},
+		{what: "down", down: true, failing: ago(time.Second), err: upstream.ErrDown},
+	} {
+		if got := arriving(upstream.ReqStats{Up: !c.down, Since: c.since}, c.failing, c.err, now); got != c.want {
+			t.Errorf("%s: %t", c.what, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"syscall"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
@@ -112,7 +113,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		Address: s.m.d.master.ReqAddr(), Up: up.Up, Subscribed: s.sub.Up(), SignedIn: signedIn,
 		Connections: up.Conns, Queued: up.Waiting,
 	}
-	if err != nil && !(up.Up && unreached(err)) {
+	if err != nil && !s.arriving(up, err) {
 		n.Upstream.Error = signInProblem(err)
 	}
 	n.Returns = s.returnsStatus()
@@ -126,6 +127,24 @@ func (s *service) fillNode(n *adminapi.Node) {
 // unreached says that the latest try to sign in met no salt-master: where there is one now, the next one is under way.
 func unreached(err error) bool {
 	return err == nil || errors.Is(err, upstream.ErrDown) || errors.Is(err, upstream.ErrLost)
+}
+
+// signInSoon is how long a sign-in is said to be about to come.
+const signInSoon = 30 * time.Second
+
+// arriving says that there is a salt-master which has just come up, so that a try that met none says nothing about it.
+func (s *service) arriving(up upstream.ReqStats, err error) bool {
+	return arriving(up, s.intake.FailingSince(), err, time.Now())
+}
+
+// arriving counts from what comes later of both: a salt-master that drops whoever signs in is up all the while, and one that
+// was restarted unseen has just begun to fail.
+func arriving(up upstream.ReqStats, failing time.Time, err error, now time.Time) bool {
+	from := up.Since
+	if failing.After(from) {
+		from = failing
+	}
+	return up.Up && unreached(err) && now.Sub(from) < signInSoon
 }
 
 // signInProblem says why saltclusterd, which signs in at its salt-master as a minion would, could not. The log has the error itself.
@@ -186,7 +205,7 @@ func (s *service) masterProblem(context.Context) string {
 		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
 	case errors.Is(err, localmaster.ErrStaleIdentity):
 		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
-	case !signedIn && unreached(err):
+	case !signedIn && s.arriving(s.req.Stats(), err):
 		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; it takes seconds", s.m.d.master.ReqAddr())
 	case !signedIn:
 		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", s.m.d.master.ReqAddr(), signInProblem(err))
