@@ -7,6 +7,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/upstream"
@@ -98,8 +99,15 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	})
 }
 
-// sender is the minion that a call comes from; version 2 does not name it outside.
-func (c *call) sender() string { return cmp.Or(c.env.ID, c.peek.ID) }
+// sender is the minion that a call comes from; version 2 does not name it outside. What has a worker of the master's wait stands in a line of
+// its own: whatever else the minion asks does not wait for that.
+func (c *call) sender() string {
+	id := cmp.Or(c.env.ID, c.peek.ID)
+	if router.Waits(c.peek.Cmd) {
+		return upstream.Waiting + id
+	}
+	return id
+}
 
 // resealed turns a reply under the key from into one under the key to. One that is not sealed with the former (a private one, an error text)
 // is returned as it is.

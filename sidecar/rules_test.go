@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/upstream"
 	"saltclusterd/sidecar/wall"
 )
 
@@ -123,6 +125,19 @@ func TestAnswersArePaidFor(t *testing.T) {
 		}
 		if paid != (n < 30) {
 			t.Errorf("from %q: %d are answered", from, n)
+		}
+	}
+}
+
+// What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand behind it.
+func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
+	for cmd, own := range map[string]bool{"_pillar": false, "minion_pub": false, "minion_publish": true, "minion_runner": true} {
+		for _, c := range []*call{
+			{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, {peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, // version 2
+		} {
+			if rest, waits := strings.CutPrefix(c.sender(), upstream.Waiting); rest != "web1" || waits != own {
+				t.Errorf("%s: %q", cmd, c.sender())
+			}
 		}
 	}
 }

@@ -104,6 +104,9 @@ func IsReturn(name string) bool { return name == "_return" || name == "_syndic_r
 // IsEvent says whether a command brings events, which a node can fire without its master's Python.
 func IsEvent(name string) bool { return name == "_minion_event" }
 
+// Waits says whether a command has a worker of the master wait for others: minions, or what a runner does.
+func Waits(name string) bool { return name == "minion_publish" || name == "minion_runner" }
+
 // ReadsRoots says whether a command reads below file_roots or pillar_roots.
 func ReadsRoots(name string) bool {
 	switch name {

@@ -17,7 +17,7 @@ type ReqConfig struct {
 	Addr             string        // host:port of the master's ret_port
 	MaxConns         int           // connections at most (64)
 	MaxQueue         int           // calls waiting for a connection at most (4096)
-	PerSender        int           // calls of one sender under way at a time; others of his wait (any number)
+	PerSender        int           // calls of one sender under way at a time, one of Waiting; others of his wait (any number)
 	MaxRequest       int64         // bytes of a request body (256 MiB)
 	MaxReply         int64         // bytes of a reply body (256 MiB)
 	Timeout          time.Duration // a call without a nearer deadline ends after it (60 s)

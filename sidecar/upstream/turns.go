@@ -1,5 +1,7 @@
 package upstream
 
+import "strings"
+
 // turns are the calls that wait for a connection. Those of one sender stand in one line; lines take turns, so that a
 // sender with a thousand calls costs the others one call's time each round. Calls without a sender have a line each.
 // The line of a sender who has as many calls under way as he may is parked: it has no turn until one of them is over.
@@ -56,8 +58,15 @@ func (t *turns) push(ca *call) {
 	}
 }
 
+// Waiting is what the name of a sender begins with whose calls have a worker of the master's wait: he has one under way at a time, where PerSender
+// bounds others.
+const Waiting = "\x00"
+
 // full says whether a sender has as many calls under way as he may.
-func (t *turns) full(from string) bool { return t.most > 0 && t.busy[from] >= t.most }
+func (t *turns) full(from string) bool {
+	n := t.busy[from]
+	return t.most > 0 && (n >= t.most || n > 0 && strings.HasPrefix(from, Waiting))
+}
 
 // begin notes that a call of a sender is under way; it counts, says counted, until end.
 func (t *turns) begin(from string) (counted bool) {

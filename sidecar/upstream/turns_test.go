@@ -106,6 +106,19 @@ func TestOneSenderHasSoManyUnderWay(t *testing.T) {
 	if n := len(q.takeAll()); n != 2 || q.len != 0 || q.ready != 0 || q.count != 0 {
 		t.Errorf("%d taken; left %+v", n, q)
 	}
+	for range 2 {
+		q.push(waiting(Waiting+"a", 0))
+	}
+	go2(Waiting + "a")
+	if q.pop() != nil || q.ready != 0 {
+		t.Error("two that wait are under way")
+	}
+	q.push(waiting("c", 0))
+	go2("c")
+	q.end(Waiting + "a")
+	go2(Waiting + "a")
+	q.end(Waiting + "a")
+	q.end("c")
 	q.end("a")
 	if q.end("a"); len(q.busy) != 0 {
 		t.Errorf("left under way: %v", q.busy)

@@ -22,8 +22,8 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// shareOf is how many of its workers a master gives to one minion unless the configuration says: half of them, two at least, but never all.
-func shareOf(workers int) int { return max(1, min(workers-1, max(2, workers/2))) }
+// shareOf is how many of its workers a master gives to one minion unless the configuration says: half of them, but never all.
+func shareOf(workers int) int { return max(1, min(workers-1, (workers+1)/2)) }
 
 // buildMaster makes what talks to the local master, and the key directory.
 func (s *service) buildMaster() error {
