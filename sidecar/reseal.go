@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"cmp"
 	"errors"
 
 	"saltclusterd/gossip/node"
@@ -99,11 +98,14 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	})
 }
 
-// sender is the minion that a call comes from; version 2 does not name it outside. What has a worker of the master's wait stands in a line of
+// sender is the minion that a call comes from, empty when nobody can say; version 2 does not name it outside. What has a worker of the master's wait stands in a line of
 // its own: whatever else the minion asks does not wait for that.
 func (c *call) sender() string {
-	id := cmp.Or(c.env.ID, c.peek.ID)
-	if router.Waits(c.peek.Cmd) {
+	id := c.env.ID
+	if id == "" && c.peek.HasTok { // which was verified; another's name would take his turns
+		id = c.peek.ID
+	}
+	if id != "" && router.Waits(c.peek.Cmd) {
 		return upstream.Waiting + id
 	}
 	return id

@@ -133,7 +133,7 @@ func TestAnswersArePaidFor(t *testing.T) {
 func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
 	for cmd, own := range map[string]bool{"_pillar": false, "minion_pub": false, "minion_publish": true, "minion_runner": true} {
 		for _, c := range []*call{
-			{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, {peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, // version 2
+			{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, {peek: saltwire.Peek{Cmd: cmd, ID: "web1", HasTok: true}}, // version 2
 		} {
 			if rest, waits := strings.CutPrefix(c.sender(), upstream.Waiting); rest != "web1" || waits != own {
 				t.Errorf("%s: %q", cmd, c.sender())

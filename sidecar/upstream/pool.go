@@ -96,6 +96,7 @@ func (c *ReqClient) settle(cn *conn) {
 func (c *ReqClient) dispatch() (jobs []job) {
 	for len(c.idle) > 0 && c.queue.ready > 0 {
 		jobs = append(jobs, c.assign(c.lastIdle(), c.queue.pop()))
+		c.metrics.queue.Set(float64(c.queue.len))
 	}
 	return jobs
 }

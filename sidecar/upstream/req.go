@@ -64,7 +64,7 @@ func NewReqClient(cfg ReqConfig) *ReqClient {
 		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{}, probes: map[*probe]struct{}{},
 		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
 	}
-	c.queue.most, c.queue.parked = c.cfg.PerSender, c.metrics.held.Inc
+	c.queue.most, c.queue.mostWaiting, c.queue.parked = c.cfg.PerSender, c.cfg.PerWaiter, c.metrics.held.Inc
 	c.calls.New = func() any { return c.newCall() }
 	c.metrics.watch(cfg.Registerer, c)
 	if cfg.OnUp != nil {
@@ -104,7 +104,8 @@ func (c *ReqClient) Close() error {
 
 // Go is Do without waiting: done is called exactly once, from a goroutine of the client or before Go returns, and
 // must not block. body must stay unchanged until then, and for good after an error that is not Retryable. Calls wait in
-// turns by from, which names the sender; empty: each call has a turn of its own. Of a sender PerSender are under way at a time.
+// turns by from, which names the sender; empty: each call has a turn of its own. Of a sender PerSender are under way at a time,
+// or PerWaiter.
 func (c *ReqClient) Go(ctx context.Context, from string, body []byte, done func([]byte, error)) {
 	ca := &call{c: c, from: from, body: body, done: done}
 	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set

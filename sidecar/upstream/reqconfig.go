@@ -17,13 +17,14 @@ type ReqConfig struct {
 	Addr             string        // host:port of the master's ret_port
 	MaxConns         int           // connections at most (64)
 	MaxQueue         int           // calls waiting for a connection at most (4096)
-	PerSender        int           // calls of one sender under way at a time, one of Waiting; others of his wait (any number)
+	PerSender        int           // calls of one sender under way at a time; others of his wait (any number)
+	PerWaiter        int           // the same of a sender whose name begins with Waiting (any number)
 	MaxRequest       int64         // bytes of a request body (256 MiB)
 	MaxReply         int64         // bytes of a reply body (256 MiB)
 	Timeout          time.Duration // a call without a nearer deadline ends after it (60 s)
 	DialTimeout      time.Duration // TCP connect and ZMTP handshake together (5 s)
 	DrainTimeout     time.Duration // how long a given-up request's connection waits for the stale reply (2 s)
-	StaleTimeout     time.Duration // and how long some wait all the same, with PerSender (5 min)
+	StaleTimeout     time.Duration // and how long some wait all the same, where a limit counts them (5 min)
 	IdleTimeout      time.Duration // connections above MinIdle that idle for so long are closed (60 s)
 	MinIdle          int           // connections kept however long they idle (1)
 	BackoffMin       time.Duration // pause after the first failed connect (50 ms), doubled up to

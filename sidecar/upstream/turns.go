@@ -7,8 +7,9 @@ import "strings"
 // The line of a sender who has as many calls under way as he may is parked: it has no turn until one of them is over.
 type turns struct {
 	most        int              // calls that one sender may have under way; zero: any number
+	mostWaiting int              // the same of those that are called Waiting
 	parked      func()           // hears of each line that is; may be nil
-	busy        map[string]int   // calls under way of those senders that have any; empty without most
+	busy        map[string]int   // calls under way of those senders that have any; empty without a limit
 	lines       map[string]*line // of known senders
 	first, last *line            // whose turn is next, and last
 	count       int              // of lines that have turns
@@ -58,19 +59,29 @@ func (t *turns) push(ca *call) {
 	}
 }
 
-// Waiting is what the name of a sender begins with whose calls have a worker of the master's wait: he has one under way at a time, where PerSender
-// bounds others.
+// Waiting is what the name of a sender begins with whose calls have a worker of the master's wait: PerWaiter bounds those, and PerSender others.
 const Waiting = "\x00"
+
+// limit is how many calls a sender may have under way; zero: any number.
+func (t *turns) limit(from string) int {
+	switch {
+	case from == "":
+		return 0
+	case strings.HasPrefix(from, Waiting):
+		return t.mostWaiting
+	}
+	return t.most
+}
 
 // full says whether a sender has as many calls under way as he may.
 func (t *turns) full(from string) bool {
-	n := t.busy[from]
-	return t.most > 0 && (n >= t.most || n > 0 && strings.HasPrefix(from, Waiting))
+	n := t.limit(from)
+	return n > 0 && t.busy[from] >= n
 }
 
 // begin notes that a call of a sender is under way; it counts, says counted, until end.
 func (t *turns) begin(from string) (counted bool) {
-	if t.most <= 0 || from == "" {
+	if t.limit(from) == 0 {
 		return false
 	}
 	if t.busy == nil {

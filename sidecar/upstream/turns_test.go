@@ -62,7 +62,7 @@ func TestAFullQueueMakesRoomForWhoAsksLittle(t *testing.T) {
 
 // A sender who has as many calls under way as he may has no turn until one of them is over; the others go on.
 func TestOneSenderHasSoManyUnderWay(t *testing.T) {
-	q := turns{most: 2}
+	q := turns{most: 2, mostWaiting: 1}
 	go2 := func(want string) {
 		t.Helper()
 		ca := q.pop()

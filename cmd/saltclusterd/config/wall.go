@@ -37,10 +37,9 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_requests_at_once", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
-			Doc: "Requests of one minion that the local salt-master works on at a time, so that one that has it wait, or render a pillar for minutes, " +
-				"does not take all its workers; others of that minion wait for their turn. What has a worker wait by design (minion_publish, minion_runner) " +
-				"stands in a line of its own, one at a time. 0: half of the salt-master's worker_threads. As many as upstream_connections: no limit " +
-				"but for those.", check: intBetween(0, 4096),
+			Doc: "Requests of one minion that the local salt-master works on at a time; others of that minion wait for their turn. 0: no limit. Of what " +
+				"has a worker wait for others (minion_publish, minion_runner) it works on half as many at a time as it has workers, whatever " +
+				"stands here.", check: intBetween(0, 4096),
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
 	"time"
@@ -22,15 +21,16 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// shareOf is how many of its workers a master gives to one minion unless the configuration says: half of them, but never all.
-func shareOf(workers int) int { return max(1, min(workers-1, (workers+1)/2)) }
+// waitersOf is how many of its workers one minion may have wait for others: half of them. One that waits for a job of its own, which again has
+// one wait, ends with two.
+func waitersOf(workers int) int { return max(1, workers/2) }
 
 // buildMaster makes what talks to the local master, and the key directory.
 func (s *service) buildMaster() error {
 	d, cfg := s.m.d, s.m.d.cfg
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
-		PerSender: cmp.Or(cfg.Edge.MinionRequestsAtOnce, shareOf(d.master.Workers())),
+		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
