@@ -43,7 +43,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 		}),
 		held: f.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_upstream_held_total",
-			Help: "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may (minion_requests_at_once).",
+			Help: "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once.",
 		}),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "saltcluster_upstream_request_seconds", Help: "Time from the call to the salt-master's reply.",
