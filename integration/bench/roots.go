@@ -181,8 +181,9 @@ func (r *rootsBench) empty(ctx context.Context, n *lab.Node) error {
 	if err := n.Daemon.Stop(ctx); err != nil {
 		return err
 	}
-	state := filepath.Join(n.Daemon.StateDir, "roots") // it stays, so that the directories of the roots are not made anew
-	if err := errors.Join(emptyDir(state), os.RemoveAll(n.Master.FileRoot())); err != nil {
+	state := filepath.Join(n.Daemon.StateDir, "roots")
+	// What leads nowhere keeps saltclusterd from making the directory by itself.
+	if err := errors.Join(emptyDir(state), os.RemoveAll(n.Master.FileRoot()), os.Symlink("nowhere", n.Master.FileRoot())); err != nil {
 		return err
 	}
 	if err := n.Daemon.Start(ctx); err != nil {
@@ -204,7 +205,7 @@ func (r *rootsBench) cold(ctx context.Context, from, to *lab.Node) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(to.Master.FileRoot(), 0o755); err != nil {
+	if err := errors.Join(os.Remove(to.Master.FileRoot()), os.Mkdir(to.Master.FileRoot(), 0o755)); err != nil {
 		return err
 	}
 	took, err := r.ctl(ctx, to, "sync_roots")
