@@ -98,7 +98,7 @@ type shownJob struct {
 	adminapi.Job
 	Publisher string   `json:"publisher,omitempty"` // the node it was published on, while that is remembered
 	Missing   []string `json:"missing,omitempty"`   // minions that were expected to return and have not
-	// PublisherAway: what minions return meanwhile is kept for it, and is in no job cache before it is back or removed.
+	// PublisherAway: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed.
 	PublisherAway bool `json:"publisher_away,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func jobScreen(s *screen, job shownJob) {
 			s.line("and %d more", more)
 		}
 		if job.PublisherAway {
-			s.line("-> %s does not answer: returns that came meanwhile are kept for it, and are here when it is back, or removed (saltclusterctl status)",
+			s.line("-> %s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
 				clean(job.Publisher))
 		}
 		s.line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")

@@ -21,7 +21,7 @@ func BenchmarkReturn(b *testing.B) {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 	b.ResetTimer()
 	for i := range b.N {
-		one.store.Stored(jid, fmt.Sprint("minion-", i), data, nil)
+		one.store.Stored(jid, fmt.Sprint("minion-", i), Return{Data: data}, false)
 	}
 	for _, n := range []*testNode{two, three} {
 		eventually(b, func() error {

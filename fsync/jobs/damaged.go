@@ -70,6 +70,9 @@ func (d disk) complete(fd int, temp string, r *record) (isNew, mended bool, err 
 			err = nil
 		}
 	}
+	if err == nil && r.ahead && !mended { // a damaged one was taken before it was damaged
+		err = unix.Renameat(fd, temp+"/"+AheadFile, fd, r.name+"/"+AheadFile)
+	}
 	if err != nil {
 		return false, false, err
 	}

@@ -35,7 +35,7 @@ func TestDamagedReturns(t *testing.T) {
 			a.publish(jid, "m1", "m2")
 			a.python(jid, "m1/"+outFile, outOf)
 			a.python(jid, "m1/"+returnFile, ret("one"))
-			a.store.Stored(jid, "m1", ret("one"), outOf)
+			a.store.Stored(jid, "m1", Return{ret("one"), outOf}, false)
 			a.ret(jid, "m2", "one")
 			same(t, jid, 6, a, b)
 			w.quiet()

@@ -63,5 +63,6 @@ func (d disk) record(fd int, it item) (*record, error) {
 		r.hasO = true
 		r.out, err = d.read(fd, it.name+"/"+outFile)
 	}
+	r.ahead = unix.Fstatat(fd, it.name+"/"+AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 	return r, err
 }

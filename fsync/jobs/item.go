@@ -21,6 +21,10 @@ const (
 	outFile     = "out.p"
 )
 
+// AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and the same file as
+// sidecar/jobcache.AheadFile. It goes with the return, and where that is already, nothing of it changes.
+const AheadFile = ".saltcluster-ahead"
+
 // item is one thing in a job. Returns never change, so that their name says everything.
 type item struct {
 	name  string // of a head file, or of the minion

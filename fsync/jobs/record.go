@@ -10,6 +10,7 @@ type record struct {
 	data  []byte
 	out   []byte // out.p of a return
 	hasO  bool   // it has one
+	ahead bool   // a return that its publisher has yet to take
 }
 
 // weight is about what a record takes in memory and on the wire.

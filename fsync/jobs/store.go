@@ -143,11 +143,11 @@ func (s *Store) Published(jid string) {
 
 // Unasked says that a return which no job asked for was just written to the local job cache, and its job with it: nobody writes to
 // that any more, so it is told once and not looked at again and again. Otherwise it is Stored.
-func (s *Store) Unasked(jid, minion string, ret, out []byte) {
+func (s *Store) Unasked(jid, minion string, ret Return) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return
 	}
-	r := s.stored(jid, minion, ret, out)
+	r := s.stored(jid, minion, ret)
 	s.index.arrived(jid)
 	if len(s.targets(jid)) == 0 {
 		return
@@ -160,22 +160,23 @@ func (s *Store) Unasked(jid, minion string, ret, out []byte) {
 	s.stream(r)
 }
 
-// Stored says that a return was just written to the local job cache, out being nil when it has none. It never blocks; the
-// bytes must not be changed later.
-func (s *Store) Stored(jid, minion string, ret, out []byte) {
+// Stored says that a return was just written to the local job cache, ahead when the publisher of its job has yet to take it. It never
+// blocks; the bytes must not be changed later.
+func (s *Store) Stored(jid, minion string, ret Return, ahead bool) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return
 	}
-	r := s.stored(jid, minion, ret, out)
+	r := s.stored(jid, minion, ret)
+	r.ahead = ahead
 	s.watch(jid, true)
 	s.stream(r)
 }
 
 // stored notes a return, and makes the record of it.
-func (s *Store) stored(jid, minion string, ret, out []byte) *record {
+func (s *Store) stored(jid, minion string, ret Return) *record {
 	at := s.cfg.Now().UnixNano()
 	s.index.touched(jid, at, true)
-	return &record{jid: jid, at: at, name: minion, ret: true, data: ret, out: out, hasO: out != nil}
+	return &record{jid: jid, at: at, name: minion, ret: true, data: ret.Data, out: ret.Out, hasO: ret.Out != nil}
 }
 
 // stream sends a record to the replicas of its job.

@@ -156,7 +156,7 @@ func TestLaterLoadAndFirstReturnWin(t *testing.T) {
 	a.ret(jid, "m1", "one")
 	same(t, jid, 4, a, b)
 	later(t, func() { a.publish(jid, "m1", "m2", "m3") }, filepath.Join(a.store.disk.path(jid), minionsFile))
-	a.store.Stored(jid, "m1", ret("another"), nil)
+	a.store.Stored(jid, "m1", Return{Data: ret("another")}, false)
 	eventually(t, func() error {
 		if got := b.content(jid)[minionsFile]; got != string(list("m1", "m2", "m3")) {
 			return fmt.Errorf("minions are %q", got)
@@ -177,7 +177,7 @@ func TestNoCache(t *testing.T) {
 	a.python(jid, noCacheFile, nil)
 	a.publish(jid, "m1")
 	same(t, jid, 4, a, b)
-	a.store.Stored(jid, "m1", ret("one"), nil)
+	a.store.Stored(jid, "m1", Return{Data: ret("one")}, false)
 	w.quiet()
 	if got := len(b.content(jid)); got != 4 {
 		t.Errorf("%d files: %v", got, b.content(jid))
@@ -357,7 +357,7 @@ func TestUnasked(t *testing.T) {
 	a.python(jid, loadFile, load(jid, true))
 	data := ret("one")
 	a.python(jid, "m1/"+returnFile, data)
-	a.store.Unasked(jid, "m1", data, nil)
+	a.store.Unasked(jid, "m1", Return{Data: data})
 	same(t, jid, 4, a, b)
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()

@@ -17,6 +17,8 @@ const (
 	kindRecords = 3
 	kindFind    = 4 // a jid; answered with kindRecords
 	kindList    = 5 // a number; answered with a list
+
+	isAhead = 1 // in the place of a return's time
 )
 
 // Limits of a body, which bound what a receiver allocates.
@@ -112,7 +114,11 @@ func encodeRecords(rs []*record) []byte {
 	for _, r := range rs {
 		out = binary.AppendVarint(appendText(out, r.jid), r.at)
 		out = appendText(append(out, flag(r.ret, 1)|flag(r.hasO, 2)), r.name)
-		out = appendBlob(binary.AppendVarint(out, r.mtime), r.data)
+		mtime := r.mtime
+		if r.ret { // of which nodes that do not know of ahead read no time
+			mtime = int64(flag(r.ahead, isAhead))
+		}
+		out = appendBlob(binary.AppendVarint(out, mtime), r.data)
 		if r.hasO {
 			out = appendBlob(out, r.out)
 		}

@@ -108,6 +108,9 @@ func (r *reader) records() (out []*record) {
 		flags := r.byte(3)
 		rec.ret, rec.hasO = flags&1 != 0, flags&2 != 0
 		rec.name, rec.mtime = r.name(rec.ret), r.number()
+		if rec.ret {
+			rec.ahead, rec.mtime = rec.mtime == isAhead, 0
+		}
 		rec.data = r.blob(maxFile)
 		if rec.hasO {
 			rec.out = r.blob(maxFile)

@@ -17,6 +17,7 @@ func samples() [][]byte {
 			{jid: "j", at: 1, name: "m1", ret: true, data: []byte("x"), out: []byte("y"), hasO: true},
 		}),
 		encodeFind("20260102000000000001"), encodeList(50),
+		encodeRecords([]*record{{jid: "j", name: "m1", ret: true, ahead: true, data: []byte("x")}}),
 	}
 }
 
@@ -105,4 +106,12 @@ func FuzzDecodeWish(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAheadOnTheWire(t *testing.T) {
+	b := encodeRecords([]*record{{jid: "j", name: "m1", ret: true, ahead: true}, {jid: "j", name: "m2", ret: true}})
+	m, err := decode(b)
+	if err != nil || !m.records[0].ahead || m.records[1].ahead || m.records[0].mtime != 0 || !bytes.Equal(encode(m), b) {
+		t.Errorf("%+v, %v", m, err)
+	}
 }

@@ -193,7 +193,7 @@ func (n *testNode) publish(jid string, minions ...string) {
 func (n *testNode) ret(jid, minion, what string) {
 	data := ret(what)
 	n.python(jid, minion+"/"+returnFile, data)
-	n.store.Stored(jid, minion, data, nil)
+	n.store.Stored(jid, minion, Return{Data: data}, false)
 }
 
 func list(ids ...string) []byte {

@@ -212,6 +212,11 @@ func (d disk) fill(fd int, temp string, r *record, same twins) error {
 			return err
 		}
 	}
+	if r.ahead {
+		if err := d.create(fd, temp+"/"+AheadFile, nil); err != nil {
+			return err
+		}
+	}
 	if twin, ok := same[string(r.data)]; ok {
 		if unix.Linkat(fd, twin+"/"+returnFile, fd, temp+"/"+returnFile, 0) == nil {
 			return nil
@@ -223,7 +228,7 @@ func (d disk) fill(fd int, temp string, r *record, same twins) error {
 
 // removeTemp removes a directory of ours, which holds nothing but what fill writes.
 func removeTemp(fd int, temp string) error {
-	for _, name := range []string{returnFile, outFile} {
+	for _, name := range []string{returnFile, outFile, AheadFile} {
 		if err := unix.Unlinkat(fd, temp+"/"+name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return &os.PathError{Op: "remove", Path: temp + "/" + name, Err: err}
 		}

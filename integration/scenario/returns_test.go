@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,8 +223,21 @@ func keptFor(t *testing.T, c *lab.Cluster, dead *lab.Node) {
 	}))
 }
 
-// The publisher's saltclusterd dies in the middle of a job, its master with it: the others take the job's returns and hand
-// them over when it is back.
+// eventsWaiting is how many returns wait in a node's journal for its master's bus.
+func eventsWaiting(ctx context.Context, n *lab.Node) (waiting uint64, err error) {
+	r, err := returnsOf(ctx, n)
+	for _, j := range r.Journals {
+		for _, w := range j.Waiting {
+			if j.Name == "own" && w.Consumer == "events" {
+				waiting = w.Records
+			}
+		}
+	}
+	return waiting, err
+}
+
+// The publisher's saltclusterd dies in the middle of a job, its master with it: the others take the job's returns, have them in their job
+// caches, and hand them over when it is back, whose bus gets their events.
 func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[1]
@@ -237,12 +249,22 @@ func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, dead.Master.Kill())
 	asker.returned(t, c, c.Nodes[0], published, time.Minute) // by another node, and its replica of the job
 	keptFor(t, c, dead)
+	for _, n := range []*lab.Node{c.Nodes[0], c.Nodes[2]} {
+		inCache(t, c, n, jid, time.Minute)
+	}
 	// One that keeps some dies, too, and loses none.
 	labtest.Must(t, c.Nodes[0].Daemon.Kill())
 	labtest.Must(t, c.Nodes[0].Daemon.Start(ctx))
 	labtest.Must(t, dead.Daemon.Start(ctx))
 	labtest.Must(t, dead.Daemon.Serving(ctx, 2*time.Minute))
 	inCache(t, c, dead, jid, time.Minute)
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the events to wait for the bus", func(ctx context.Context) error {
+		n, err := eventsWaiting(ctx, dead)
+		if err == nil && n < uint64(len(c.IDs())) {
+			err = fmt.Errorf("%d of %d", n, len(c.IDs()))
+		}
+		return err
+	}))
 	labtest.Must(t, dead.Master.Start(ctx))
 	labtest.Must(t, dead.Master.WaitReady(ctx, 3*time.Minute))
 	labtest.Must(t, c.Answering(ctx, dead))
@@ -263,6 +285,8 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, dead.Daemon.Kill())
 	labtest.Must(t, dead.Master.Kill())
 	keptFor(t, c, dead)
+	taken := func() float64 { return outcomes(t, rest[0], "accepted") + outcomes(t, rest[1], "accepted") }
+	had := taken()
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the removal", func(ctx context.Context) error {
 		res, err := rest[0].Daemon.Ctl(ctx, "remove", "--force", dead.Name)
 		if err != nil {
@@ -287,6 +311,9 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	for _, n := range rest {
 		drained(t, n, time.Minute)
 	}
+	if n := taken() - had; n < float64(len(c.IDs())) { // the copies that both had before were not taken for it
+		t.Errorf("the successor has taken %v returns, and fired their events", n)
+	}
 	said := sameJobs(t, 2*time.Minute, rest, before, jid) // what a master that is gone has published
 	got, _ := said[before]["lookup_jid"].(map[string]any)
 	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
@@ -302,13 +329,10 @@ func testEventsFollow(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, n.Daemon.Kill())
 	labtest.Must(t, n.Daemon.Start(ctx))
 	labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
-	r, err := returnsOf(ctx, n)
+	waiting, err := eventsWaiting(ctx, n)
 	labtest.Must(t, err)
-	own := r.Journals[slices.IndexFunc(r.Journals, func(j adminapi.Journal) bool { return j.Name == "own" })]
-	for _, w := range own.Waiting {
-		if w.Consumer == "events" && int(w.Records) < len(c.IDs()) {
-			t.Errorf("%d returns wait for the bus, not %d", w.Records, len(c.IDs()))
-		}
+	if waiting < uint64(len(c.IDs())) {
+		t.Errorf("%d returns wait for the bus, not %d", waiting, len(c.IDs()))
 	}
 	labtest.Must(t, n.Master.Start(ctx))
 	labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))

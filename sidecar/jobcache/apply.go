@@ -244,6 +244,11 @@ func (c *Cache) fill(dir int, temp string, job *Job) error {
 			return err
 		}
 	}
+	if job.Ahead {
+		if err := c.create(dir, temp+"/"+AheadFile, nil); err != nil {
+			return err
+		}
+	}
 	return c.create(dir, temp+"/return.p", job.Return)
 }
 
@@ -258,9 +263,16 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 		return err
 	}
 	out, err := torn.Look(j.fd, job.Minion+"/out.p")
-	if err != nil || was == torn.Whole && out != torn.Torn {
-		c.metrics.repeated()
+	if err != nil {
 		return err
+	}
+	whole := was == torn.Whole && out != torn.Torn
+	if err := c.mark(j, temp, job, whole); err != nil {
+		return err
+	}
+	if whole {
+		c.metrics.repeated()
+		return nil
 	}
 	if job.Out != nil {
 		if err := unix.Renameat(j.fd, temp+"/out.p", j.fd, job.Minion+"/out.p"); err != nil {
@@ -284,7 +296,7 @@ func (c *Cache) stored(job *Job) {
 
 // removeTemp removes a directory of ours, which holds nothing but what fill writes.
 func removeTemp(dir int, temp string) error {
-	for _, name := range []string{"/return.p", "/out.p"} {
+	for _, name := range []string{"/return.p", "/out.p", "/" + AheadFile} {
 		if err := unix.Unlinkat(dir, temp+name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}

@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
-
-	"saltclusterd/durable/torn"
 )
 
 // Keys is what the cluster knows of minion keys.
@@ -105,13 +103,9 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 	return c.jids.next(now)
 }
 
-// Has says whether a minion's return for a job is in the job cache, whole.
+// Has says whether a minion's return for a job was taken: it is in the job cache, whole, and not only ahead.
 func (c *Cache) Has(jid, minion string) bool {
-	if jid == "" || !validID(minion) {
-		return false
-	}
-	st, err := torn.Look(unix.AT_FDCWD, filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion, "return.p"))
-	return err == nil && st == torn.Whole
+	return jid != "" && validID(minion) && taken(filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion))
 }
 
 // Writable tries whether the job cache as a whole can be written.

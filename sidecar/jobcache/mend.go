@@ -19,19 +19,19 @@ const masterTemp = ".___atomic_write"
 // writing is how long a master may be about to write a return into the directory that it has made for it.
 const writing = 2 * time.Second
 
-// Stored says whether a minion's return for a job is in the job cache of a master, whole. Cache.Has does, where there is a Cache.
+// Stored says whether a master has stored a minion's return for a job: it is in its job cache, whole, and not only ahead. Cache.Has does,
+// where there is a Cache.
 func Stored(cacheDir, hashType, jid, minion string) bool {
 	h := hashes[hashType]
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
 		return false
 	}
-	is, err := torn.Look(unix.AT_FDCWD, filepath.Join(cacheDir, jobPath(h, jid), minion, "return.p"))
-	return err == nil && is == torn.Whole
+	return taken(filepath.Join(cacheDir, jobPath(h, jid), minion))
 }
 
-// Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it. The master
-// itself would take the minion's next try for a second return, acknowledge it and drop it. To be called before it gets that one: should
-// it be writing the first all the same, the next takes its place.
+// Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it; and one that is
+// there ahead only. The master itself would take the minion's next try for a second return, acknowledge it and drop it. To be called
+// before it gets that one: should it be writing the first all the same, the next takes its place.
 func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	h := hashes[hashType]
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
@@ -48,7 +48,7 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	f := os.NewFile(uintptr(dir), path)
 	defer f.Close()
 	is, err := torn.Look(dir, "return.p")
-	if err != nil || is == torn.Whole {
+	if err != nil || is == torn.Whole && !ahead(dir) {
 		return false, err
 	}
 	var st unix.Stat_t
@@ -60,7 +60,7 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 		return false, err
 	}
 	for _, name := range names {
-		if name != "return.p" && name != "out.p" && !strings.HasPrefix(name, masterTemp) {
+		if name != "return.p" && name != "out.p" && name != AheadFile && !strings.HasPrefix(name, masterTemp) {
 			return false, nil // whatever that is
 		}
 	}

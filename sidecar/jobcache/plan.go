@@ -33,6 +33,7 @@ type Job struct {
 	Return  []byte // return.p
 	Out     []byte // out.p, nil: none
 	EndTime string // content of endtime, "": none
+	Ahead   bool   // the return is kept for another node, which has yet to take it; see AheadFile
 }
 
 // Unasked says whether a minion returned what no job asked for (jid "req"): nobody waits for it, and nobody else writes to its job.

@@ -83,6 +83,8 @@ type Config struct {
 	Python Python
 	Peers  Peers
 
+	// Ahead: what is kept for another node is filed here meanwhile, so that the job is whole for who looks it up.
+	Ahead bool
 	// KeepForPython: what needs Python may be acknowledged and given to the master later.
 	KeepForPython bool
 	// HoldBack is how long after its publication a job's first events are fired; Published tells when that was.

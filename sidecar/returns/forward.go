@@ -16,9 +16,18 @@ var (
 	errNoOwner     = errors.New("returns: no node can take over from one that was removed")
 )
 
-func (s *Service) newKeeper(id node.ID) (*journal, error) {
-	f := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
-	return s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, spool.Consumer{Name: "forward", Consume: f})
+// forwardName is the consumer of a journal whose records are kept for another node.
+const forwardName = "forward"
+
+func (s *Service) newKeeper(id node.ID) (j *journal, err error) {
+	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
+	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
+	if s.c.Ahead {
+		ahead := func(ctx context.Context, batch []spool.Record) (int, error) { return s.ahead(ctx, j, batch) }
+		consumers = append(consumers, spool.Consumer{Name: "ahead", Consume: ahead, Sync: s.syncFiles})
+	}
+	j, err = s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
+	return j, err
 }
 
 // forward hands what was kept for a node to it, or to its successors when it is gone for good. A node that is leaving
@@ -73,12 +82,14 @@ func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) 
 
 // Kept counts the returns that are kept here for other nodes.
 func (s *Service) Kept() uint64 {
-	return s.pending(func(journal string) bool { return strings.HasPrefix(journal, toPrefix) })
+	return s.pending(func(journal, consumer string) bool {
+		return strings.HasPrefix(journal, toPrefix) && consumer == forwardName
+	})
 }
 
 // Deferred counts the returns that wait for the local master's own Python, those put aside not included.
 func (s *Service) Deferred() uint64 {
-	return s.pending(func(journal string) bool { return journal == pythonName })
+	return s.pending(func(journal, _ string) bool { return journal == pythonName })
 }
 
 // Aside counts the returns that were put aside.
@@ -88,13 +99,12 @@ func (s *Service) Aside() int {
 	return len(s.unanswered.items)
 }
 
-func (s *Service) pending(of func(journal string) bool) (n uint64) {
+func (s *Service) pending(of func(journal, consumer string) bool) (n uint64) {
 	for _, j := range s.Stats() {
-		if !of(j.Name) {
-			continue
-		}
 		for _, c := range j.Consumers {
-			n += c.Pending
+			if of(j.Name, c.Name) {
+				n += c.Pending
+			}
 		}
 	}
 	return n

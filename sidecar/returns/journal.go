@@ -71,3 +71,13 @@ func (j *journal) at(consumer string, rest []spool.Record) {
 	}
 	j.oldest[consumer] = rest[0].Received
 }
+
+// done is the number of the last record that a consumer is done with.
+func (j *journal) done(consumer string) uint64 {
+	for _, c := range j.spool.Stats().Consumers {
+		if c.Name == consumer {
+			return c.Done
+		}
+	}
+	return 0
+}

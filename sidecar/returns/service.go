@@ -40,6 +40,7 @@ type Service struct {
 	served      atomic.Int64  // bytes of batches that Handler is taking
 	stuckAfter  time.Duration // see stuck.go
 	fireWithin  time.Duration // see own.go
+	aheadAfter  time.Duration // see ahead.go
 
 	mu     sync.Mutex // guards what follows
 	kept   map[node.ID]*journal
@@ -56,7 +57,7 @@ func New(c Config) (*Service, error) {
 	s := &Service{
 		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), kept: map[node.ID]*journal{},
 		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}), stuckAfter: stuckAfter,
-		fireWithin: fireWithin,
+		fireWithin: fireWithin, aheadAfter: aheadAfter,
 	}
 	s.mode.Store(&c.Mode)
 	s.stuck, s.unanswered = &stuck{s: s}, newUnanswered(s)

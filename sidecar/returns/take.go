@@ -178,7 +178,8 @@ func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) e
 	return nil
 }
 
-// filed says whether the job cache has what a return makes: under the minion's id, or that of the resource which it is of.
+// filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the minion's id, or that of
+// the resource which it is of.
 func (s *Service) filed(p jobcache.Plan) bool {
 	cache := s.cache()
 	return cache != nil && len(p.Jobs) == 1 && cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion)

@@ -63,11 +63,12 @@ func (s *service) jobPublished(plain []byte) {
 
 // returnStored hears of every return that was written to the local job cache without the master.
 func (s *service) returnStored(job *jobcache.Job) {
+	ret := jobs.Return{Data: job.Return, Out: job.Out}
 	if job.Unasked() {
-		s.cache.Unasked(job.JID, job.Minion, job.Return, job.Out)
+		s.cache.Unasked(job.JID, job.Minion, ret)
 		return
 	}
-	s.cache.Stored(job.JID, job.Minion, job.Return, job.Out)
+	s.cache.Stored(job.JID, job.Minion, ret, job.Ahead)
 }
 
 // jobReplicas lists the nodes that shall have a job. A node that is down or drained for a while stays one of them.

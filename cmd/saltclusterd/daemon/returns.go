@@ -42,6 +42,7 @@ func (s *service) buildReturns() error {
 	s.returns, err = returns.New(returns.Config{
 		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
+		Ahead:         d.cfg.Cluster.JobReplicas > 1 || d.shares(),
 		KeepForPython: d.master.Int("request_server_ttl") <= 0,
 		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Behind: busPatience(d.master),
 		Logger: d.log, Registerer: d.reg,

@@ -1,0 +1,41 @@
+package jobs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A return that is there ahead of its publisher says so wherever it goes, by stream or by comparison, but not where it was taken.
+func TestAhead(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a", nil), w.add("b", nil)
+	jid := w.jid()
+	a.publish(jid, "m1", "m2")
+	b.ret(jid, "m1", "one")
+	same(t, jid, 4, a, b)
+	w.setDown("a", true)
+	data := ret("two")
+	b.python(jid, "m2/"+AheadFile, nil)
+	b.python(jid, "m2/"+returnFile, data)
+	b.store.Stored(jid, "m2", Return{Data: data}, true)
+	c := w.add("c", nil)
+	same(t, jid, 6, b, c)
+	a.python(jid, "m2/"+returnFile, data) // which it took by itself
+	w.setDown("a", false)
+	w.quiet()
+	if _, err := os.Stat(filepath.Join(a.store.disk.path(jid), "m2", AheadFile)); !os.IsNotExist(err) {
+		t.Errorf("what was taken is marked: %v", err)
+	}
+
+	half := w.jid()
+	a.publish(half, "m1")
+	same(t, half, 3, a, b, c)
+	if err := os.Mkdir(filepath.Join(a.store.disk.path(half), "m1"), 0o755); err != nil { // by a master that was killed
+		t.Fatal(err)
+	}
+	b.python(half, "m1/"+AheadFile, nil)
+	b.python(half, "m1/"+returnFile, data)
+	b.store.Stored(half, "m1", Return{Data: data}, true)
+	same(t, half, 5, b, a, c)
+}

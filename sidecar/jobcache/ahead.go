@@ -1,0 +1,48 @@
+package jobcache
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable/torn"
+)
+
+// AheadFile lies beside a return that is in a job cache ahead of the node which published the job: that is away, another one keeps the
+// return for it, and nobody has fired its events. It goes with the return to other nodes (fsync/jobs), and is removed where the return is
+// taken after all. Salt passes over it: it opens return.p and out.p of a minion's directory, and no other file.
+const AheadFile = tempPrefix + "ahead"
+
+// taken says whether a minion's directory holds a return that is not there ahead only.
+func taken(path string) bool {
+	dir, err := unix.Open(path, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	is, err := torn.Look(dir, "return.p")
+	return err == nil && is == torn.Whole && !ahead(dir)
+}
+
+func ahead(dir int) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// mark makes a minion's directory that was there before say whether its return is there ahead only: not any more when the new one was
+// taken, and as before when both are kept for another node. What held no whole return is about to get the new one.
+func (c *Cache) mark(j *jobDir, temp string, job *Job, whole bool) error {
+	path := job.Minion + "/" + AheadFile
+	switch {
+	case !job.Ahead:
+		if err := unix.Unlinkat(j.fd, path, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return &os.PathError{Op: "remove", Path: path, Err: err}
+		}
+	case !whole:
+		if err := unix.Renameat(j.fd, temp+"/"+AheadFile, j.fd, path); err != nil {
+			return &os.PathError{Op: "rename", Path: path, Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package jobcache_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/jobcache"
+)
+
+// What is there ahead of its publisher is whole for who reads the job cache, and was taken by nobody, until somebody does.
+func TestAhead(t *testing.T) {
+	c, dir := newCache(t, stockOptions())
+	apply(t, c, ret(testJID, "m2"))
+	ahead := func(load dict) {
+		t.Helper()
+		p := plan(t, c, load)
+		p.Jobs[0].Ahead = true
+		if err := c.Apply(context.Background(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := func(id string, want bool) {
+		t.Helper()
+		if c.Has(testJID, id) != want || jobcache.Stored(dir, "sha256", testJID, id) != want {
+			t.Errorf("%s is taken: %v, not %v", id, !want, want)
+		}
+	}
+	job := jobDir(t, dir)
+	mark := filepath.Join(job, "m1", jobcache.AheadFile)
+
+	mkdir(t, filepath.Join(job, "m1")) // what a kill has left is completed
+	ahead(ret(testJID, "m1", "return", "one", "out", "txt"))
+	ahead(ret(testJID, "m1", "return", "another"))
+	ahead(ret(testJID, "m2"))
+	taken("m1", false)
+	taken("m2", true)
+	apply(t, c, ret(testJID, "m1", "return", "another"))
+	taken("m1", true)
+	if got := read(t, filepath.Join(job, "m1/return.p")); !strings.Contains(got, "one") {
+		t.Errorf("return.p is %q", got)
+	}
+	if _, err := os.Stat(mark); !os.IsNotExist(err) {
+		t.Errorf("the mark: %v", err)
+	}
+
+	// A master that gets it all the same would drop it as a second return.
+	old := time.Now().Add(-time.Minute)
+	mend := func(want bool) {
+		t.Helper()
+		if err := os.Chtimes(filepath.Dir(mark), old, old); err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := jobcache.Mend(dir, "sha256", testJID, "m1"); removed != want || err != nil {
+			t.Errorf("removed: %v (%v)", removed, err)
+		}
+	}
+	mend(false)
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mend(true)
+	ahead(ret(testJID, "m1"))
+	taken("m1", false)
+	if left, _ := filepath.Glob(filepath.Join(job, ".saltcluster-*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

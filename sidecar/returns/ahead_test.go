@@ -1,0 +1,174 @@
+package returns
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"saltclusterd/gossip/node"
+)
+
+// soon files what is kept for others at once.
+func soon(s *Service) { s.aheadAfter = 0 }
+
+func (w *world) openAhead(id node.ID) *Service {
+	w.t.Helper()
+	s := w.service(id, func(c *Config) { c.Ahead = true })
+	soon(s)
+	if err := s.Open(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.set(func() { w.at[id] = s })
+	return s
+}
+
+// lies says whether a return lies in a node's job cache, taken or not.
+func (w *world) lies(id node.ID, minion string) bool {
+	found, _ := filepath.Glob(filepath.Join(w.dir, string(id), "cache/jobs/*/*", minion, "return.p"))
+	return len(found) == 1
+}
+
+// copied gives one node the returns of another, as the replication of jobs does.
+func (w *world) copied(from, to node.ID) {
+	w.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.dir, string(to), "cache/jobs")); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(w.dir, string(to), "cache"), os.DirFS(filepath.Join(w.dir, string(from), "cache"))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// What is kept for a node that is away is in the job caches of the others meanwhile. Its events are fired once, by who takes it at last:
+// the publisher, or its successor, whether that has a copy, has kept it itself, or neither.
+func TestFiledAheadAndFiredOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner  node.ID // empty: the publisher is back
+		copied bool
+	}{
+		"back": {}, "back, has copies": {copied: true}, "the keeper": {owner: "a"}, "a successor": {owner: "c"},
+		"a successor with copies": {owner: "c", copied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["b"] = Unreachable
+			a := w.openAhead("a")
+			for i := range 10 {
+				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+			}
+			eventually(t, "the copies", func() bool { return w.lies("a", "web9") })
+			if a.Kept() != 10 {
+				t.Errorf("%d are kept", a.Kept())
+			}
+			w.set(func() {
+				if len(w.fired) > 0 {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+			heir := node.ID("b")
+			if c.owner != "" {
+				heir = c.owner
+			}
+			if c.copied {
+				w.copied("a", heir)
+			}
+			if heir != "a" {
+				w.openAhead(heir)
+			}
+			w.set(func() {
+				if w.standing["b"], w.owner = Reachable, c.owner; c.owner != "" {
+					w.standing["b"] = Removed
+				}
+			})
+			s := w.at[heir]
+			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(s, ownName) == 0 })
+			w.set(func() {
+				if len(w.fired) != 10 || !slices.Contains(w.fired, "salt/job/"+jid+"/ret/web9") {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+			for i := range 10 {
+				if !s.cache().Has(jid, fmt.Sprint("web", i)) {
+					t.Errorf("web%d was not taken", i)
+				}
+			}
+		})
+	}
+}
+
+// What the publisher has taken before it went away, without anybody hearing so, is taken once also where a copy comes back to it.
+func TestAheadOfWhatWasTaken(t *testing.T) {
+	w := newWorld(t)
+	r := request(t, "web1")
+	b := w.open("b")
+	must(t, func(f func([]byte, error)) { b.Take(r, f) })
+	eventually(t, "the event", func() bool { return pending(b, ownName) == 0 && b.cache().Has(jid, "web1") })
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.standing["b"] = Unreachable
+	a := w.openAhead("a")
+	must(t, func(f func([]byte, error)) { a.Keep("b", r, f) })
+	eventually(t, "the copy", func() bool { return w.lies("a", "web1") && !a.cache().Has(jid, "web1") })
+	w.openAhead("b")
+	w.set(func() { w.standing["b"] = Reachable })
+	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(w.at["b"], ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 1 {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
+}
+
+// What has been handed over is not filed here any more, nor is what only Python can file.
+func TestNotAhead(t *testing.T) {
+	w := newWorld(t)
+	w.standing["b"] = Reachable
+	b, a := w.openAhead("b"), w.service("a", func(c *Config) { c.Ahead = true })
+	if err := a.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
+	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && b.cache().Has(jid, "web1") })
+	w.set(func() { w.standing["b"] = Unreachable })
+	soon(a)
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2", "jid", 5), f) })
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3"), f) })
+	eventually(t, "the copies", func() bool { return w.lies("a", "web3") })
+	if w.lies("a", "web1") || w.lies("a", "web2") {
+		t.Error("more than web3 is there")
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A disk that takes nothing makes them wait; one job that cannot be written does not hold up the others.
+func TestAheadOnABadDisk(t *testing.T) {
+	w := newWorld(t)
+	w.standing["b"] = Unreachable
+	a := w.openAhead("a")
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
+	eventually(t, "the copy", func() bool { return w.lies("a", "web1") })
+	dirs, _ := filepath.Glob(filepath.Join(w.dir, "a/cache/jobs/*/*"))
+	if err := os.RemoveAll(dirs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dirs[0], nil, 0o644); err != nil { // no directory
+		t.Fatal(err)
+	}
+	other := "20261121040506000002"
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2"), f) })
+	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3", "jid", other), f) })
+	eventually(t, "the other job", func() bool { return w.lies("a", "web3") })
+	if a.Kept() != 3 {
+		t.Errorf("%d are kept", a.Kept())
+	}
+}
