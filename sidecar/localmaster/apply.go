@@ -49,7 +49,7 @@ func (a *applier) apply() error {
 	a.opts["open_mode"] = a.opts["open_mode"] == true
 	a.opts["auto_accept"] = a.opts["auto_accept"] == true
 	a.globbed = map[string]bool{}
-	for _, name := range []string{"file_roots", "pillar_roots"} {
+	for _, name := range []string{FileRoots, PillarRoots} {
 		a.opts[name], a.globbed[name] = validateRoots(a.opts[name])
 	}
 	a.fileIgnore()

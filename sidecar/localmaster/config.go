@@ -152,6 +152,28 @@ func (c *Config) Text(name string) string { s, _ := c.opts[name].(string); retur
 // Strings returns a list option (a single string counts as a list of one).
 func (c *Config) Strings(name string) []string { return stringList(c.opts[name]) }
 
+// The options that name directories by environment.
+const (
+	FileRoots   = "file_roots"
+	PillarRoots = "pillar_roots"
+)
+
+// Roots reads FileRoots or PillarRoots: the directories of each environment, in their order and as they are written; empty for what is no
+// text.
+func (c *Config) Roots(option string) map[string][]string {
+	envs, _ := c.opts[option].(map[string]any)
+	out := make(map[string][]string, len(envs))
+	for env, v := range envs {
+		list, _ := v.([]any)
+		dirs := make([]string, len(list))
+		for i := range list {
+			dirs[i], _ = list[i].(string)
+		}
+		out[env] = dirs
+	}
+	return out
+}
+
 // Names lists all options in order.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.opts)) }
 

@@ -1,6 +1,7 @@
 package localmaster_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,5 +78,20 @@ func TestSiteModule(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestRoots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master")
+	if err := os.WriteFile(path, []byte("file_roots:\n  base: [/srv/salt, 5, /srv/more]\n  dev: no list\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3007})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"base": {"/srv/salt", "", "/srv/more"}, "dev": {}}
+	if got := c.Roots(localmaster.FileRoots); !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%q", got)
 	}
 }

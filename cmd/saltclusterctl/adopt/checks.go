@@ -69,13 +69,10 @@ func (c *checks) roots() {
 // rootDirs are the directories of a salt-master's file_roots and pillar_roots.
 func rootDirs(m *localmaster.Config) []string {
 	var out []string
-	for _, option := range []string{"file_roots", "pillar_roots"} {
-		v, _ := m.Raw(option)
-		envs, _ := v.(map[string]any)
-		for _, dirs := range envs {
-			list, _ := dirs.([]any)
-			for _, d := range list {
-				if dir, _ := d.(string); filepath.IsAbs(dir) {
+	for _, option := range []string{localmaster.FileRoots, localmaster.PillarRoots} {
+		for _, dirs := range m.Roots(option) {
+			for _, dir := range dirs {
+				if filepath.IsAbs(dir) {
 					out = append(out, filepath.Clean(dir))
 				}
 			}

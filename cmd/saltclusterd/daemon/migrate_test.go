@@ -97,7 +97,7 @@ func TestConfigureAndRepair(t *testing.T) {
 	if want := top + "/var/lib/salt-master/pki"; after.master.PkiDir != want || after.shares() {
 		t.Errorf("pki_dir %s, shares %t", after.master.PkiDir, after.shares())
 	}
-	if got := rootDirs(after.master, "file_roots")["base"]; len(got) != 2 || got[0] != top+"/var/lib/salt-master/file_roots/base/0" || got[1] != top+"/srv/own" {
+	if got := after.master.Roots("file_roots")["base"]; len(got) != 2 || got[0] != top+"/var/lib/salt-master/file_roots/base/0" || got[1] != top+"/srv/own" {
 		t.Errorf("file_roots %v", got)
 	}
 	if info, err := os.Lstat(top + "/cache/jobs"); err != nil || !info.IsDir() {

@@ -52,7 +52,7 @@ func (g *migration) plan(to string) unshare.Plan {
 func planMaster(c *localmaster.Config, cfg *config.Config) unshare.Master {
 	m := unshare.Master{
 		ConfigFile: c.Path, PkiDir: c.PkiDir, CacheDir: c.CacheDir, SetBy: c.SetBy,
-		Roots: map[string]map[string][]string{"file_roots": rootDirs(c, "file_roots"), "pillar_roots": rootDirs(c, "pillar_roots")},
+		Roots: map[string]map[string][]string{localmaster.FileRoots: c.Roots(localmaster.FileRoots), localmaster.PillarRoots: c.Roots(localmaster.PillarRoots)},
 		OwnDirs: map[string]string{
 			"state_dir": cfg.Paths.StateDir, "run_dir": cfg.Paths.RunDir, "sock_dir": c.SockDir, "cluster_pki_dir of saltclusterd": cfg.Cluster.PKIDir,
 		},
@@ -77,22 +77,6 @@ func planMaster(c *localmaster.Config, cfg *config.Config) unshare.Master {
 		}
 	}
 	return m
-}
-
-// rootDirs reads file_roots or pillar_roots.
-func rootDirs(c *localmaster.Config, option string) map[string][]string {
-	out := map[string][]string{}
-	v, _ := c.Raw(option)
-	envs, _ := v.(map[string]any)
-	for env, list := range envs {
-		dirs, _ := list.([]any)
-		for _, dir := range dirs {
-			if text, ok := dir.(string); ok {
-				out[env] = append(out[env], text)
-			}
-		}
-	}
-	return out
 }
 
 // dropIns are the two files that a switch writes, with their texts.
@@ -129,13 +113,13 @@ func (g *migration) lacking(p unshare.Plan, back bool) (master, own bool, edits 
 	if pki, ok := p.Options["pki_dir"].(string); ok && (c.PkiDir == pki) == back {
 		master = true
 	}
-	for _, option := range []string{"file_roots", "pillar_roots"} {
-		if want, ok := p.Options[option].(map[string]any); ok && sameRoots(rootDirs(c, option), want) == back {
+	for _, option := range []string{localmaster.FileRoots, localmaster.PillarRoots} {
+		if want, ok := p.Options[option].(map[string]any); ok && sameRoots(c.Roots(option), want) == back {
 			master = true
 		}
 	}
 	for _, e := range p.Edits {
-		have := slices.Concat(slices.Collect(maps.Values(rootDirs(c, e.Option)))...)
+		have := slices.Concat(slices.Collect(maps.Values(c.Roots(e.Option)))...)
 		from, to := e.From, e.To
 		if back {
 			from, to = to, from

@@ -30,11 +30,11 @@ func rootSlots(c *localmaster.Config, forbidden ...string) (slots []roots.Slot, 
 		}
 	}
 	if slices.Contains(backends, "roots") {
-		f.all(tree.FileRoots, c, "file_roots")
+		f.all(tree.FileRoots, c, localmaster.FileRoots)
 	} else {
 		f.note("file_roots are not replicated: fileserver_backend does not name roots")
 	}
-	f.all(tree.PillarRoots, c, "pillar_roots")
+	f.all(tree.PillarRoots, c, localmaster.PillarRoots)
 	return f.finish(), f.notes
 }
 
@@ -50,16 +50,13 @@ func (f *slotFinder) note(format string, args ...any) {
 
 // all finds the slots of one option.
 func (f *slotFinder) all(kind string, c *localmaster.Config, option string) {
-	v, _ := c.Raw(option)
-	envs, _ := v.(map[string]any)
+	envs := c.Roots(option)
 	for _, env := range slices.Sorted(maps.Keys(envs)) {
 		if env == dynamicEnv {
 			f.note("%s of the environment %s are not replicated: name the environments", option, dynamicEnv)
 			continue
 		}
-		dirs, _ := envs[env].([]any)
-		for pos, d := range dirs {
-			dir, _ := d.(string)
+		for pos, dir := range envs[env] {
 			if c.SetBy(option) == "" && strings.HasPrefix(dir, packageRoots) && !exists(dir) {
 				f.note("%s:%s:%d (%s) is not replicated: it is a default and does not exist", kind, env, pos, dir)
 				continue

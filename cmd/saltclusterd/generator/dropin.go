@@ -68,8 +68,11 @@ func usedDirs(cfg *config.Config, master *localmaster.Config) (dirs []string) {
 	all := []string{cfg.Paths.StateDir, cfg.Paths.RunDir, filepath.Dir(cfg.Paths.AdminSocket), cfg.Cluster.PKIDir}
 	if master != nil {
 		all = append(all, master.PkiDir, master.CacheDir, filepath.Dir(master.Path))
-		all = append(all, roots(master, "file_roots")...)
-		all = append(all, roots(master, "pillar_roots")...)
+		for _, option := range []string{localmaster.FileRoots, localmaster.PillarRoots} {
+			for _, dirs := range master.Roots(option) {
+				all = append(all, dirs...)
+			}
+		}
 	}
 	for _, dir := range all {
 		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && dir != "/" {
@@ -89,21 +92,6 @@ func closed(dirs []string) []string {
 
 // temporary directories are the service's own, unless something of Salt's is in them.
 func temporary(dir string) bool { return within(dir, "/tmp") || within(dir, "/var/tmp") }
-
-// roots lists the directories of all environments.
-func roots(master *localmaster.Config, option string) (dirs []string) {
-	v, _ := master.Raw(option)
-	environments, _ := v.(map[string]any)
-	for _, list := range environments {
-		paths, _ := list.([]any)
-		for _, p := range paths {
-			if s, ok := p.(string); ok {
-				dirs = append(dirs, s)
-			}
-		}
-	}
-	return dirs
-}
 
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
