@@ -19,8 +19,8 @@ type Area struct {
 	Path                     string // of the area
 }
 
-// hidden is the area of a slot on another file system than the state directory.
-const hidden = tree.OwnPrefix + "area"
+// InSlot is the name that the area of a slot has in that, where it is on another file system than the state directory.
+const InSlot = tree.OwnPrefix + "area"
 
 // OpenArea opens, and makes, the area of a slot.
 func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
@@ -30,7 +30,7 @@ func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
 	}
 	a := &Area{Live: live}
 	outside := filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
-	inside := filepath.Join(dir, hidden)
+	inside := filepath.Join(dir, InSlot)
 	if err := a.open(outside); err == nil && renames(a.Stage, live) {
 		return a, nil
 	}

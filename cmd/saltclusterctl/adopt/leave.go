@@ -11,7 +11,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/durable"
-	"saltclusterd/fsync/tree"
+	"saltclusterd/fsync/apply"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -184,7 +184,7 @@ func (c *checks) restored(after *localmaster.Config) {
 func (s *Site) leaveNext(others bool) []string {
 	steps := s.stepsToLeave(others)
 	for _, dir := range rootDirs(s.Master) {
-		area := filepath.Join(dir, tree.OwnPrefix+"area")
+		area := filepath.Join(dir, apply.InSlot)
 		if _, err := os.Lstat(area); err == nil {
 			steps = append(steps, "rm -r "+area+", which the salt-master would give to minions: what changes of the roots replaced; in aside is what saltclusterctl roots conflicts lists")
 		}
