@@ -172,3 +172,45 @@ func TestAheadOnABadDisk(t *testing.T) {
 		t.Errorf("%d are kept", a.Kept())
 	}
 }
+
+// Where the job has no copies, there is not to be a part of it: a node that has some files it.
+func TestAheadOnAReplica(t *testing.T) {
+	for _, owner := range []node.ID{"b", "c"} {
+		t.Run(string(owner), func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["b"], w.copier = Unreachable, "c"
+			a := w.openAhead("a")
+			other := "20261121040506000002"
+			for i := range 10 {
+				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("db", i), "jid", other), f) })
+			}
+			w.openAhead("c") // until then nobody can be reached
+			eventually(t, "the copies", func() bool { return w.lies("c", "web9") && w.lies("c", "db9") })
+			if w.lies("a", "web0") || a.Kept() != 20 || w.at["c"].Kept() != 0 {
+				t.Errorf("a has a part of it, or %d and %d are kept", a.Kept(), w.at["c"].Kept())
+			}
+			w.set(func() {
+				if len(w.fired) > 0 {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+			if owner == "b" {
+				w.openAhead("b")
+				w.set(func() { w.standing["b"] = Reachable })
+			} else {
+				w.set(func() { w.standing["b"], w.owner = Removed, "c" })
+			}
+			heir := w.at[owner]
+			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(heir, ownName) == 0 })
+			w.set(func() {
+				if len(w.fired) != 20 {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+			if !heir.cache().Has(jid, "web9") || !heir.cache().Has(other, "db0") {
+				t.Error("they are not taken")
+			}
+		})
+	}
+}

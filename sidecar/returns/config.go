@@ -46,6 +46,9 @@ type Peers interface {
 	Standing(id node.ID) Standing
 	// Owner is the node responsible for a job whose publisher is gone.
 	Owner(jid string) (node.ID, bool)
+	// Copier is the node that files what is kept for a job's publisher ahead: this one, if it shall have copies of the job; false: nobody
+	// who does can be reached.
+	Copier(jid string) (node.ID, bool)
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
 	// Successor is the node responsible for a job when this one is no member any more.
@@ -83,7 +86,7 @@ type Config struct {
 	Python Python
 	Peers  Peers
 
-	// Ahead: what is kept for another node is filed here meanwhile, so that the job is whole for who looks it up.
+	// Ahead: what is kept for another node is filed meanwhile where the job has copies, so that it is whole for who looks it up.
 	Ahead bool
 	// KeepForPython: what needs Python may be acknowledged and given to the master later.
 	KeepForPython bool

@@ -14,8 +14,8 @@
 //   - unanswered: what of that the master does not answer though it answers others: no journal but files, which it gets again one at a
 //     time after growing pauses, a few times; then an operator gives them to it, or drops them. A node that leaves hands them over.
 //   - to.<node>: returns for a publisher that cannot be reached. When it is back it gets them over the peer port (Handler);
-//     when it is a member no more, the ring's owner of each job does, which may be this node. Consumer "ahead" puts what waits
-//     for longer into this node's job cache meanwhile, and so into its copies, marked: nobody has fired its events.
+//     when it is a member no more, the ring's owner of each job does, which may be this node. Consumer "ahead" has what waits
+//     for longer put into the job caches of the job's replicas meanwhile, marked: nobody has fired its events.
 //
 // Promises: done(nil) means that the load survives a power loss; an error means that nobody was told that it does. A load
 // that comes twice byte for byte (relayed and kept because the answer was lost) is taken once; a minion's own second try is

@@ -33,6 +33,7 @@ type world struct {
 	owner    node.ID
 	heir     node.ID
 	at       map[node.ID]*Service // where Send ends
+	copier   node.ID
 	sendErr  error
 	sent     int
 }
@@ -108,6 +109,16 @@ func (w peers) Heir(node.ID) (node.ID, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.heir, w.heir != "" && w.heir != w.self
+}
+
+// Copier of everything is one node, each itself where none is set.
+func (w peers) Copier(string) (node.ID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.copier == "" {
+		return w.self, true
+	}
+	return w.copier, w.copier == w.self || w.at[w.copier] != nil
 }
 
 // Successor of everything is the heir.

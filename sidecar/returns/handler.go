@@ -69,6 +69,10 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 			g.Go(func() error { return s.unanswered.inherit(peer, rec) })
 			continue
 		}
+		if rec.Kind&aheadKind != 0 {
+			g.Go(func() error { return s.fileAhead(ctx, &rec) })
+			continue
+		}
 		g.Go(func() error { return s.acceptOne(ctx, rec, peek.Cmd) })
 	}
 	return g.Wait()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"saltclusterd/consensus/state"
@@ -227,6 +228,19 @@ func (p returnPeers) Successor(jid string) (node.ID, bool) {
 		usable = any
 	}
 	return ring.Owner(jid, usable)
+}
+
+// Copier implements returns.Peers. All masters have one job cache where they share their files.
+func (p returnPeers) Copier(jid string) (node.ID, bool) {
+	replicas := p.m.jobReplicas(jid)
+	if p.m.d.shares() || slices.Contains(replicas, p.m.d.id) {
+		return p.m.d.id, true
+	}
+	i := slices.IndexFunc(replicas, func(id node.ID) bool { return p.Standing(id) == returns.Reachable })
+	if i < 0 {
+		return "", false
+	}
+	return replicas[i], true
 }
 
 // Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it keeps.
