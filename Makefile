@@ -77,7 +77,7 @@ test-adopt: build ## running masters with minions become nodes: one (and leaves 
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestAdopt' ./integration/scenario/
 
 test-five: build ## five masters, of which three keep each job
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFiveNodes$$' ./integration/scenario/
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^(TestFiveNodes|TestReturnsAheadOfTheirPublisher)$$' ./integration/scenario/
 
 .PHONY: test-presence
 test-presence: build ## who is alive, by stock commands and events: a minion stops, the node of one is killed

@@ -50,6 +50,7 @@ type Bus struct {
 	major        int
 	maxEventSize int64
 	pub, pull    endpoint
+	actors       int // see AwaitActors
 	metrics      *busMetrics
 
 	ctx       context.Context
@@ -94,7 +95,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
 		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
 		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
-		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"),
+		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: actors(cfg),
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})

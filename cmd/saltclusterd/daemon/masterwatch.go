@@ -33,6 +33,17 @@ func masterProbe() []byte {
 // askAgain is the pause between questions to a master that does not answer.
 const askAgain = 100 * time.Millisecond
 
+// actorsWithin is how long the master's reactor may take to hear events once its workers answer.
+const actorsWithin = 10 * time.Second
+
+// takesEvents returns when the master acts on events as one that runs: its workers answer, and its reactor listens. Or ctx has ended.
+func (s *service) takesEvents(ctx context.Context) {
+	s.workersAnswer(ctx)
+	ctx, cancel := context.WithTimeout(ctx, actorsWithin)
+	defer cancel()
+	s.bus.AwaitActors(ctx)
+}
+
 // workersAnswer returns when one of the master's workers has answered, or ctx has ended.
 func (s *service) workersAnswer(ctx context.Context) {
 	for probe := masterProbe(); ctx.Err() == nil; {
