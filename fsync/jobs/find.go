@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -32,17 +33,21 @@ const (
 	findPatience = 4 * time.Second
 )
 
-// Find returns a job from here, or from the first of its replicas and the other members that has it.
+// Find returns a job from here, or from the first of its replicas and the other members that has it. What a node has that is none of the
+// job's replicas may be a part of it (it took over from a publisher that is gone): a replica's is added to that.
 func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
 	if !validJID(jid) {
 		return Job{}, fmt.Errorf("%w: %q", ErrUnknown, jid)
 	}
-	order := append([]node.ID{s.cfg.Self}, s.cfg.Replicas(jid)...)
+	replicas := s.cfg.Replicas(jid)
+	order := append([]node.ID{s.cfg.Self}, replicas...)
 	order = append(order, s.cfg.Members()...)
 	var errs []error
+	var found *Job
 	asked := map[node.ID]bool{}
 	for _, id := range order {
-		if asked[id] {
+		isReplica := slices.Contains(replicas, id)
+		if asked[id] || found != nil && !isReplica {
 			continue
 		}
 		asked[id] = true
@@ -50,12 +55,22 @@ func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
 		if err == nil {
 			var m message
 			if m, err = decode(raw); err == nil && len(m.records) > 0 {
-				return jobOf(jid, id, m.records), nil
+				job := jobOf(jid, id, m.records)
+				if found != nil {
+					job = found.with(job)
+				}
+				if isReplica {
+					return job, nil
+				}
+				found = &job
 			}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("ask %s: %w", id, err))
 		}
+	}
+	if found != nil {
+		return *found, nil
 	}
 	if len(errs) > 0 {
 		return Job{}, errors.Join(append([]error{ErrUnknown}, errs...)...)
@@ -104,6 +119,20 @@ func (s *Store) local(jid string) ([]byte, error) {
 		rs, err = append(rs, &record{jid: jid, at: look.at, name: cutName}), nil
 	}
 	return encodeRecords(rs), err
+}
+
+// with adds what another node has of the job.
+func (j Job) with(o Job) Job {
+	for name, ret := range j.Returns { // the first one counts, here as everywhere
+		o.Returns[name] = ret
+	}
+	for name, head := range j.Heads {
+		if had, ok := o.Heads[name]; !ok || rankOf(name, head) > rankOf(name, had) {
+			o.Heads[name] = head
+		}
+	}
+	o.From, o.Cut = j.From, j.Cut || o.Cut
+	return o
 }
 
 func jobOf(jid string, from node.ID, rs []*record) Job {

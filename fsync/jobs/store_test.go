@@ -321,9 +321,18 @@ func TestFindAndList(t *testing.T) {
 		all[1].Function != "test.ping" || len(all[1].Nodes) != 1 || len(all[0].Nodes) != 2 {
 		t.Errorf("%+v %v", all, silent)
 	}
+	b.python(jid, loadFile, load(jid, true))
+	b.python(jid, "m2/"+returnFile, ret("two")) // a part of it, as who takes over from a publisher that is gone has
+	job, err = b.store.Find(context.Background(), jid)
+	if err != nil || job.From != "b" || len(job.Returns) != 2 || string(job.Heads[loadFile]) != string(load(jid, false)) {
+		t.Errorf("%+v %v", job, err)
+	}
 	w.setDown("a", true)
 	if _, silent = b.store.List(context.Background(), 10); len(silent) != 1 {
 		t.Errorf("silent: %v", silent)
+	}
+	if job, err = b.store.Find(context.Background(), jid); err != nil || len(job.Returns) != 1 {
+		t.Errorf("%+v %v", job, err)
 	}
 }
 
