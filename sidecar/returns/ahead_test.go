@@ -6,17 +6,16 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"saltclusterd/gossip/node"
 )
 
-// soon files what is kept for others at once.
-func soon(s *Service) { s.aheadAfter = 0 }
-
+// openAhead is open, of a node that files what is kept for others at once.
 func (w *world) openAhead(id node.ID) *Service {
 	w.t.Helper()
 	s := w.service(id, func(c *Config) { c.Ahead = true })
-	soon(s)
+	s.aheadAfter = 0
 	if err := s.Open(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
@@ -132,13 +131,13 @@ func TestNotAhead(t *testing.T) {
 	w := newWorld(t)
 	w.standing["b"] = Reachable
 	b, a := w.openAhead("b"), w.service("a", func(c *Config) { c.Ahead = true })
+	a.aheadAfter = time.Second
 	if err := a.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
 	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && b.cache().Has(jid, "web1") })
 	w.set(func() { w.standing["b"] = Unreachable })
-	soon(a)
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2", "jid", 5), f) })
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3"), f) })
 	eventually(t, "the copies", func() bool { return w.lies("a", "web3") })

@@ -46,8 +46,8 @@ type Peers interface {
 	Standing(id node.ID) Standing
 	// Owner is the node responsible for a job whose publisher is gone.
 	Owner(jid string) (node.ID, bool)
-	// Copier is the node that files what is kept for a job's publisher ahead: this one, if it shall have copies of the job; false: nobody
-	// who does can be reached.
+	// Copier is a node that files what is kept for a job's publisher ahead, one that shall have copies of the job and takes returns
+	// without Python: this one if possible; false: none can be reached.
 	Copier(jid string) (node.ID, bool)
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)

@@ -19,12 +19,16 @@ var (
 // forwardName is the consumer of a journal whose records are kept for another node.
 const forwardName = "forward"
 
+// aheadName is the consumer that files such records ahead (ahead.go).
+const aheadName = "ahead"
+
 func (s *Service) newKeeper(id node.ID) (j *journal, err error) {
 	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
 	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
 	if s.c.Ahead {
 		ahead := func(ctx context.Context, batch []spool.Record) (int, error) { return s.ahead(ctx, j, batch) }
-		consumers = append(consumers, spool.Consumer{Name: "ahead", Consume: ahead, Sync: s.syncFiles})
+		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who has to hear it.
+		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: ahead})
 	}
 	j, err = s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
 	return j, err

@@ -28,7 +28,24 @@ func (s *Spool) recover() error {
 		s.consumers = append(s.consumers, k)
 		s.next = max(s.next, k.done+1, k.durable+1) // numbers are never given twice
 	}
-	return s.readSegments(list)
+	if err := s.readSegments(list); err != nil {
+		return err
+	}
+	s.start()
+	return nil
+}
+
+// start has consumers that are new begin with the oldest record there is: what came before others have done with.
+func (s *Spool) start() {
+	oldest := s.next
+	if len(s.segments) > 0 {
+		oldest = s.segments[0].first
+	}
+	for _, k := range s.consumers {
+		if k.cursor.generation == 0 {
+			k.done, k.durable = oldest-1, oldest-1
+		}
+	}
 }
 
 // readSegments checks all segments that are needed and removes the others.

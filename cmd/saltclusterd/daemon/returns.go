@@ -43,7 +43,7 @@ func (s *service) buildReturns() error {
 	s.returns, err = returns.New(returns.Config{
 		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
-		Ahead:         d.cfg.Cluster.JobReplicas > 1 || d.shares(),
+		Ahead:         s.jobsOff() == "",
 		KeepForPython: d.master.Int("request_server_ttl") <= 0,
 		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Behind: busPatience(d.master),
 		Logger: d.log, Registerer: d.reg,
@@ -230,17 +230,22 @@ func (p returnPeers) Successor(jid string) (node.ID, bool) {
 	return ring.Owner(jid, usable)
 }
 
-// Copier implements returns.Peers. All masters have one job cache where they share their files.
+// Copier implements returns.Peers.
 func (p returnPeers) Copier(jid string) (node.ID, bool) {
 	replicas := p.m.jobReplicas(jid)
-	if p.m.d.shares() || slices.Contains(replicas, p.m.d.id) {
-		return p.m.d.id, true
+	first, found := node.ID(""), false
+	for _, n := range p.m.routes().Nodes {
+		if !n.Alive || !n.TakesReturns || !slices.Contains(replicas, n.ID) {
+			continue
+		}
+		if n.ID == p.m.d.id {
+			return n.ID, true
+		}
+		if !found {
+			first, found = n.ID, true
+		}
 	}
-	i := slices.IndexFunc(replicas, func(id node.ID) bool { return p.Standing(id) == returns.Reachable })
-	if i < 0 {
-		return "", false
-	}
-	return replicas[i], true
+	return first, found
 }
 
 // Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it keeps.
