@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,7 +164,7 @@ func newKeysDecideCommand(e *env, name, to, usage, from string) *cli.Command {
 	return verb(&cli.Command{
 		Name: name, ArgsUsage: "MINION...", Usage: usage,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			yesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only list what would be decided about"},
 		},
 		Action: func(c *cli.Context) error {
@@ -264,17 +262,4 @@ func chooseKeys(c *cli.Context, e *env, to, from string) (adminapi.Keys, error) 
 		all.Counts[k.State]++
 	}
 	return all, nil
-}
-
-// agree asks a question that y answers with yes.
-func (e *env) agree(question string) error {
-	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(e.stdin, maxSecret)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
-		return usagef("--yes does not ask", "nothing was done")
-	}
-	return nil
 }

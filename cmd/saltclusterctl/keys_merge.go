@@ -29,7 +29,7 @@ func newKeysMergeCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "replace-key", Usage: "also keys of a salt-master with another master.pem; its minions have to learn the cluster's"},
 			&cli.BoolFlag{Name: "all", Usage: "list every key that is new, not only the first ones"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show it; exit code 10 when a conflict is not decided"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			yesFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

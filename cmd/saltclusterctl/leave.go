@@ -20,7 +20,7 @@ func newLeaveCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "restore-master", Usage: "needed, for that is what it does; saltclusterctl remove only takes a node out of the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only look, and say what would be done"},
 			&cli.BoolFlag{Name: "force", Usage: "also when something is in the way"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			yesFlag(),
 			timeoutFlag(),
 		}, hostFlags()...),
 		Action: func(c *cli.Context) error {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "stand-in", Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
 			&cli.BoolFlag{Name: "back", Usage: "let NODE work on the share again; only while another node stands for it"},
 			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy, Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
+			&cli.DurationFlag{Name: "timeout", Usage: "give up waiting after `TIME`; 0: never. Run again it goes on where it was"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
@@ -34,15 +37,22 @@ func newMigrateCommand(e *env) *cli.Command {
 			if c.Bool("back") && c.NArg() == 0 {
 				return usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
 			}
-			if err := checkFormat(c.String("out")); err != nil {
+			if err := checkOperation(c); err != nil {
 				return err
 			}
-			return runMigrate(c, e)
+			ctx, cancel := limited(c)
+			defer cancel()
+			err := runMigrate(ctx, c, e)
+			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl migrate goes on where it was; --status says where that is",
+					"not done within %s", c.Duration("timeout"))
+			}
+			return err
 		},
 	})
 }
 
-func runMigrate(c *cli.Context, e *env) error {
+func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 	g := &guide{
 		e: e, client: e.client(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
 		healthy: c.Duration("healthy-within"),
@@ -50,7 +60,7 @@ func runMigrate(c *cli.Context, e *env) error {
 	defer g.client.Close()
 	switch {
 	case c.Bool("status"), c.Bool("dry-run"):
-		m, err := g.client.Migration(c.Context, c.Bool("dry-run"), g.to)
+		m, err := g.client.Migration(ctx, c.Bool("dry-run"), g.to)
 		if err != nil {
 			return err
 		}
@@ -62,12 +72,12 @@ func runMigrate(c *cli.Context, e *env) error {
 		}
 		return nil
 	case c.Bool("back"):
-		return g.back(c.Context)
+		return g.back(ctx)
 	}
-	if err := g.run(c.Context); err != nil {
+	if err := g.run(ctx); err != nil {
 		return err
 	}
-	m, err := g.client.Migration(c.Context, false, "")
+	m, err := g.client.Migration(ctx, false, "")
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func newRecoverCommand(e *env) *cli.Command {
 			"and they are no members any more: when they come back they stop serving and have to join again.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force-new-cluster", Usage: "say that you mean it; nothing is done without it"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			yesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be kept and lost"},
 			timeoutFlag(),
 		},

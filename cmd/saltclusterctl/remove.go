@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/sidecar/adminapi"
@@ -13,10 +14,12 @@ func newRemoveCommand(e *env) *cli.Command {
 		Usage:     "take NODE out of the cluster for good, dead or alive, on any node",
 		ArgsUsage: "NODE",
 		Description: "Its certificate is refused everywhere at once, its share of the ring goes to the others, and it stops serving minions.\n" +
-			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.",
+			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.\n" +
+			"On a terminal it asks before.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
 			dryRunFlag(),
+			yesFlag(),
 			timeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -33,6 +36,9 @@ func newRemoveCommand(e *env) *cli.Command {
 
 func runRemove(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
+		return err
+	}
+	if err := e.consent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
 		return err
 	}
 	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), Timeout: c.Duration("timeout")}

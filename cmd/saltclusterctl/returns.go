@@ -102,10 +102,14 @@ func retriedScreen(s *screen, r adminapi.RetriedReturns) {
 func newReturnsDropCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
-		Usage: "give one up for good: it will be in no job cache",
+		Usage: "give one up for good: it will be in no job cache; on a terminal it asks before",
+		Flags: []cli.Flag{yesFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
+			}
+			if err := e.consent(c, fmt.Sprintf("give the return %s up for good?", clean(c.Args().First()))); err != nil {
+				return err
 			}
 			r, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn, error) {
 				return client.DropReturn(ctx, c.Args().First())

@@ -21,9 +21,9 @@ func newRootsCommand(e *env) *cli.Command {
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
 			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held"),
 			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
-			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes"),
+			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes; on a terminal it asks before"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
-			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts)", false),
+			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts); on a terminal it asks before", false),
 			newRootsRefillCommand(e),
 		},
 		Action: func(c *cli.Context) error {
@@ -83,17 +83,18 @@ func newRootsConflictsCommand(e *env) *cli.Command {
 func newRootsDiffCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "diff", ArgsUsage: "NODE NODE",
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "timeout", Value: 100 * time.Second, Usage: "give up after `TIME`; 0: never"}},
 		Usage: "compare the disks of two nodes: how to get from the first to the second",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return usagef("saltclusterctl roots diff m1 m2", "roots diff takes two arguments, the ids of nodes")
 			}
-			if err := checkFormat(c.String("out")); err != nil {
+			if err := checkOperation(c); err != nil {
 				return err
 			}
 			client := e.client(c)
 			defer client.Close()
-			ctx, cancel := context.WithTimeout(c.Context, 100*time.Second)
+			ctx, cancel := limited(c)
 			defer cancel()
 			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
 			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
@@ -122,12 +123,21 @@ func newRootsDiffCommand(e *env) *cli.Command {
 
 // newRootsDecision makes the verbs that decide about a revision.
 func newRootsDecision(e *env, decision, usage string) *cli.Command {
+	flags := rootsWaitFlags()
+	if decision == adminapi.RootsRollback { // the others answer a question
+		flags = append(flags, yesFlag())
+	}
 	return verb(&cli.Command{
-		Name: decision, Usage: usage, ArgsUsage: "REVISION", Flags: rootsWaitFlags(),
+		Name: decision, Usage: usage, ArgsUsage: "REVISION", Flags: flags,
 		Action: func(c *cli.Context) error {
 			n, err := strconv.ParseUint(c.Args().First(), 10, 64)
 			if c.NArg() != 1 || err != nil || n == 0 {
 				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision", decision)
+			}
+			if decision == adminapi.RootsRollback {
+				if err := e.consent(c, fmt.Sprintf("make the trees of all nodes as they were in revision %d?", n)); err != nil {
+					return err
+				}
 			}
 			r := adminapi.DecideRootsRequest{Decision: decision, Revision: n, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
 			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
@@ -139,11 +149,20 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 
 // newRootsAside makes the verbs that decide about what was put aside.
 func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
+	flags := []cli.Flag{timeoutFlag()}
+	if !restore {
+		flags = append(flags, yesFlag())
+	}
 	return verb(&cli.Command{
-		Name: name, Usage: usage, ArgsUsage: "ID", Flags: []cli.Flag{timeoutFlag()},
+		Name: name, Usage: usage, ArgsUsage: "ID", Flags: flags,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict", name)
+			}
+			if !restore {
+				if err := e.consent(c, fmt.Sprintf("remove %s for good?", clean(c.Args().First()))); err != nil {
+					return err
+				}
 			}
 			r := adminapi.AsideRootsRequest{ID: c.Args().First(), Restore: restore}
 			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
@@ -155,7 +174,7 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 
 func newRootsRefillCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
-		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}, timeoutFlag()},
+		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{yesFlag(), timeoutFlag()},
 		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
 		Description: "Not for a file system that is only not mounted: mount it, and nothing is to be done. What is in the directory and is not what the\n" +
 			"cluster has is put aside (roots conflicts). No other node is touched.",

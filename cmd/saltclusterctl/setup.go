@@ -23,7 +23,7 @@ func newSetupCommand(e *env) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "only look; exit code 10 when something is in the way"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "look, and show what would be written"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			yesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
 			&cli.StringFlag{Name: "join", Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
