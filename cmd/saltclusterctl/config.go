@@ -45,10 +45,12 @@ type checked struct {
 
 func runConfigCheck(c *cli.Context, e *env) error {
 	cfg, err := config.Load(e.configPath(c))
-	result := checked{OK: err == nil, Files: cfg.Files(), Findings: config.Findings{}}
+	result := checked{Files: cfg.Files(), Findings: config.Findings{}}
 	if f, ok := errors.AsType[config.Findings](err); ok {
 		result.Findings = f
 	}
+	result.Findings = append(result.Findings, cfg.Missing()...)
+	result.OK = len(result.Findings) == 0
 	err = e.show(c, result, func(s *screen) {
 		for _, f := range result.Findings {
 			s.line("%s", clean(f.String()))

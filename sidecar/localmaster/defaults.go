@@ -28,6 +28,17 @@ func defaultOpts(v Version) (map[string]any, error) {
 	return opts, nil
 }
 
+// HasDefault says whether a release line has an option of that name, by its defaults.
+func HasDefault(option string) bool {
+	for _, major := range []int{3006, 3007, 3008} {
+		opts, err := defaultOpts(Version{Major: major})
+		if _, has := opts[option]; err == nil && has {
+			return true
+		}
+	}
+	return false
+}
+
 // fromJSON gives whole numbers their integer type back.
 func fromJSON(v any) any {
 	switch v := v.(type) {

@@ -21,6 +21,8 @@ type Config struct {
 
 	files  []string         // that were read, in order
 	places map[string]place // of the options that were set
+	// written are options as they stand in the files where the field has something else by now.
+	written map[string]string
 }
 
 // place is where an option was set last.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -149,6 +150,8 @@ func TestMistakes(t *testing.T) {
 		{"event glob", "cluster_event_policy: {'[z-a]': all}", "is not a glob for tags"},
 		{"mirror glob", "cluster_event_mirror: ['']", "has an empty entry"},
 		{"not yaml", "id: 'x", "is not valid YAML"},
+		{"the minions' and the master's", "tcp_keepalive: True", "tcp_keepalive: is an option of the salt-master"},
+		{"the master's of one version", "keys.cache_driver: localfs_key", "keys.cache_driver: is an option of the salt-master"},
 		{"two documents", "---\n- a", "has a second YAML document"},
 		{"endless alias", "interface: &a [*a]", "interface: "},
 	}
@@ -159,6 +162,47 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("error:\n%v\nshould contain:\n%s", err, tt.want)
 			}
 		})
+	}
+}
+
+// The library counts in three ways.
+func TestSyntaxErrorsNameTheirLine(t *testing.T) {
+	for text, line := range map[string]int{
+		"a: b: c\n":                              1,
+		"\tid: m1\n":                             1,
+		"%s\n":                                   1,
+		"log_level: info\n\na: b: c\nid: x\n":    3,
+		"log_level: info\n\n\tx: y\nid: x\n":     3,
+		"# c\nid: x\nlog_level: info\n\tx: y\n":  4,
+		"id: x\nlog_level: info\n@x: y\n":        3,
+		"id: x\n\ncluster_peers:\n  - a\n - b\n": 5,
+		"# c\nlog_level: \"info\nx: y\n":         2,
+		"id: [a\n":                               1,
+		"# c\n\ndrain_time: 1m\nid: [a\n\nb: c":  4,
+		"id: {a: b\n":                            1,
+		"id: x\n  log_level: info\n":             2,
+		"- a\nb: c\n":                            2,
+		"# c\n\nid: x\n log_level: info\ny: z\n": 4,
+		"# c\n---\nid: x\n\n  a\nb\nc: d\n":      6,
+		"id: !x!y z\n":                           1,
+	} {
+		path := write(t, map[string]string{"saltclusterd": text})
+		_, err := loadTest(path, nil)
+		if want := fmt.Sprintf("%s:%d: is not valid YAML", path, line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got\n%v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func TestLinkThatLeadsNowhere(t *testing.T) {
+	path := write(t, map[string]string{"saltclusterd": "cluster_id: lab\n", "saltclusterd.d/a.conf": ""})
+	link := filepath.Join(DropInDir(path), "b.conf")
+	if err := os.Symlink("/nonexistent/b.conf", link); err != nil {
+		t.Fatal(err)
+	}
+	_, err := loadTest(path, nil)
+	if want := link + ": is a link to /nonexistent/b.conf, which does not exist"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
 	}
 }
 

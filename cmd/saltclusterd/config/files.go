@@ -48,7 +48,7 @@ func paths(path string) ([]string, Findings) {
 func (c *Config) merge(file string) Findings {
 	data, mode, err := readFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Findings{{File: file, Message: "does not exist", Hint: "the package brings a commented one; saltclusterctl config default prints it"}}
+		return Findings{missing(file)}
 	}
 	if err != nil {
 		return Findings{{File: file, Message: "cannot be read: " + reason(err)}}
@@ -66,6 +66,13 @@ func (c *Config) merge(file string) Findings {
 		return findings
 	}
 	return append(findings, c.mergeOptions(file, mode, root)...)
+}
+
+func missing(file string) Finding {
+	if target, err := os.Readlink(file); err == nil {
+		return Finding{File: file, Message: fmt.Sprintf("is a link to %s, which does not exist", target), Hint: "remove the link, or put the file there"}
+	}
+	return Finding{File: file, Message: "does not exist", Hint: "the package brings a commented one; saltclusterctl config default prints it"}
 }
 
 func (c *Config) mergeOptions(file string, mode fs.FileMode, root *yaml.Node) Findings {
@@ -112,7 +119,7 @@ func parse(file string, data []byte) (*yaml.Node, *Finding) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, syntax(file, err)
+		return nil, syntax(file, data, err)
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, &Finding{File: file, Line: more.Line, Message: "has a second YAML document", Hint: "remove the --- line"}
@@ -128,20 +135,57 @@ func parse(file string, data []byte) (*yaml.Node, *Finding) {
 }
 
 var (
-	yamlLine   = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	// yamlParser is what the library's parser says, unlike its scanner.
+	yamlParser = regexp.MustCompile(`did not find expected (?:<|'-' indicator|key$|node content|',' or)|found (?:undefined|duplicate|incompatible) `)
+	yamlBlock  = regexp.MustCompile(`did not find expected (?:key$|'-' indicator)`)
+	yamlTop    = regexp.MustCompile(`^(?:[ \t]*(?:#.*|---.*)?\n)*`) // before the first option
+	yamlTab    = regexp.MustCompile(`(?m)^ *\t`)
 	yamlQuoted = regexp.MustCompile(`'[^']{3,}'`)
 )
 
 // syntax turns the YAML library's "yaml: line 3: did not find ..." into a
 // finding. What it quotes is left out: an unquoted secret that begins with '*'
 // is an unknown anchor to it.
-func syntax(file string, err error) *Finding {
+func syntax(file string, data []byte, err error) *Finding {
 	text := yamlQuoted.ReplaceAllString(yamlLine.ReplaceAllString(err.Error(), ""), "'...'")
-	f := &Finding{File: file, Message: "is not valid YAML: " + text}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		f.Line, _ = strconv.Atoi(m[1])
+	return &Finding{File: file, Line: syntaxLine(data), Message: "is not valid YAML: " + text}
+}
+
+// syntaxLine finds the line of a syntax error, 0 when the library knows none. The library names where the enclosing block begins,
+// unless that is the first line, and then where it gave up, unless that is the first line; so the first line is chosen for it.
+func syntaxLine(data []byte) int {
+	line, text := libraryLine(append([]byte("\n"), data...)) // where a quote, a bracket or a token begins says most
+	switch {
+	case text == "":
+		return 0
+	case strings.Contains(text, "found a tab character"):
+		if at := yamlTab.FindIndex(data); at != nil {
+			return 1 + strings.Count(string(data[:at[1]]), "\n")
+		}
+	case yamlBlock.MatchString(text): // where it begins says nothing: most often it is the whole file
+		top := yamlTop.Find(data)
+		line, _ = libraryLine(data[len(top):])
+		return line + strings.Count(string(top), "\n")
 	}
-	return f
+	return max(line-1, 0)
+}
+
+// libraryLine is the line that the library means, and what it says. Its parser, unlike its scanner, counts from 0.
+func libraryLine(data []byte) (line int, text string) {
+	var doc yaml.Node
+	err := yaml.Unmarshal(data, &doc)
+	if err == nil {
+		return 0, ""
+	}
+	text = err.Error()
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+	}
+	if yamlParser.MatchString(text) {
+		line++
+	}
+	return line, text
 }
 
 // readFile reads a whole regular file and its mode.

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -30,7 +32,7 @@ func load(path string, getenv func(string) string, hostname func() (string, erro
 // read merges the files over the defaults.
 func read(path string, hostname func() (string, error)) (*Config, Findings) {
 	c := DefaultConfig()
-	c.places = map[string]place{}
+	c.places, c.written = map[string]place{}, map[string]string{}
 	files, findings := paths(path)
 	for _, f := range files {
 		findings = append(findings, c.merge(f)...)
@@ -41,6 +43,19 @@ func read(path string, hostname func() (string, error)) (*Config, Findings) {
 	}
 	c.complete(strings.ToLower(name))
 	return &c, findings
+}
+
+// Missing finds what an option names and is not there. The daemon starts all the same: to Salt, too, a master's configuration that is
+// not there is an empty one.
+func (c *Config) Missing() Findings {
+	if c.places["salt_config"].file == "" {
+		return nil
+	}
+	if _, err := os.Stat(c.Salt.Config); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return Findings{c.finding("salt_config", c.Salt.Config+" does not exist",
+		"without it the salt-master's options would all be taken for Salt's defaults")}
 }
 
 // Files returns the files that were read, in order.

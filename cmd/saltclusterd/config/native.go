@@ -5,13 +5,15 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
-// masters are options of the salt-master that people look for here.
-var masters = []string{
-	"pki_dir", "cachedir", "sock_dir", "user", "file_roots", "pillar_roots", "auto_accept", "autosign_file", "autoreject_file",
-	"open_mode", "max_minions", "worker_threads", "keep_jobs", "external_auth", "publisher_acl", "fileserver_backend",
-	"sign_pub_messages", "master_sign_pubkey", "reactor", "hash_type", "transport", "master_id",
+// masters are options of the salt-master without a default of Salt's.
+var masters = []string{"autosign_file", "autoreject_file", "include", "master_id", "master_sign_pubkey", "presence_events", "sign_pub_messages"}
+
+func isMasters(name string) bool {
+	return slices.Contains(masters, name) || localmaster.HasDefault(name)
 }
 
 // replaced are options of Salt's own cluster that have no use here, and why.
@@ -36,7 +38,7 @@ func unknown(name string) (msg, hint string) {
 	if why := replaced(name); why != "" {
 		return why, "remove the line"
 	}
-	if slices.Contains(masters, name) {
+	if isMasters(name) {
 		return "is an option of the salt-master", "put it into the salt-master's configuration; saltclusterd reads it there (salt_config)"
 	}
 	return "is not an option of saltclusterd", didYouMean(name, Names())

@@ -106,6 +106,44 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
+// What a credential brings is told by its own name, once, and does not differ from what stands in the files.
+func TestCredentialIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cluster_secret")
+	main := write(t, map[string]string{"saltclusterd": "cluster_id: lab\n"})
+	for _, tt := range []struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		{goodSecret, 0o644, path + ": cluster_secret_file: " + path + " may be read by everyone: chmod o-rwx " + path},
+		{"hunter2", 0o600, path + ": cluster_secret_file: has 7 characters"},
+		{goodSecret, 0o600, ""},
+	} {
+		if err := errors.Join(os.WriteFile(path, []byte(tt.text), tt.mode), os.Chmod(path, tt.mode)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := loadTest(main, map[string]string{"CREDENTIALS_DIRECTORY": dir})
+		if tt.want != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got\n%v\nwant only\n%s", err, tt.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range c.Show().Options {
+			switch {
+			case o.Name == "cluster_secret" && o.Source != path:
+				t.Errorf("the secret's source is %q", o.Source)
+			case o.Name == "cluster_secret_file" && (o.Value != "" || o.Source != path):
+				t.Errorf("%+v", o)
+			}
+		}
+	}
+}
+
 func TestSecretNeverPrints(t *testing.T) {
 	c, err := loadText(t, "")
 	if err != nil {

@@ -30,8 +30,9 @@ const (
 func (c *Config) resolveSecret(getenv func(string) string) Findings {
 	_, inFile := c.places["cluster_secret"]
 	file := c.Cluster.SecretFile
+	c.written["cluster_secret_file"] = file
 	if file == "" && !inFile {
-		file = credential(getenv, credentialName)
+		file = c.credential(getenv, credentialName, "cluster_secret_file")
 	}
 	switch {
 	case file == "":
@@ -49,6 +50,7 @@ func (c *Config) resolveSecret(getenv func(string) string) Findings {
 	}
 	c.Cluster.SecretFile = expanded
 	c.Cluster.Secret = secret
+	c.places["cluster_secret"] = place{file: expanded}
 	return nil
 }
 
@@ -90,14 +92,15 @@ func (c Cluster) JoinToken() Secret {
 // systemd credential. A file that is gone is no mistake: the token is used up
 // by then.
 func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
+	const option = "cluster_join_token_file"
 	file := c.Cluster.JoinTokenFile
+	c.written[option] = file
 	if file == "" {
-		file = credential(getenv, tokenCredential)
+		file = c.credential(getenv, tokenCredential, option)
 	}
 	if file == "" {
 		return nil
 	}
-	const option = "cluster_join_token_file"
 	expanded, err := expand(file, getenv)
 	if err != nil {
 		return Findings{c.finding(option, err.Error(), "")}
@@ -116,6 +119,15 @@ func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 	token := text.Reveal()
 	c.Cluster.joinToken = &token
 	return nil
+}
+
+// credential returns the path of a systemd credential, when there is one, and remembers that it takes the place of an option.
+func (c *Config) credential(getenv func(string) string, name, option string) string {
+	path := credential(getenv, name)
+	if path != "" {
+		c.places[option] = place{file: path}
+	}
+	return path
 }
 
 // credential returns the path of a systemd credential, when there is one.

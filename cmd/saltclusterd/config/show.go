@@ -16,11 +16,22 @@ func (c *Config) Show() adminapi.Config {
 	for _, o := range Options() {
 		source := "default"
 		if p, set := c.places[o.Name]; set && p.file != "" {
-			source = fmt.Sprintf("%s:%d", p.file, p.line)
+			source = p.String()
 		}
-		out.Options = append(out.Options, adminapi.ConfigOption{Name: o.Name, Value: plain(o.value(c)), Source: source})
+		value := plain(o.value(c))
+		if text, resolved := c.written[o.Name]; resolved {
+			value = text // as in the files: config diff compares
+		}
+		out.Options = append(out.Options, adminapi.ConfigOption{Name: o.Name, Value: value, Source: source})
 	}
 	return out
+}
+
+func (p place) String() string {
+	if p.line == 0 {
+		return p.file
+	}
+	return fmt.Sprintf("%s:%d", p.file, p.line)
 }
 
 // plain turns a value into what JSON and YAML show as an operator would write
