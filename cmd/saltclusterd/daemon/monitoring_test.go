@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +16,18 @@ import (
 
 var (
 	metricName = regexp.MustCompile(`\b(?:saltcluster|process|go)_[a-z0-9_]+\b`)
+	descLabels = regexp.MustCompile(`variableLabels: \{([^}]*)\}`)
 	descName   = regexp.MustCompile(`fqName: "([^"]+)"`)
 )
 
-// registered names all metrics of a node that is a member, also those that have no value yet.
-func registered(t *testing.T) map[string]bool {
+// registered names all metrics of a node that is a member, also those that have no value yet, with their labels.
+func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	n := startNode(t, "m1", t.TempDir())
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
+	names := map[string][]string{}
 	for _, r := range []*prometheus.Registry{n.reg.host, n.reg.current()} {
 		descs := make(chan *prometheus.Desc)
 		go func() {
@@ -34,11 +36,44 @@ func registered(t *testing.T) map[string]bool {
 		}()
 		for d := range descs {
 			if m := descName.FindStringSubmatch(d.String()); m != nil {
-				names[m[1]] = true
+				names[m[1]] = labels(d)
 			}
 		}
 	}
 	return names
+}
+
+// labels is never nil.
+func labels(d *prometheus.Desc) []string {
+	m := descLabels.FindStringSubmatch(d.String())
+	if m == nil || m[1] == "" {
+		return []string{}
+	}
+	return strings.Split(m[1], ",")
+}
+
+// No minion, job, file or address is a label's value: a herd would fill Prometheus.
+func TestLabelsAreBounded(t *testing.T) {
+	words := []string{ // of lists in our code; cmd: router.Label
+		"action", "check", "cmd", "code", "command", "consumer", "journal", "limit", "op", "outcome", "proto", "reason", "result", "route", "rule",
+		"sign", "source", "state", "verb",
+	}
+	members := []string{"peer", "node"}
+	labelled := 0
+	for name, of := range registered(t) {
+		if !strings.HasPrefix(name, "saltcluster_") {
+			continue
+		}
+		for _, l := range of {
+			labelled++
+			if !slices.Contains(words, l) && !slices.Contains(members, l) {
+				t.Errorf("%s: what bounds the values of %q?", name, l)
+			}
+		}
+	}
+	if labelled < 20 {
+		t.Errorf("%d labels found", labelled)
+	}
 }
 
 // Alert rules and dashboard name only metrics that exist.
@@ -58,7 +93,7 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 				base = strings.TrimSuffix(base, suffix)
 			}
-			if !names[name] && !names[base] {
+			if names[name] == nil && names[base] == nil {
 				t.Errorf("%s: no metric %s", file, name)
 			}
 		}
@@ -88,7 +123,7 @@ func TestEverythingHasANumber(t *testing.T) {
 			"upstream_stalls_total"},
 	} {
 		for _, name := range of {
-			if !names["saltcluster_"+name] {
+			if names["saltcluster_"+name] == nil {
 				t.Errorf("%s: no saltcluster_%s", what, name)
 			}
 		}

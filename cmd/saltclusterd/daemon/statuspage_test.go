@@ -43,7 +43,7 @@ func TestStatusPageOfANode(t *testing.T) {
 	})
 	names := registered(t)
 	for _, m := range pageMeasures {
-		if !names[m.metric] {
+		if names[m.metric] == nil {
 			t.Errorf("there is no metric %s", m.metric)
 		}
 	}
