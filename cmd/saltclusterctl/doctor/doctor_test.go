@@ -13,6 +13,7 @@ import (
 
 	zmq4 "github.com/go-zeromq/zmq4"
 	"github.com/go-zeromq/zmq4/security/null"
+	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -245,6 +246,19 @@ func TestKeysAndCertificates(t *testing.T) {
 	write(t, crt, "what")
 	if got := levels(Certificate(crt, time.Now())); got != "fail" {
 		t.Errorf("no PEM: %s", got)
+	}
+	dir = t.TempDir()
+	if _, err := peer.LoadIdentity(dir, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	crt = filepath.Join(dir, peer.CertFile)
+	for now, want := range map[time.Time]string{
+		time.Now().AddDate(0, 0, 1):  "never expires; the roster decides who belongs",
+		time.Now().AddDate(0, 0, -2): "which no node looks at", // the clock is wrong, or was
+	} {
+		if got := Certificate(crt, now); levels(got) != "ok" || !strings.Contains(got[0].What, want) {
+			t.Errorf("%s: %+v", now, got)
+		}
 	}
 }
 

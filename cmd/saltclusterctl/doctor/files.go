@@ -112,7 +112,7 @@ func compareKey(path, cluster string, other Finding) []Finding {
 // newCertificate: the roster knows a node by its certificate, so another one means to join anew.
 const newCertificate = "restore state_dir from a backup; or on another node saltclusterctl remove this one, here empty state_dir and join"
 
-// Certificate says when the node's own certificate ends.
+// Certificate says whether the node's own certificate can be used; its dates mean nothing.
 func Certificate(path string, now time.Time) []Finding {
 	const check = "expiry"
 	raw, err := readSmall(path)
@@ -132,16 +132,10 @@ func Certificate(path string, now time.Time) []Finding {
 		return []Finding{{Check: check, Level: Fail, Where: path, What: "cannot be read: " + err.Error(), Why: "this node cannot talk with the others",
 			Next: newCertificate}}
 	}
-	left := cert.NotAfter.Sub(now)
-	switch {
-	case left <= 0:
-		return []Finding{{Check: check, Level: Fail, Where: path, What: "has expired on " + cert.NotAfter.Format(time.DateOnly),
-			Why: "the other nodes refuse this one", Next: "is the clock right? else " + newCertificate}}
-	case left < 30*24*time.Hour:
-		return []Finding{{Check: check, Level: Warn, Where: path, What: "expires on " + cert.NotAfter.Format(time.DateOnly),
-			Why: "the other nodes will refuse this one", Next: newCertificate}}
-	case cert.NotAfter.Year() > 9000:
+	if cert.NotAfter.Year() > 9000 && !now.Before(cert.NotBefore) {
 		return []Finding{ok(check, path, "never expires; the roster decides who belongs")}
 	}
-	return []Finding{ok(check, path, "expires on "+cert.NotAfter.Format(time.DateOnly))}
+	// Whoever reads this beside openssl x509 shall not take a node apart that works (gossip/peer: TestTimesOfACertificateMeanNothing).
+	return []Finding{ok(check, path, fmt.Sprintf("is dated %s to %s, which no node looks at; the roster decides who belongs",
+		cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly)))}
 }
