@@ -29,12 +29,13 @@ func actors(cfg *Config) (n int) {
 }
 
 // AwaitActors waits until those of the master's processes that act on events hear them: they connect while it starts, on a busy machine
-// later than its workers answer, and miss what is fired before. It ends with ctx, and at once where that cannot be told.
+// later than its workers answer, and miss what is fired before. It ends with ctx, and at once where that cannot be told. Who is connected
+// has no name: a command line that waits for returns in that moment is taken for one of them.
 func (b *Bus) AwaitActors(ctx context.Context) {
 	for b.actors > 0 && b.pub.network == "unix" {
 		want := b.actors
-		if b.Up() {
-			want++ // this process hears it, too
+		if !b.o.FireOnly {
+			want++ // this process hears it, too, or is about to
 		}
 		table, err := os.ReadFile(kernelSockets)
 		n, there := accepted(table, b.pub.address)

@@ -10,7 +10,7 @@ import (
 
 func TestAwaitActors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus.ipc")
-	b := &Bus{actors: 2, pub: endpoint{"unix", path}}
+	b := &Bus{o: BusOptions{FireOnly: true}, actors: 2, pub: endpoint{"unix", path}}
 	b.AwaitActors(t.Context()) // nobody listens: what there is to wait for is not known
 	ln, err := net.Listen("unix", path)
 	if err != nil {
@@ -43,7 +43,12 @@ func TestAwaitActors(t *testing.T) {
 	}()
 	connect()
 	<-done
-	b.isUp.Store(true)
+	b.o.FireOnly = false
+	short, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if b.AwaitActors(short); short.Err() == nil {
+		t.Error("its own connection is missing, and it does not wait")
+	}
 	connect()
 	b.AwaitActors(t.Context())
 	(&Bus{pub: endpoint{"unix", path}}).AwaitActors(t.Context())
