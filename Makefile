@@ -18,7 +18,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build build-openssl demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
-	test-identity test-operate test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
+	test-identity test-operate test-budget test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
 	chaos soak lint clean
 
 help: ## this list
@@ -104,6 +104,9 @@ test-corpus: build ## what real minions and syndics of three versions asked, ask
 
 test-operate: build ## what an operator does by hand: a key store in the wrong order, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/
+
+test-budget: build ## what one minion would have all of: workers, answers, places on the disk, of masters of three versions
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestBudget$$' ./integration/scenario/
 
 test-identity: build ## master.pem of all nodes is replaced under minions of three versions; one is not told, nodes are killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/

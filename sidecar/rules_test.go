@@ -131,7 +131,7 @@ func TestAnswersArePaidFor(t *testing.T) {
 
 // What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand behind it.
 func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
-	for cmd, own := range map[string]bool{"_pillar": false, "minion_pub": false, "minion_publish": true, "minion_runner": true} {
+	for cmd, own := range map[string]bool{"_pillar": false, "minion_pub": false, "minion_publish": true, "minion_runner": true, "_register_resources": true} {
 		for _, c := range []*call{
 			{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, {peek: saltwire.Peek{Cmd: cmd, ID: "web1", HasTok: true}}, // version 2
 		} {

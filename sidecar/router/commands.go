@@ -104,8 +104,15 @@ func IsReturn(name string) bool { return name == "_return" || name == "_syndic_r
 // IsEvent says whether a command brings events, which a node can fire without its master's Python.
 func IsEvent(name string) bool { return name == "_minion_event" }
 
-// Waits says whether a command has a worker of the master wait for others: minions, or what a runner does.
-func Waits(name string) bool { return name == "minion_publish" || name == "minion_runner" }
+// Waits says whether a command keeps a worker of the master's for as long as who asks likes: it waits for minions or a runner, or writes a record for each
+// of as many resources as a minion names (2 ms each).
+func Waits(name string) bool {
+	switch name {
+	case "minion_publish", "minion_runner", "_register_resources":
+		return true
+	}
+	return false
+}
 
 // ReadsRoots says whether a command reads below file_roots or pillar_roots.
 func ReadsRoots(name string) bool {
