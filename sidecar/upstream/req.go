@@ -44,8 +44,9 @@ type ReqClient struct {
 
 	stalled   Stall     // why calls are refused though the master is connected, see stall.go
 	lastReply time.Time // to anything
-	probes    map[*probe]struct{}
-	probed    time.Time // when the last probe was sent
+	probes    []*probe  // that wait, the oldest first
+	probed    time.Time // when the last one was sent
+	owing     time.Time // when the first one was sent of those that wait, or waited until another took their place
 }
 
 // ReqStats is a snapshot for status output.
@@ -61,7 +62,7 @@ type ReqStats struct {
 // NewReqClient returns a client that is not connected yet.
 func NewReqClient(cfg ReqConfig) *ReqClient {
 	c := &ReqClient{
-		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{}, probes: map[*probe]struct{}{},
+		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{},
 		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
 	}
 	c.queue.most, c.queue.mostWaiting, c.queue.parked = c.cfg.PerSender, c.cfg.PerWaiter, c.metrics.held.Inc

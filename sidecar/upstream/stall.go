@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"saltclusterd/sidecar/zmtp"
@@ -24,7 +25,8 @@ const (
 
 const (
 	// maxProbes bounds the small requests that wait for an answer. They are dealt to the master's workers in turn, so that
-	// several find one that is not in the middle of something long.
+	// several find one that is not in the middle of something long; those that do not are given up for others, the oldest first, or
+	// one worker that is busy for minutes would get them all in the end. Not while the master stands still: it has to work off what it was asked.
 	maxProbes = 8
 	// idleProbe is after what time without a reply a master is asked that nobody asks.
 	idleProbe = 5
@@ -127,15 +129,28 @@ func (c *ReqClient) look(now time.Time) {
 	if asked && quiet > c.cfg.StuckAfter && now.Sub(since) > c.cfg.StuckAfter {
 		fail = c.stall(Stuck)
 	}
-	due := c.state == up && !c.closed && len(c.probes) < maxProbes && now.Sub(c.probed) >= c.cfg.ProbeAfter &&
+	due := c.state == up && !c.closed && (len(c.probes) < maxProbes || c.stalled == "") && now.Sub(c.probed) >= c.cfg.ProbeAfter &&
 		quiet > c.cfg.ProbeAfter && (asked || c.stalled != "" || quiet > idleProbe*c.cfg.ProbeAfter)
 	if due {
-		p := &probe{c: c, asked: now}
-		c.probed, c.probes[p] = now, struct{}{}
-		c.wg.Go(p.run)
+		c.probe(now)
 	}
 	c.mu.Unlock()
 	fail()
+}
+
+// probe sends a small request. Wants mu.
+func (c *ReqClient) probe(now time.Time) {
+	if len(c.probes) == 0 {
+		c.owing = now
+	}
+	if len(c.probes) >= maxProbes {
+		c.probes[0].giveUp()
+		c.probes = c.probes[1:]
+	}
+	ctx, giveUp := context.WithTimeout(c.ctx, 4*c.cfg.StuckAfter)
+	p := &probe{c: c, asked: now, giveUp: giveUp}
+	c.probed, c.probes = now, append(c.probes, p)
+	c.wg.Go(func() { p.run(ctx) })
 }
 
 // owed counts the requests that the master has not answered.
@@ -162,33 +177,33 @@ func (c *ReqClient) unanswered() (since time.Time, asked bool) {
 			note(cn.asked)
 		}
 	}
-	for p := range c.probes {
-		note(p.asked)
+	if len(c.probes) > 0 {
+		note(slices.MaxFunc([]time.Time{c.owing, c.lastReply}, time.Time.Compare))
 	}
 	return since, asked
 }
 
 // probe is one small request on a connection of its own.
 type probe struct {
-	c     *ReqClient
-	asked time.Time
+	c      *ReqClient
+	asked  time.Time
+	giveUp context.CancelFunc
 }
 
 // run asks, and waits for the answer until the master is given up as a whole or this probe is.
-func (p *probe) run() {
-	err := p.ask()
+func (p *probe) run(ctx context.Context) {
+	err := p.ask(ctx)
+	p.giveUp()
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	delete(p.c.probes, p)
+	p.c.probes = slices.DeleteFunc(p.c.probes, func(o *probe) bool { return o == p })
 	if err == nil {
 		p.c.metrics.probes.Observe(time.Since(p.asked).Seconds())
 		p.c.progress()
 	}
 }
 
-func (p *probe) ask() error {
-	ctx, cancel := context.WithTimeout(p.c.ctx, 4*p.c.cfg.StuckAfter)
-	defer cancel()
+func (p *probe) ask(ctx context.Context) error {
 	raw, err := p.c.cfg.Dial(ctx, "tcp", p.c.cfg.Addr)
 	if err != nil {
 		return err

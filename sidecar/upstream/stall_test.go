@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -188,6 +190,30 @@ func TestIdleMasterIsProbed(t *testing.T) {
 	waitFor(t, "stuck", func() bool { return c.Stats().Stalled == Stuck })
 	w.wake()
 	waitFor(t, "up again", c.Up)
+}
+
+// TestOneBusyWorkerIsNotStuck: of three workers, to which requests are dealt in turn, one is busy without end. Nobody asks for anything else.
+func TestOneBusyWorkerIsNotStuck(t *testing.T) {
+	var dealt atomic.Int64
+	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
+		if dealt.Add(1)%3 != 1 {
+			c.reply(body)
+		}
+	})
+	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error, 1)
+	c.Go(ctx, "", []byte("long"), func(_ []byte, err error) { answer <- err })
+	waitFor(t, "many probes", func() bool {
+		if s := c.Stats(); !s.Up || s.Stalled != "" {
+			t.Fatalf("%+v", s)
+		}
+		return dealt.Load() > 12*maxProbes
+	})
+	cancel()
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // TestBusyIsNotStuck: one request takes long, others are answered meanwhile.
