@@ -112,7 +112,7 @@ test-identity: build ## master.pem of all nodes is replaced under minions of thr
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run TestIdleForTenMinutes ./integration/scenario
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run "^(TestIdleForTenMinutes|TestNobodyServes)$$" ./integration/scenario
 
 test-systemd: build ## the unit of packaging/ in a real systemd of its own: reload, kill, stop (as root)
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 10m -v -run '^TestSystemd$$' ./integration/scenario/
