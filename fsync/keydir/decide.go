@@ -32,6 +32,7 @@ type kase struct {
 	rev     uint64    // precondition for a proposal
 	deleted time.Time // when consensus deleted it; zero when it did not
 	current bool      // base is at consensus' revision
+	first   bool      // consensus has not deleted it since base was told of anything
 
 	stale staleness
 	known bool // consensus has heard of it: it lives or was deleted
@@ -72,8 +73,22 @@ func decide(k kase) step {
 		return step{verdict: write, want: k.cons, aside: true, why: "older than its deletion"}
 	case k.current:
 		return step{verdict: propose, want: k.disk}
+	case k.acquainted() && k.cons.State == state.KeyPending && k.first:
+		return step{verdict: propose, want: k.disk}
+	case k.acquainted() && k.disk.State == state.KeyPending:
+		return step{verdict: write, want: k.cons}
 	}
 	return k.overrule("changed elsewhere meanwhile")
+}
+
+// acquainted says that disk and consensus came to the same public key without base: whoever proposed it ended before that was noted, or
+// its minion went to two masters. That it is pending nobody has decided, so what somebody has decided on the other side is in no
+// conflict with it.
+//
+// A decision found on disk counts only in the first life of the key. What was deleted may lie on disk as it was before that, written by
+// a node that ended before it noted so, while its minion has come again: there consensus wins, as it does wherever base had the key.
+func (k kase) acquainted() bool {
+	return !k.hasBase && k.disk.Print != "" && k.disk.Print == k.cons.Print
 }
 
 // overrule lets consensus win over an edit. A new public key that loses against another one is denied, as a stock master

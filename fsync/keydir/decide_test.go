@@ -46,6 +46,16 @@ func TestDecide(t *testing.T) {
 			step{verdict: write, want: rejA, why: "changed elsewhere meanwhile"}},
 		{"two keys for a new id", kase{disk: pendB, cons: pendA},
 			step{verdict: write, want: pendA, aside: true, deny: true, why: "changed elsewhere meanwhile"}},
+		{"accepted here, where nobody has noted that it was pending", kase{disk: accA, cons: pendA, first: true}, step{verdict: propose, want: accA}},
+		{"rejected here, where nobody has noted that it was pending", kase{disk: rejA, cons: pendA, first: true}, step{verdict: propose, want: rejA}},
+		{"accepted there, where nobody has noted that it was pending", kase{disk: pendA, cons: accA}, step{verdict: write, want: accA}},
+		{"rejected there, where nobody has noted that it was pending", kase{disk: pendA, cons: rejA}, step{verdict: write, want: rejA}},
+		{"accepted here, and pending once more after a deletion", kase{disk: accA, cons: pendA},
+			step{verdict: write, want: pendA, aside: true, why: "changed elsewhere meanwhile"}},
+		{"accepted here, where its deletion was noted", kase{disk: accA, base: based{none, 5}, hasBase: true, cons: pendA, first: true},
+			step{verdict: write, want: pendA, aside: true, why: "changed elsewhere meanwhile"}},
+		{"another key accepted here than is pending there", kase{disk: accB, cons: pendA, first: true},
+			step{verdict: write, want: pendA, aside: true, deny: true, why: "changed elsewhere meanwhile"}},
 		{"the old key against a new one", kase{disk: rejA, base: based{accA, 5}, cons: accB},
 			step{verdict: write, want: accB, aside: true, why: "changed elsewhere meanwhile"}},
 		{"new file for a deleted key", kase{disk: pendA, current: true, deleted: deleted, modified: deleted.Add(-time.Second)},
@@ -95,14 +105,18 @@ func TestDecideEverywhere(t *testing.T) {
 	for _, disk := range everyOne {
 		for _, base := range everyOne {
 			for _, cons := range everyOne {
-				for flags := range 1 << 5 {
+				for flags := range 1 << 7 {
 					for _, stale := range []staleness{fresh, joining, found} {
 						k := kase{
-							disk: disk, base: based{base, 5}, hasBase: true, cons: cons, stale: stale,
+							disk: disk, base: based{base, 5}, hasBase: flags&32 == 0, cons: cons, stale: stale,
 							current: flags&1 != 0, garbage: flags&2 != 0, twice: flags&4 != 0, known: flags&8 != 0 || cons != none,
+							first: flags&64 != 0 && cons != none,
 						}
 						if flags&16 != 0 {
 							k.deleted = time.Unix(1, 0)
+						}
+						if !k.hasBase && base != none {
+							continue
 						}
 						if k.current && stale == fresh && base != cons {
 							continue // cannot be: base is what consensus has at that revision
@@ -140,17 +154,20 @@ func checkStep(t *testing.T, k kase, s step) {
 		if s.want != k.cons {
 			bad("written is what consensus does not have")
 		}
-		if k.disk != none && k.disk != k.cons && k.disk != k.base.entry && !s.aside {
+		same := k.stale == fresh && !k.hasBase && k.disk.State == state.KeyPending && k.disk.Print == k.cons.Print
+		if k.disk != none && k.disk != k.cons && k.disk != k.base.entry && !s.aside && !same {
 			bad("an edit is overwritten without a copy")
 		}
 	case propose:
-		if k.stale == fresh && !k.current {
+		undecided := !k.hasBase && k.first && k.cons.State == state.KeyPending && k.disk.Print == k.cons.Print && k.disk.decided()
+		if k.stale == fresh && !k.current && !undecided {
 			bad("proposed on an old revision")
 		}
 		if k.garbage {
 			bad("garbage is proposed")
 		}
-		if k.stale != fresh && k.known {
+		faster := k.stale == found && !k.hasBase && k.cons.State == state.KeyPending && k.disk.decided()
+		if k.stale != fresh && k.known && !faster {
 			bad("a stale disk proposes what consensus knows")
 		}
 		if k.stale == joining && s.want.State == state.KeyAccepted {

@@ -21,8 +21,10 @@
 // The rules, per id (decide.go): disk and consensus both as in base: nothing. Only disk changed: propose it, on the
 // condition that consensus still is at base's revision. Only consensus changed: write it. Both: the same change, adopt
 // it; different ones, consensus wins, the file is put aside, and a new public key that lost is recorded as denied, as a
-// stock master would. On a stale disk consensus always wins, and what it never heard of is proposed as pending, unless
-// this node founds the cluster: then what its operator had decided counts, also against a minion that is merely pending.
+// stock master would. Where base has no key and both have the same new one, what somebody has decided wins over pending, on
+// disk only if consensus has deleted no key of that id since base. On a stale disk consensus always wins, and what it never
+// heard of is proposed as pending, unless this node founds the cluster: then what its operator had decided counts, also
+// against a minion that is merely pending.
 //
 // Promises: a deleted key never comes back by a node that was down, restored or partitioned; an edit reaches consensus
 // within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken

@@ -31,6 +31,7 @@ func (m *machine) kase(view state.View, s subject, f finding) (k kase, text stri
 	k.known = k.rev != 0
 	if key, ok := view.Key(s.id); ok {
 		k.cons, text = entry{key.State, printOf(key.Pub)}, key.Pub
+		k.first = key.Again == 0 && view.Level() >= state.LevelLives && view.TombstoneFloor() <= m.base.Seen
 	} else if t, ok := view.Tombstone(s.id); ok {
 		k.deleted = time.UnixMilli(t.At)
 	}

@@ -173,6 +173,52 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	})
 }
 
+// TestDeletedComesBackPending: after some history every key is deleted on one node, while others are away or end before they have noted
+// what they wrote. The minions come again with the keys that they had, wherever: none of them is accepted.
+func TestDeletedComesBackPending(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(3, fresh)
+		acts := merge(w.edits(), w.machinery())
+		history := []string{"register", "autosign", "accept", "reject", "replace", "delete", "time", "deliver", "round", "land", "save"}
+		for range rapid.IntRange(1, 20).Draw(t, "history") {
+			acts[rapid.SampledFrom(history).Draw(t, "act")](t)
+		}
+		if err := w.settle(); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Hour)
+		for _, id := range simIDs {
+			w.nodes[0].remove(id)
+		}
+		for range 6 {
+			w.now = w.now.Add(time.Second)
+			w.nodes[0].pos = len(w.views) - 1
+			w.nodes[0].round()
+			w.nodes[0].land(committed)
+		}
+		if c := w.log.View().KeyCount(); c != 0 {
+			t.Fatalf("%d keys left after the deletion: %s", c, w.dump())
+		}
+		t.Repeat(merge(w.machinery(), w.disasters(), map[string]func(*rapid.T){
+			"restore": func(*rapid.T) {}, // that of files alone, and without a memory of their deletion, is no promise
+			"backup":  func(*rapid.T) {},
+			"register": func(t *rapid.T) {
+				id := anID(t)
+				w.node(t).register(id, aKey(t, id), false)
+			},
+		}))
+		if err := w.settle(); err != nil {
+			t.Fatal(err)
+		}
+		w.log.View().Keys(func(k state.Key) bool {
+			if k.State == state.KeyAccepted {
+				t.Fatalf("a deleted key is accepted again: %s", w.dump())
+			}
+			return true
+		})
+	})
+}
+
 // TestNoEditIsLost: while one node only is edited, its last edits are what the cluster ends with, however answers get
 // lost.
 func TestNoEditIsLost(t *testing.T) {
@@ -205,4 +251,40 @@ func TestNoEditIsLost(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFirstLife: what consensus must say for a decision on disk to count that base does not know of.
+func TestFirstLife(t *testing.T) {
+	set := func(s state.KeyState) state.Command { return state.KeySet{ID: "web", State: s, Pub: "web-key-0"} }
+	prune := state.TombstonesPrune{UpToRev: 1 << 60}
+	for name, c := range map[string]struct {
+		history []state.Command
+		seen    int // commands that base has seen
+		want    bool
+	}{
+		"new":                            {[]state.Command{set(state.KeyPending)}, 0, true},
+		"came again":                     {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), set(state.KeyPending)}, 0, false},
+		"came again, and seen deleted":   {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), set(state.KeyPending)}, 2, false},
+		"came again, which is forgotten": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune, set(state.KeyPending)}, 0, false},
+		"came again, and seen deleted long before": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune, set(state.KeyPending)}, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(1, fresh)
+			for i, cmd := range c.history {
+				if i == c.seen {
+					w.nodes[0].m.base.Seen = w.log.View().Rev()
+				}
+				if k, ok := cmd.(state.KeySet); ok {
+					k.BaseRev, k.SeenRev = w.log.View().KeyRev("web"), w.log.View().Rev()
+					cmd = k
+				}
+				if err := w.apply(cmd)[0].Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if k, _ := w.nodes[0].m.kase(w.log.View(), subject{id: "web"}, finding{}); k.first != c.want {
+				t.Errorf("first: %v", k.first)
+			}
+		})
+	}
 }

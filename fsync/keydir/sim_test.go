@@ -54,6 +54,9 @@ func newWorld(nodes int, stale staleness) *world {
 	if err := r[0].Err(); err != nil {
 		panic(err)
 	}
+	if err := w.log.ApplyCommands(state.LevelSet{Level: state.Level})[0].Err(); err != nil {
+		panic(err)
+	}
 	w.views = []state.View{w.log.View()}
 	for i := range nodes {
 		n := &simNode{id: node.ID(fmt.Sprint("n", i)), w: w, files: map[simFile]simContent{}}

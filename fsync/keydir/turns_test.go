@@ -176,6 +176,43 @@ func TestKeeperEnds(t *testing.T) {
 	}
 }
 
+// What the operator decides in the moment in which a keeper ends that has not noted the pending key yet: the next one finds a key that its
+// base does not know, pending with the cluster and decided on disk.
+func TestKeeperEndsBeforeItHasNoted(t *testing.T) {
+	k := keyTexts()
+	for name, c := range map[string]struct {
+		decided place
+		before  []state.KeySet // than the pending key
+		want    place
+	}{
+		"accepted": {acceptedDir, nil, acceptedDir},
+		"rejected": {rejectedDir, nil, rejectedDir},
+		// The file may be what the keeper wrote before the deletion and had no time to note: it stays deleted.
+		"accepted, of a key that came again": {
+			acceptedDir, []state.KeySet{{State: state.KeyAccepted, Pub: k[0]}, {State: state.KeyDeleted}}, pendingDir,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := newShared(t)
+			nodes := sharing(t, log, "m1")
+			nodes[0].stop()
+			for _, cmd := range append(c.before, state.KeySet{State: state.KeyPending, Pub: k[0]}) {
+				cmd.ID, cmd.BaseRev = "web", log.View().KeyRev("web")
+				if r, err := log.Propose(t.Context(), []state.Command{cmd}); err != nil || r[0].Code != state.OK {
+					t.Fatalf("%+v %v", r, err)
+				}
+			}
+			nodes[0].put(c.decided, "web", k[0])
+			nodes[0].start()
+			await(t, files{c.want.String() + "/web": k[0]}, nodes...)
+			kept, _ := filepath.Glob(filepath.Join(nodes[0].state, "keys-aside", "*", "web*"))
+			if undone := c.want != c.decided; len(kept) > 0 != undone || logged(nodes[0], "overruled") != undone {
+				t.Errorf("kept aside: %v", kept)
+			}
+		})
+	}
+}
+
 func TestAnotherNodeThatKeepsTheLock(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
