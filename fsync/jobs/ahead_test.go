@@ -24,9 +24,11 @@ func TestAhead(t *testing.T) {
 	a.python(jid, "m2/"+returnFile, data) // which it took by itself
 	w.setDown("a", false)
 	w.quiet()
-	if _, err := os.Stat(filepath.Join(a.store.disk.path(jid), "m2", AheadFile)); !os.IsNotExist(err) {
-		t.Errorf("what was taken is marked: %v", err)
+	if marked(a, jid, "m2") || !marked(b, jid, "m2") || !marked(c, jid, "m2") {
+		t.Error("what was taken is marked, or what was not is not")
 	}
+	a.store.Stored(jid, "m2", Return{Data: data}, false) // again, for it was there ahead
+	same(t, jid, 5, a, b, c)
 
 	half := w.jid()
 	a.publish(half, "m1")
@@ -38,4 +40,16 @@ func TestAhead(t *testing.T) {
 	b.python(half, "m1/"+returnFile, data)
 	b.store.Stored(half, "m1", Return{Data: data}, true)
 	same(t, half, 5, b, a, c)
+
+	early := w.jid()
+	a.publish(early, "m1")
+	same(t, early, 3, a, b, c)
+	c.python(early, "m1/"+AheadFile, nil) // of one that was killed before it wrote the return
+	a.ret(early, "m1", "one")
+	same(t, early, 4, a, b, c)
+}
+
+func marked(n *testNode, jid, minion string) bool {
+	_, err := os.Stat(filepath.Join(n.store.disk.path(jid), minion, AheadFile))
+	return err == nil
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,13 +47,19 @@ func (r *record) whole() bool {
 	return torn.Value(r.data) == torn.Whole && (!r.hasO || torn.Value(r.out) == torn.Whole)
 }
 
-// complete puts the files of temp into a minion's directory that has no return: a killed master or a power loss left it so.
+// complete puts the files of temp into a minion's directory that has no return: a killed master or a power loss left it so. One that is
+// there ahead is so no more when the record's was taken.
 // mended says that they took the place of a damaged one.
 func (d disk) complete(fd int, temp string, r *record) (isNew, mended bool, err error) {
 	var st unix.Stat_t
 	err = unix.Fstatat(fd, r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false, false, err
+	}
+	if !r.ahead {
+		if err := unix.Unlinkat(fd, r.name+"/"+AheadFile, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return false, false, &os.PathError{Op: "remove", Path: r.name + "/" + AheadFile, Err: err}
+		}
 	}
 	err = unix.Fstatat(fd, r.name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {

@@ -53,6 +53,7 @@ func (d disk) record(fd int, it item) (*record, error) {
 		raw, err := d.read(fd, it.name)
 		return &record{name: it.name, mtime: it.mtime, data: raw}, err
 	}
+	ahead := d.ahead(fd, it.name)
 	raw, err := d.read(fd, it.name+"/"+returnFile)
 	if err != nil {
 		return nil, err
@@ -63,6 +64,11 @@ func (d disk) record(fd int, it item) (*record, error) {
 		r.hasO = true
 		r.out, err = d.read(fd, it.name+"/"+outFile)
 	}
-	r.ahead = unix.Fstatat(fd, it.name+"/"+AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	r.ahead = ahead || d.ahead(fd, it.name) // it comes before the return, and goes after it
 	return r, err
+}
+
+func (d disk) ahead(fd int, minion string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(fd, minion+"/"+AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }

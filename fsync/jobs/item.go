@@ -22,7 +22,9 @@ const (
 )
 
 // AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and the same file as
-// sidecar/jobcache.AheadFile. It goes with the return, and where that is already, nothing of it changes.
+// sidecar/jobcache.AheadFile. It goes with the return. Where that is already it stays, or goes when
+// the return comes without it, for it was taken: the sums of a comparison do not tell, so that a mark whose removal was not heard of stays
+// until the job is removed, which matters only to who takes the return once more.
 const AheadFile = ".saltcluster-ahead"
 
 // item is one thing in a job. Returns never change, so that their name says everything.

@@ -13,7 +13,16 @@ import (
 
 // What is there ahead of its publisher is whole for who reads the job cache, and was taken by nobody, until somebody does.
 func TestAhead(t *testing.T) {
-	c, dir := newCache(t, stockOptions())
+	dir := t.TempDir()
+	var told []jobcache.Job
+	c, err := jobcache.New(jobcache.Config{
+		Options: stockOptions(), Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Stored: func(j *jobcache.Job) { told = append(told, *j) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	apply(t, c, ret(testJID, "m2"))
 	ahead := func(load dict) {
 		t.Helper()
@@ -38,8 +47,16 @@ func TestAhead(t *testing.T) {
 	ahead(ret(testJID, "m2"))
 	taken("m1", false)
 	taken("m2", true)
+	told = nil
 	apply(t, c, ret(testJID, "m1", "return", "another"))
 	taken("m1", true)
+	if len(told) != 1 || told[0].Minion != "m1" || told[0].Ahead || !strings.Contains(string(told[0].Return), "one") || told[0].Out == nil {
+		t.Errorf("told of %+v", told)
+	}
+	apply(t, c, ret(testJID, "m1", "return", "another"))
+	if len(told) != 1 {
+		t.Errorf("told of %+v", told[1:])
+	}
 	if got := read(t, filepath.Join(job, "m1/return.p")); !strings.Contains(got, "one") {
 		t.Errorf("return.p is %q", got)
 	}

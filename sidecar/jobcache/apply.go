@@ -267,11 +267,15 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 		return err
 	}
 	whole := was == torn.Whole && out != torn.Torn
-	if err := c.mark(j, temp, job, whole); err != nil {
+	wasAhead, err := c.mark(j, temp, job, whole)
+	if err != nil {
 		return err
 	}
 	if whole {
 		c.metrics.repeated()
+		if wasAhead {
+			c.Tell(*job)
+		}
 		return nil
 	}
 	if job.Out != nil {

@@ -32,7 +32,7 @@ type Config struct {
 	// started with another one is followed.
 	Umask func() uint32
 	Keys  Keys
-	// Stored, if set, hears of every return that was written; it must not block nor change the job.
+	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must not block nor change the job.
 	Stored   func(*Job)
 	Logger   *slog.Logger
 	Register prometheus.Registerer

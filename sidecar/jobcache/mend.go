@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,8 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 			return false, nil // whatever that is
 		}
 	}
+	slices.Sort(names)
+	slices.Reverse(names) // the return before the mark: what is without one was taken
 	for _, name := range names {
 		if err := unix.Unlinkat(dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return false, &os.PathError{Op: "remove", Path: filepath.Join(path, name), Err: err}

@@ -36,6 +36,7 @@ type world struct {
 	copier   node.ID
 	sendErr  error
 	sent     int
+	stored   []string // minions of which a job cache had a return, taken, to tell the other nodes
 }
 
 func newWorld(t *testing.T) *world {
@@ -171,7 +172,12 @@ func (w *world) cache(dir, version string) *jobcache.Cache {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k, err := jobcache.New(jobcache.Config{Options: opts, Major: ver.Major, CacheDir: dir, UID: -1, GID: -1, Keys: w})
+	stored := func(j *jobcache.Job) {
+		if !j.Ahead {
+			w.set(func() { w.stored = append(w.stored, j.Minion) })
+		}
+	}
+	k, err := jobcache.New(jobcache.Config{Options: opts, Major: ver.Major, CacheDir: dir, UID: -1, GID: -1, Keys: w, Stored: stored})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -159,6 +159,7 @@ func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) e
 	own, plan, err := s.plan(r) // without the node it was kept for
 	if err == nil && cmd == "_return" && s.filed(plan) {
 		s.metrics.count("duplicate")
+		s.cache().Tell(plan.Jobs[0]) // who hands it over, or somebody else, has filed it ahead perhaps
 		return nil
 	}
 	j, outcome := s.own, "accepted"
