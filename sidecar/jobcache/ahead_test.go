@@ -65,21 +65,27 @@ func TestAhead(t *testing.T) {
 	}
 
 	// A master that gets it all the same would drop it as a second return.
-	old := time.Now().Add(-time.Minute)
-	mend := func(want bool) {
+	mend := func(want bool, age time.Duration) {
 		t.Helper()
-		if err := os.Chtimes(filepath.Dir(mark), old, old); err != nil {
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(filepath.Dir(mark), at, at); err != nil {
 			t.Fatal(err)
 		}
 		if removed, err := jobcache.Mend(dir, "sha256", testJID, "m1"); removed != want || err != nil {
 			t.Errorf("removed: %v (%v)", removed, err)
 		}
 	}
-	mend(false)
+	mend(false, time.Minute)
 	if err := os.WriteFile(mark, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	mend(true)
+	mend(true, 0)
+	mkdir(t, filepath.Dir(mark)) // the master is about to write it
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mend(false, -time.Second)
+	mend(true, time.Minute)
 	ahead(ret(testJID, "m1"))
 	taken("m1", false)
 	if left, _ := filepath.Glob(filepath.Join(job, ".saltcluster-*")); len(left) != 0 {

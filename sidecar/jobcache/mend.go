@@ -32,7 +32,8 @@ func Stored(cacheDir, hashType, jid, minion string) bool {
 
 // Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it; and one that is
 // there ahead only. The master itself would take the minion's next try for a second return, acknowledge it and drop it. To be called
-// before it gets that one: should it be writing the first all the same, the next takes its place.
+// before it gets that one: should it be writing the first all the same, the next takes its place. What is ahead goes whenever that was
+// written, for no master writes into such a directory: nobody would look at it again.
 func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	h := hashes[hashType]
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
@@ -49,11 +50,12 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	f := os.NewFile(uintptr(dir), path)
 	defer f.Close()
 	is, err := torn.Look(dir, "return.p")
-	if err != nil || is == torn.Whole && !ahead(dir) {
+	whole := is == torn.Whole
+	if err != nil || whole && !ahead(dir) {
 		return false, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(dir, &st); err != nil || time.Since(time.Unix(st.Mtim.Unix())) < writing {
+	if err := unix.Fstat(dir, &st); err != nil || !whole && time.Since(time.Unix(st.Mtim.Unix())) < writing {
 		return false, err
 	}
 	names, err := f.Readdirnames(-1)
