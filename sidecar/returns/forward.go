@@ -28,7 +28,7 @@ func (s *Service) newKeeper(id node.ID) (j *journal, err error) {
 	if s.c.Ahead {
 		ahead := func(ctx context.Context, batch []spool.Record) (int, error) { return s.ahead(ctx, j, batch) }
 		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who has to hear it.
-		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: ahead})
+		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: ahead, Optional: true})
 	}
 	j, err = s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
 	return j, err

@@ -15,8 +15,7 @@ type JournalStats struct {
 	Oldest map[string]time.Time // by consumer: when the first record it is not done with came in
 }
 
-// Stats describes all journals, this node's own first, with who must come to the end of what is in them: nobody waits for what is filed
-// ahead.
+// Stats describes all journals, this node's own first.
 func (s *Service) Stats() []JournalStats {
 	s.mu.Lock()
 	all := []*journal{s.own, s.stuck.journal, s.python}
@@ -28,7 +27,6 @@ func (s *Service) Stats() []JournalStats {
 	for _, j := range all {
 		st := JournalStats{Name: j.name, Stats: j.spool.Stats()}
 		j.mu.Lock()
-		st.Consumers = slices.DeleteFunc(st.Consumers, func(c spool.ConsumerStats) bool { return c.Name == aheadName })
 		st.Oldest = maps.Clone(j.oldest)
 		j.mu.Unlock()
 		out = append(out, st)

@@ -92,7 +92,9 @@ func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
 	}
 	batch, err = k.reader.read(s, from, end)
 	if err == nil && len(batch) == 0 {
-		s.damaged(Damage{Segment: k.reader.name(), Offset: k.reader.at, Lost: end - from})
+		if !k.Optional { // else the others were done with it
+			s.damaged(Damage{Segment: k.reader.name(), Offset: k.reader.at, Lost: end - from})
+		}
 		k.reader.close()
 		k.advance(end - 1)
 	}
@@ -119,11 +121,18 @@ func (k *consumer) advance(to uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.done = to
-	least := to
-	for _, other := range s.consumers {
-		least = min(least, other.done)
+	s.recent.forget(s.least(func(k *consumer) uint64 { return k.done }))
+}
+
+// least is how far all consumers are that something depends on. s.mu is held.
+func (s *Spool) least(far func(*consumer) uint64) uint64 {
+	n := s.next - 1
+	for _, k := range s.consumers {
+		if !k.Optional {
+			n = min(n, far(k))
+		}
 	}
-	s.recent.forget(least)
+	return n
 }
 
 func (k *consumer) note(err error) {

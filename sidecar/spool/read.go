@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // readRoom is how much is read at once.
@@ -204,9 +205,13 @@ func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	return nil
 }
 
-// vanished reports a segment whose file is gone and forgets it.
+// vanished reports a segment whose file is gone and forgets it; unless it was forgotten, for who needs it is done with it.
 func (s *Spool) vanished(g *segment, from, end uint64) {
 	s.mu.Lock()
+	if !slices.Contains(s.segments, g) {
+		s.mu.Unlock()
+		return
+	}
 	after := end
 	for i, c := range s.segments {
 		if c != g {

@@ -9,7 +9,7 @@ import (
 // takes no room.
 const idleSegment = 1 << 20
 
-// reclaim removes the segments that every consumer is done with for good.
+// reclaim removes the segments that every consumer which is not optional is done with for good.
 func (s *Spool) reclaim() {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -18,10 +18,7 @@ func (s *Spool) reclaim() {
 	if s.gone { // a checkpoint that Close did not wait for: the files are another process's
 		return
 	}
-	least := s.next - 1
-	for _, k := range s.consumers {
-		least = min(least, k.durable)
-	}
+	least := s.least(func(k *consumer) uint64 { return k.durable })
 	for len(s.segments) > 1 && s.segments[1].first <= least+1 {
 		if !s.remove() {
 			return

@@ -35,15 +35,18 @@ func (s *Spool) recover() error {
 	return nil
 }
 
-// start has consumers that are new begin with the oldest record there is: what came before others have done with.
+// start has consumers that are new, or optional, begin with the oldest record there is: what came before others have done with.
 func (s *Spool) start() {
 	oldest := s.next
 	if len(s.segments) > 0 {
 		oldest = s.segments[0].first
 	}
 	for _, k := range s.consumers {
-		if k.cursor.generation == 0 {
+		switch {
+		case k.cursor.generation == 0:
 			k.done, k.durable = oldest-1, oldest-1
+		case k.Optional:
+			k.done, k.durable = max(k.done, oldest-1), max(k.durable, oldest-1)
 		}
 	}
 }
@@ -81,10 +84,10 @@ func (s *Spool) readSegments(list []*segment) error {
 	return nil
 }
 
-// allDone says whether every consumer has done for good with all records up to seq.
+// allDone says whether every consumer that is not optional has done for good with all records up to seq.
 func (s *Spool) allDone(seq uint64) bool {
 	for _, k := range s.consumers {
-		if k.durable < seq {
+		if k.durable < seq && !k.Optional {
 			return false
 		}
 	}
@@ -98,7 +101,7 @@ func (s *Spool) missing(list []*segment) {
 	}
 	var lost uint64
 	for _, k := range s.consumers {
-		if k.done > 0 && list[0].first > k.done+1 {
+		if k.done > 0 && !k.Optional && list[0].first > k.done+1 {
 			lost = max(lost, list[0].first-k.done-1)
 		}
 	}

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 )
@@ -32,4 +33,53 @@ func TestNewConsumerOfAnOldJournal(t *testing.T) {
 	if st := s.Stats(); st.Damages > 0 || st.Lost > 0 || young.records()[0].Minion != "db" {
 		t.Errorf("%+v, %+v", st, young.records())
 	}
+}
+
+// Nothing depends on a consumer that is optional: neither are records kept for it, nor has it lost those that went while it waited, was
+// away, or is away again.
+func TestOptionalConsumer(t *testing.T) {
+	var needed, other sink
+	other.set(errors.New("not now"))
+	c := Config{
+		Dir: t.TempDir(), SegmentBytes: 1 << 12, KeepBytes: 1 << 11, Checkpoint: time.Millisecond,
+		Consumers: []Consumer{{Name: "needed", Consume: needed.consume}, {Name: "other", Consume: other.consume, Optional: true}},
+	}
+	both := c.Consumers
+	s := open(t, c)
+	add(t, s, 0, 200)
+	eventually(t, "nothing is kept", func() bool { return s.Stats().Segments <= 1 && len(needed.records()) == 200 })
+	if st := s.Stats(); len(st.Consumers) != 1 || st.Consumers[0].Name != "needed" {
+		t.Errorf("%+v", st.Consumers)
+	}
+	other.set(nil)
+	add(t, s, 200, 201)
+	eventually(t, "the last one", func() bool {
+		got := other.records()
+		return len(got) > 0 && got[len(got)-1].Seq == 201
+	})
+	sound := func() {
+		t.Helper()
+		if st := s.Stats(); st.Damages > 0 || st.Lost > 0 {
+			t.Errorf("%+v", st)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sound()
+	for i, consumers := range [][]Consumer{both[:1], both, both[:1], both} {
+		c.Consumers = consumers
+		s = open(t, c)
+		from := 201 + 200*i
+		add(t, s, from, from+200)
+		eventually(t, "the needed one", func() bool { return len(needed.records()) == from+200 && s.Stats().Segments <= 1 })
+		if len(consumers) == 2 {
+			eventually(t, "the other one", func() bool {
+				got := other.records()
+				return got[len(got)-1].Seq == uint64(from+200)
+			})
+		}
+		sound()
+	}
+	check(t, needed.records(), 0, 1001)
 }

@@ -19,7 +19,7 @@ type Stats struct {
 	Damages  uint64 // damaged places found since Open
 	Lost     uint64 // and the records lost in them
 
-	Consumers []ConsumerStats
+	Consumers []ConsumerStats // without those that are optional
 }
 
 // ConsumerStats is how far a consumer is.
@@ -48,6 +48,9 @@ func (s *Spool) Stats() Stats {
 		st.State, st.Err = StateFull, ErrFull.Error()
 	}
 	for _, k := range s.consumers {
+		if k.Optional {
+			continue
+		}
 		c := ConsumerStats{Name: k.Name, Done: k.done, Pending: s.next - 1 - k.done}
 		if k.err != nil {
 			c.Err, c.Since = k.err.Error(), k.failing
