@@ -19,7 +19,7 @@ import (
 var masters = []string{
 	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
 	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*",
-	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*", "*.salt/reactors/manage*",
+	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "salt/event/exit", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*", "*.salt/reactors/manage*",
 }
 
 // judgeTag says which invariant an event from here breaks by its tag; empty: none.
@@ -49,7 +49,7 @@ func aboutMinion(tag string) (id string, ok bool) {
 	switch {
 	case len(parts) >= 3 && parts[0] == "salt" && (parts[1] == "minion" || parts[1] == "beacon" || parts[1] == "syndic"):
 		return parts[2], true
-	case len(parts) >= 5 && parts[0] == "salt" && parts[1] == "job":
+	case len(parts) >= 5 && (parts[0] == "salt" || parts[0] == "syndic") && parts[1] == "job":
 		return parts[4], true
 	case len(parts) >= 3 && parts[0] == "minion" && parts[1] == "refresh":
 		return parts[2], true
@@ -112,7 +112,7 @@ func (w *world) heard(n *lab.Node, tag string, data []byte) {
 // judgeData says what is wrong with the data of an event of a job, which whoever waits for that goes by (salt/client/__init__.py); empty:
 // nothing.
 func (s *scene) judgeData(tag string, data []byte) (broken string) {
-	if about, named := aboutMinion(tag); !strings.HasPrefix(tag, "salt/job/") {
+	if about, named := aboutMinion(tag); !strings.HasPrefix(tag, "salt/job/") && !strings.HasPrefix(tag, "syndic/job/") {
 		_ = saltwire.WalkData(data, func(key, value []byte) {
 			if b, _ := saltwire.Bytes(value); named && about == s.own && string(key) == "id" && slices.Contains(s.others, string(b)) {
 				broken = "an event of " + string(b) + " is told"
@@ -163,11 +163,19 @@ func (s *scene) mustBeKnown(evidence string) bool {
 	}
 	r := s.request(n)
 	at := slices.IndexFunc(r.fields, func(e entry) bool { return string(e.key) == string(text("jid")) })
-	if r.Cmd != "_return" || r.names("schedule") || r.names("master_id") || at < 0 {
+	if r.Cmd != "_return" || r.names("schedule") || s.ofAnotherNode(r) || at < 0 {
 		return false
 	}
 	own := strings.TrimPrefix(string(r.fields[at].value), "\xb4")
 	return jid.MatchString(own) && (own == evidence || !jid.MatchString(evidence)) // else it is of another seed on the same cluster
+}
+
+// ofAnotherNode says whether a return says that its job is a node's: which one it came to is not known here.
+func (s *scene) ofAnotherNode(r *Request) bool {
+	return slices.ContainsFunc(r.fields, func(e entry) bool {
+		id, _ := saltwire.Bytes(e.value)
+		return string(e.key) == string(text("master_id")) && slices.Contains(s.nodes, string(id))
+	})
 }
 
 // ownResource says whether a request was a return of something that the minion manages: neither a minion nor a master.

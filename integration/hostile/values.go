@@ -58,7 +58,7 @@ func (d *dice) structure(k kind) packed {
 	case eventList:
 		return d.events()
 	case returnList:
-		return list(d.syndicLoad(), d.syndicLoad())
+		return one(d, list(d.syndicLoad()), list(d.syndicLoad(), d.syndicLoad()))
 	case returnMap:
 		return d.returns()
 	case grains:
@@ -106,18 +106,18 @@ var reserved = []string{
 	"salt/run/%j/new", "salt/run/%j/ret", "salt/wheel/%j/new", "salt/wheel/%j/ret", "salt/cloud/x/created", "salt/presence/change",
 	"salt/presence/present", "salt/cluster/x", "cluster/peer", "cluster/pub_aes", "salt/master/x/start",
 	"salt/netapi/hook", "salt/stats/x", "salt/batch/%j/start", "minion/refresh/%o", "resource/refresh/%o", "salt/reactors/manage/add",
-	"%m/salt/reactors/manage/list",
+	"%m/salt/reactors/manage/list", "salt/event/exit",
 }
 
 // foreign are tags in the name of another minion.
-var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1", "salt/syndic/%o/start"}
+var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1", "salt/syndic/%o/start", "syndic/job/%j/ret/%o"}
 
 // halves are tags that become others with something before them, and what makes them so.
 var halves, fronts = []string{"key", "auth", "job/%j/new", "%j/publish", "manage/add", "job/%j/ret/%o", "%o/start", "refresh/%o"},
 	[]string{"salt", "salt/job", "salt/", "salt/reactors", "salt/minion", "minion", "salt/job/%j", "syndic/%i", "cluster", ""}
 
 // ownTags are tags that a minion may use. What is in an event with the third may say otherwise.
-var ownTags = []string{"salt/minion/%i/start", "salt/beacon/%i/load/", "salt/job/%j/prog/%i/1", "salt/job/%p/ret/%i", "hostile/%m", "my/own/%m"}
+var ownTags = []string{"salt/minion/%i/start", "salt/beacon/%i/load/", "salt/job/%j/prog/%i/1", "salt/job/%p/ret/%i", "hostile/%m", "my/own/%m", "syndic/job/%p/ret/%i"}
 
 func (d *dice) tag() string {
 	t := one(d, one(d, reserved...), one(d, reserved...), one(d, foreign...), one(d, ownTags...), one(d, ownTags...), one(d, halves...), "hostile/%m\n\nsalt/key", "%m"+strings.Repeat("/t", 4000), "", " salt/key", "SALT/KEY", "salt//key")

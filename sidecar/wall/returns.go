@@ -232,7 +232,7 @@ func (w *Wall) syndicMinions(returns saltwire.Value, sender string) bool {
 		}
 		return saltwire.WalkMap(item, func(key []byte, _ saltwire.Value) error {
 			switch string(key) {
-			case "id", "jid", "resource_id", "minions", "missing", "error":
+			case "id", "jid", "resource_id", "minions", "missing", "error", "__peer_id":
 				good = false
 			}
 			return nil

@@ -36,7 +36,7 @@ func masterTag(tag string) bool {
 		return true
 	case StockTag(tag), unprintable(tag):
 		return true
-	case tag == "key", tag == "salt/auth":
+	case tag == "key", tag == "salt/auth", tag == exitTag:
 		return true
 	}
 	return hasPrefix(tag, otherPrefixes) || strings.Contains(tag, reactorTag)
@@ -45,8 +45,34 @@ func masterTag(tag string) bool {
 // reactorTag is in the tags with which reactors are added and removed (salt/utils/reactor.py), wherever it stands.
 const reactorTag = "salt/reactors/manage"
 
+// exitTag ends the process that hands events to event_return, wherever it comes from (salt/utils/event.py:EventReturn.run).
+const exitTag = "salt/event/exit"
+
 // jobTag says whether somebody who waits for a job hears of an event with that tag.
-func jobTag(tag string) bool { return strings.HasPrefix(tag, "salt/job/") }
+func jobTag(tag string) bool {
+	_, ok := afterJob(tag)
+	return ok
+}
+
+// afterJob returns what comes behind the beginning of a tag of a job. Commands wait for salt/job/, salt-api's rest_tornado for syndic/job/, too, and a
+// salt-syndic beside a master takes whatever has a job id behind job/ for its job's (salt/minion.py:SyndicManager._process_event).
+func afterJob(tag string) (rest string, ok bool) {
+	front, rest, _ := strings.Cut(tag, "/")
+	rest, ok = strings.CutPrefix(rest, "job/")
+	if !ok || front != "salt" && front != "syndic" && !isJobID(rest) {
+		return "", false
+	}
+	return rest, true
+}
+
+// isJobID says whether what comes before the first slash can be the id of a job that a master made (salt/utils/jid.py:is_jid).
+func isJobID(s string) bool {
+	s, _, _ = strings.Cut(s, "/")
+	if len(s) != 20 && (len(s) <= 21 || s[20] != '_') {
+		return false
+	}
+	return !strings.ContainsFunc(s[:20], func(c rune) bool { return c < '0' || c > '9' })
+}
 
 // waitedTag says whether who waits for a job may hear of an event with that tag. Below a master of syndics a command line looks for
 // the job behind either word, wherever it stands (salt/client/__init__.py:LocalClient.get_iter_returns).
@@ -87,7 +113,7 @@ func jobPart(part string) bool { return part == "ret" || part == "prog" || part 
 
 // jobTagID returns the id in a tag of a job that has one.
 func jobTagID(tag string) (id string, ok bool) {
-	rest, ok := strings.CutPrefix(tag, "salt/job/")
+	rest, ok := afterJob(tag)
 	if !ok {
 		return "", false
 	}
