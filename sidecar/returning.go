@@ -42,6 +42,9 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		p.mine(c, others)
 		return
 	}
+	if !p.mayTake(c) {
+		return
+	}
 	if !p.takesReturn(c) {
 		p.whenOpen(c, func() { p.forward(c, others) })
 		return
@@ -101,6 +104,9 @@ func (p *Proxy) acknowledge(c *call, reply []byte) {
 func (p *Proxy) keep(c *call, to node.ID, others []node.ID, err error) {
 	if !p.takesReturn(c) {
 		p.elsewhere(c, others, "publisher", true, err)
+		return
+	}
+	if !p.mayTake(c) {
 		return
 	}
 	c.trace.Step("journal")

@@ -22,7 +22,7 @@ func (p *Proxy) follow(c *call) {
 		c.reply(badLoad)
 		return
 	case v.Refused && v.Reply != nil:
-		c.reply(saltwire.AppendRaw(nil, c.crypticle.Seal(nil, v.Reply, []byte(c.peek.Nonce))))
+		c.reply(c.seal(v.Reply))
 		return
 	case v.Refused:
 		c.drop()
@@ -37,6 +37,20 @@ func (p *Proxy) follow(c *call) {
 		return
 	}
 	p.route(c)
+}
+
+// mayTake judges once more what a syndic brings, when this node takes it itself: that it is for another node's master, which is that one's to judge, was
+// its sender's word.
+func (p *Proxy) mayTake(c *call) bool {
+	if c.peek.Cmd != "_syndic_return" || c.from != "" {
+		return true
+	}
+	v := p.cfg.Guard.CheckRules(c.env, &wall.Request{Peek: &c.peek, Plain: c.plain, Relayed: true, Remote: c.remote})
+	if v.Refused {
+		c.refused()
+		c.reply(c.seal(v.Reply))
+	}
+	return !v.Refused
 }
 
 // routeLater lets a call wait that is beyond its sender's budget.

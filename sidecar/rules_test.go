@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -67,6 +68,41 @@ func TestRefusedByTheRules(t *testing.T) {
 				t.Errorf("from %q: %s counts %d", from, rule, n)
 			}
 		}
+	}
+}
+
+// What a syndic brings for another node's master is that one's to judge, when it is that one that takes it. A minion may say that it is for a node that
+// cannot be reached, or for nobody.
+func TestWhoTakesASyndicsReturnJudgesIt(t *testing.T) {
+	for _, c := range []struct {
+		name, masterID string
+		change         func(*world)
+		syndics        bool
+		did            int // in a journal
+		atPeer         int
+		refused        uint64
+	}{
+		{name: "for a node that is there", masterID: "b", atPeer: 1},
+		{name: "for a node that is away", masterID: "b", change: func(w *world) { w.view.Nodes[1].Alive = false }, refused: 1},
+		{name: "for a node that does not answer", masterID: "b", change: func(w *world) { w.peerErr["b"] = errors.New("cut") }, atPeer: 1, refused: 1},
+		{name: "for nobody", masterID: "nobody", change: func(w *world) { w.view.Nodes = w.view.Nodes[:1] }, refused: 1},
+		{name: "for a node that is away, at a master of syndics", masterID: "b", change: func(w *world) { w.view.Nodes[1].Alive = false }, syndics: true, did: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, rules := walledWorld(t, wall.Config{Own: func(id string) bool { return id == "a" }, Policy: wall.Policy{Syndics: c.syndics}})
+			j := &journals{}
+			w.proxy.cfg.Returns = j
+			if c.change != nil {
+				c.change(w)
+			}
+			load := map[string]any{"cmd": "_syndic_return", "load": []any{map[string]any{
+				"id": "web1", "jid": "20261121000000000001", "master_id": c.masterID, "return": map[string]any{"x": map[string]any{"return": true}},
+			}}}
+			w.send(t, w.request(t, load), "")
+			if n := rules.Found()[wall.SyndicReturns].Refused; n != c.refused || len(j.taken) != c.did || w.atPeers["b"] != c.atPeer || len(w.atMaster) != 0 {
+				t.Errorf("refused %d, taken %q, at peers %v, at the master %d", n, j.taken, w.atPeers, len(w.atMaster))
+			}
+		})
 	}
 }
 

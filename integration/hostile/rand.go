@@ -73,7 +73,11 @@ func (d *dice) other() string {
 	return one(d, d.who.others...)
 }
 
+// node is one of the cluster's, or none.
 func (d *dice) node() string {
+	if d.in(4) {
+		return "nobody"
+	}
 	if len(d.who.nodes) == 0 {
 		return "m1"
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
@@ -66,6 +67,7 @@ type service struct {
 	hub           *fanout.Hub
 	wall          *wall.Wall
 	since         time.Time // when this process began to see what is published
+	members       func() state.View
 	proxy         *sidecar.Proxy
 	trace         *trace.Tracer // nil: nothing is traced
 	relay         *relay.Client

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/guard"
@@ -29,7 +30,7 @@ func (s *service) buildGuard() *guard.Guard {
 			modes[rule] = mode
 		}
 	}
-	s.since = time.Now()
+	s.since, s.members = time.Now(), s.m.cons.View
 	s.wall = wall.New(wall.Config{
 		Modes: modes, Policy: wallPolicy(d.master), Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes),
 		Answers:  int64(e.MinionAnswerBytes),
@@ -77,9 +78,16 @@ const jidTime = "20060102150405"
 // jidClock is by how much a job id may be older than the job, when a clock is set.
 const jidClock = time.Minute
 
-// ownMaster says whether a master_id, which publications bear and returns bring back, is that of the local master.
+// ownMaster says whether what bears a master_id, which publications have and returns bring back, is judged here: it is that of the local master, or
+// nobody's. A minion may say what it likes, and what is no other master's stays here.
 func (s *service) ownMaster(id string) bool {
-	return id == s.m.d.master.MasterID || id == string(s.m.d.id)
+	return id == s.m.d.master.MasterID || id == string(s.m.d.id) || !publishes(s.members(), node.ID(id))
+}
+
+// publishes says whether there can be jobs of a node.
+func publishes(members state.View, id node.ID) bool {
+	m, ok := members.Member(id)
+	return ok && !m.Witness
 }
 
 // knowsJob says whether a job was published from here whose return has come. The table of jobs has every one that went out since

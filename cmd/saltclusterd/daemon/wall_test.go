@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
@@ -19,7 +20,22 @@ import (
 
 func TestWhatIsKnownOfAJob(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &service{jobs: router.NewJobs(0), since: now, m: &member{d: &Daemon{id: "m1", master: &localmaster.Config{MasterID: "master-1"}}}}
+	members := state.New()
+	for _, r := range members.ApplyCommands(
+		state.Init{
+			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
+			GossipKey: state.SecretText(strings.Repeat("g", 32)),
+		},
+		state.MemberAdd{ID: "m2", Addr: "10.0.0.2:4520", Fingerprint: strings.Repeat("b", 64), Weight: 100},
+		state.MemberAdd{ID: "w1", Addr: "10.0.0.3:4520", Fingerprint: strings.Repeat("c", 64), Weight: 100, Witness: true},
+	) {
+		if r.Code == state.Invalid {
+			t.Fatal(r.Err())
+		}
+	}
+	s := &service{jobs: router.NewJobs(0), since: now, members: members.View, m: &member{d: &Daemon{id: "m1", master: &localmaster.Config{MasterID: "master-1"}}}}
 	jid := func(at time.Time) string { return at.Format(jidTime) + "000001" }
 	s.jobs.Record("published", "m2")
 	for _, c := range []struct {
@@ -32,7 +48,10 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 		{jid(now.Add(time.Hour)), "m1", wall.NotPublished},
 		{jid(now.Add(time.Hour)), "master-1", wall.NotPublished},
 		{jid(now.Add(time.Hour)) + "_4711", "", wall.NotPublished},
-		{jid(now.Add(time.Hour)), "m2", wall.Uncertain}, // that node knows
+		{jid(now.Add(time.Hour)), "m2", wall.Uncertain},        // that node knows
+		{jid(now.Add(time.Hour)), "nobody", wall.NotPublished}, // a minion's word, and no other node will judge it
+		{jid(now.Add(time.Hour)), "w1", wall.NotPublished},     // nor does a witness
+		{jid(now.Add(-time.Hour)), "nobody", wall.Uncertain},
 		{jid(now.Add(-time.Hour)), "m1", wall.Uncertain},
 		{jid(now.Add(jidClock / 2)), "m1", wall.Uncertain}, // clocks may have been set
 		{"deploy-of-the-day-2026-01-02", "", wall.Uncertain},
