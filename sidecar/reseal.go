@@ -105,7 +105,7 @@ func (c *call) sender() string {
 	if id == "" && c.peek.HasTok { // which was verified; another's name would take his turns
 		id = c.peek.ID
 	}
-	if id != "" && router.Waits(c.peek.Cmd) {
+	if id != "" && router.Waits(&c.peek) {
 		return upstream.Waiting + id
 	}
 	return id

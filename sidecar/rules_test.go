@@ -167,12 +167,30 @@ func TestAnswersArePaidFor(t *testing.T) {
 
 // What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand behind it.
 func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
-	for cmd, own := range map[string]bool{"_pillar": false, "minion_pub": false, "minion_publish": true, "minion_runner": true, "_register_resources": true} {
-		for _, c := range []*call{
-			{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: cmd, ID: "web1"}}, {peek: saltwire.Peek{Cmd: cmd, ID: "web1", HasTok: true}}, // version 2
-		} {
-			if rest, waits := strings.CutPrefix(c.sender(), upstream.Waiting); rest != "web1" || waits != own {
-				t.Errorf("%s: %q", cmd, c.sender())
+	by := func(tgtType, exprForm string) saltwire.Raw {
+		value := func(s string) saltwire.Value {
+			if s == "" {
+				return nil
+			}
+			return saltwire.AppendRaw(nil, s)
+		}
+		return saltwire.Raw{TgtType: value(tgtType), ExprForm: value(exprForm)}
+	}
+	for _, c := range []struct {
+		cmd string
+		raw saltwire.Raw
+		own bool
+	}{
+		{cmd: "_pillar"}, {cmd: "minion_pub"}, {cmd: "minion_publish", own: true}, {cmd: "minion_runner", own: true}, {cmd: "_register_resources", own: true},
+		{cmd: "_mine_get"}, {cmd: "_mine_get", raw: by("glob", "")}, {cmd: "_mine_get", raw: by("grain", "")},
+		{cmd: "_mine_get", raw: by("pcre", ""), own: true}, {cmd: "_mine_get", raw: by("", "grain_pcre"), own: true}, {cmd: "_mine_get", raw: by("Compound", ""), own: true},
+		{cmd: "minion_pub", raw: by("pcre", ""), own: true}, {cmd: "_pillar", raw: by("pcre", "")},
+	} {
+		one := &call{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: c.cmd, ID: "web1", Raw: c.raw}}
+		old := &call{peek: saltwire.Peek{Cmd: c.cmd, ID: "web1", HasTok: true, Raw: c.raw}} // version 2
+		for _, got := range []string{one.sender(), old.sender()} {
+			if rest, waits := strings.CutPrefix(got, upstream.Waiting); rest != "web1" || waits != c.own {
+				t.Errorf("%s by %q, %q: %q", c.cmd, c.raw.TgtType, c.raw.ExprForm, got)
 			}
 		}
 	}

@@ -1,5 +1,11 @@
 package router
 
+import (
+	"strings"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
 // Class is the group of functions that a master looks a command up in.
 type Class uint8
 
@@ -104,11 +110,23 @@ func IsReturn(name string) bool { return name == "_return" || name == "_syndic_r
 // IsEvent says whether a command brings events, which a node can fire without its master's Python.
 func IsEvent(name string) bool { return name == "_minion_event" }
 
-// Waits says whether a command keeps a worker of the master's for as long as who asks likes: it waits for minions or a runner, or writes a record for each
-// of as many resources as a minion names (2 ms each).
-func Waits(name string) bool {
-	switch name {
+// Waits says whether a request keeps a worker of the master's for as long as who asks likes: it waits for minions or a runner, writes a record for each
+// of as many resources as a minion names (2 ms each), or looks for minions by a regular expression, for which Python may take for ever.
+func Waits(p *saltwire.Peek) bool {
+	switch p.Cmd {
 	case "minion_publish", "minion_runner", "_register_resources":
+		return true
+	case "_mine_get", "minion_pub":
+		return expression(p.Raw.TgtType) || expression(p.Raw.ExprForm)
+	}
+	return false
+}
+
+// expression says whether minions that are looked for that way may be by a regular expression.
+func expression(by saltwire.Value) bool {
+	b, _ := by.Text()
+	switch strings.ToLower(string(b)) {
+	case "pcre", "grain_pcre", "pillar_pcre", "compound", "compound_pillar_exact":
 		return true
 	}
 	return false

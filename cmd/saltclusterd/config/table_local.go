@@ -72,8 +72,9 @@ func pathOptions() []Option {
 		},
 		{
 			Name: "admin_group", Section: section, field: func(c *Config) any { return &c.Paths.AdminGroup },
-			Doc:     "Group whose members may use the socket, beside root and the user saltclusterd runs as.",
-			Example: "adm",
+			Doc: "Group whose members may use the socket, beside root and the user saltclusterd runs as. They are the cluster: snapshots, with the " +
+				"private key of the masters in them, come from that socket.",
+			Example: "saltclusterd",
 		},
 	}
 }

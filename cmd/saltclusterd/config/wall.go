@@ -38,7 +38,7 @@ func wallOptions() []Option {
 		{
 			Name: "minion_requests_at_once", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
 			Doc: "Requests of one minion that the local salt-master works on at a time; others of that minion wait for their turn. 0: no limit. Of what " +
-				"keeps a worker for long (minion_publish, minion_runner, _register_resources) it works on half as many at a time as it has workers, " +
+				"keeps a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) it works on half as many at a time as it has workers, " +
 				"whatever stands here.", check: intBetween(0, 4096),
 		},
 	}
