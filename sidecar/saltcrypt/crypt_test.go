@@ -294,7 +294,7 @@ func TestRSAAlgorithms(t *testing.T) {
 		if got, err := m.DecryptOAEP(algo, ct); err != nil || string(got) != "msg" {
 			t.Errorf("%s: %q, %v", algo, got, err)
 		}
-		if _, err := m.DecryptOAEP(algo, ct[1:]); !errors.Is(err, ErrDecrypt) {
+		if _, err := m.DecryptOAEP(algo, ct[:len(ct)-1]); !errors.Is(err, ErrDecrypt) { // its first byte may be none of the number
 			t.Errorf("%s: %v", algo, err)
 		}
 		if _, err := m.Public().EncryptOAEP(algo, make([]byte, 200)); err == nil {
