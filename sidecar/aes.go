@@ -143,7 +143,7 @@ func (p *Proxy) routeOn(c *call) {
 		c.reply(c.seal(d.Reply))
 	default:
 		if !p.await(c) {
-			p.lose(c.exchange, "nowhere", errNowhere)
+			p.lose(c.exchange, c.peek.Cmd, "nowhere", errNowhere)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 		return
 	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {
-		p.lose(c.exchange, from, err)
+		p.lose(c.exchange, c.peek.Cmd, from, err)
 		return
 	}
 	p.metrics.request(c.peek.Cmd, "failover")
@@ -281,7 +281,7 @@ var errCopies = errors.New("too many copies wait for it")
 func (p *Proxy) copyTo(c *call, others []node.ID) {
 	for _, to := range others {
 		if !p.copies.enter(to, len(c.body)) {
-			p.metrics.lost.WithLabelValues("copy").Inc()
+			p.metrics.unanswered(c.peek.Cmd, "copy")
 			p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", errCopies)
 			continue
 		}
@@ -290,7 +290,7 @@ func (p *Proxy) copyTo(c *call, others []node.ID) {
 			defer cancel()
 			defer p.copies.leave(to, len(c.body))
 			if _, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote); err != nil {
-				p.metrics.lost.WithLabelValues("copy").Inc()
+				p.metrics.unanswered(c.peek.Cmd, "copy")
 				p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", err)
 			}
 		})

@@ -97,7 +97,7 @@ func (c *catchUp) run(ctx context.Context) {
 // signIn hands a sign-in on when this node has caught up with the cluster, or cannot.
 func (p *Proxy) signIn(r *signin.Request) {
 	if !p.catchUp.add(p.ctx, &p.wg, func() { p.cfg.SignIn.Serve(r) }) {
-		p.metrics.lost.WithLabelValues("signin").Inc()
+		p.metrics.unanswered("_auth", "signin")
 		r.Drop() // the minion tries again
 	}
 }

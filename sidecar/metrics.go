@@ -24,8 +24,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"cmd", "route"}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "saltcluster_sidecar_requests_lost_total",
-			Help: "Requests of minions that got no answer, by where they had gone.",
-		}, []string{"route"}),
+			Help: "Requests of minions that got no answer, by command and by where they had gone.",
+		}, []string{"cmd", "route"}),
 		resealed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_sidecar_requests_resealed_total",
 			Help: "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted.",
@@ -78,4 +78,9 @@ func (p *Proxy) watch(reg prometheus.Registerer) {
 
 func (m *metrics) request(cmd, route string) {
 	m.requests.WithLabelValues(router.Label(cmd), route).Inc()
+}
+
+// unanswered counts one of those that went there and got no answer.
+func (m *metrics) unanswered(cmd, route string) {
+	m.lost.WithLabelValues(router.Label(cmd), route).Inc()
 }

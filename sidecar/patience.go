@@ -102,7 +102,7 @@ func (p *Proxy) keepRoom() {
 			if c.gone() {
 				c.drop()
 			} else {
-				p.lose(c.exchange, "nowhere", errNowhere)
+				p.lose(c.exchange, c.peek.Cmd, "nowhere", errNowhere)
 			}
 		}
 		for _, c := range again {

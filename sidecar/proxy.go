@@ -195,7 +195,7 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 			return
 		}
 		p.metrics.request(peek.Cmd, "local")
-		p.forwardRaw(x)
+		p.forwardRaw(x, peek.Cmd)
 		return
 	}
 	p.serveAuth(x, env)
@@ -229,12 +229,12 @@ func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
 }
 
 // forwardRaw hands a clear request to the local master as it is.
-func (p *Proxy) forwardRaw(x *exchange) {
+func (p *Proxy) forwardRaw(x *exchange, cmd string) {
 	ctx, cancel := p.deadline(x)
 	p.cfg.Master.Go(ctx, x.remote.Addr().String(), x.body, func(reply []byte, err error) {
 		cancel()
 		if err != nil {
-			p.lose(x, "local", err)
+			p.lose(x, cmd, "local", err)
 			return
 		}
 		x.reply(reply)
@@ -259,8 +259,8 @@ func (x *exchange) refused() {
 }
 
 // lose gives up a request that was fine: the minion tries again by itself.
-func (p *Proxy) lose(x *exchange, where string, err error) {
-	p.metrics.lost.WithLabelValues(where).Inc()
+func (p *Proxy) lose(x *exchange, cmd, where string, err error) {
+	p.metrics.unanswered(cmd, where)
 	x.trace.Failed()
 	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
 	x.drop()

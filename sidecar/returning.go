@@ -82,7 +82,7 @@ func (p *Proxy) fire(c *call, others []node.ID) {
 		case errors.Is(err, events.ErrMalformed):
 			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 		case errors.Is(err, events.ErrUnsure):
-			p.lose(c.exchange, "bus", err)
+			p.lose(c.exchange, c.peek.Cmd, "bus", err)
 		default: // the goroutine may be the service's
 			p.wg.Go(func() { p.forward(c, others) })
 		}

@@ -43,7 +43,7 @@ func (p *Proxy) split(c *call, parts []router.Part) {
 func (p *Proxy) expectCopy(o *outcome, c *call, part router.Part) bool {
 	to, size := part.Node, len(c.body)
 	if !p.copies.enter(to, size) {
-		p.metrics.lost.WithLabelValues("copy").Inc()
+		p.metrics.unanswered(c.peek.Cmd, "copy")
 		p.cfg.Logger.Warn("event not copied to a node", "node", to, "minion", c.env.ID, "err", errCopies)
 		return false
 	}
