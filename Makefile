@@ -102,7 +102,7 @@ test-files: build ## what minions ask the file server, of masters of three versi
 test-corpus: build ## what real minions and syndics of three versions asked, asked of bare masters and of ours (SALTCLUSTER_RANDOM=variants that nobody sends)
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^Test(Syndic)?Corpus$$' ./integration/scenario/
 
-test-operate: build ## what an operator does by hand: a key store in the wrong order, a returner that hangs, remove --force
+test-operate: build ## what an operator does by hand: configurations compared, a wrong clock, a key store in the wrong order, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/
 
 test-budget: build ## what one minion would have all of: workers, answers, places on the disk, of masters of three versions

@@ -24,7 +24,7 @@ func TestOperate(t *testing.T) {
 	}
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
-	spec.Minions, spec.MasterSettings = lab.Versions, clusterMasters
+	spec.Minions, spec.MasterSettings, spec.Seams = lab.Versions, clusterMasters, lab.SeamClock
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(t.Context()))
@@ -32,6 +32,8 @@ func TestOperate(t *testing.T) {
 		name string
 		test func(*testing.T, *lab.Cluster)
 	}{
+		{"a configuration is compared", testConfigDiff},
+		{"a clock is wrong", testSkew},
 		{"a key store, the master restarted first", testStoreOrder},
 		{"a returner that hangs", testReturnerHangs},
 		{"remove --force", testRemoveForce},

@@ -32,6 +32,7 @@ type Daemon struct {
 	master   *localmaster.Config
 	identity *peer.Identity
 	checks   *health.Checker
+	unloaded atomic.Pointer[string] // why the last reload failed
 	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
 	process  Process
 	doors    []closer // the servers of openDoors

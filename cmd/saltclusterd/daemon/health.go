@@ -25,6 +25,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("share", health.ScopeReady, d.checkShare)
 	d.checks.Register("clock", health.ScopeReady, d.checkClock)
 	d.checks.Register("disk", health.ScopeReady, d.checkDisk)
+	d.checks.Register("reload", health.ScopeReady, d.checkReload)
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}

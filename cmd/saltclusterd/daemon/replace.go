@@ -11,16 +11,17 @@ import (
 // nothing to hand over: it ends in good order, and the other program is started in its place, under its pid.
 
 // replace is Upgrade for such a process. As there, a configuration that is not valid changes nothing.
-func (d *Daemon) replace(ctx context.Context, u *upgrade) (adminapi.Outcome, error) {
+func (d *Daemon) replace(ctx context.Context, r adminapi.UpgradeRequest, u *upgrade) (adminapi.Outcome, error) {
 	u.say("check", "checking the configuration with "+u.binary)
 	if err := u.check(ctx); err != nil {
+		d.notReloaded(r, err)
 		d.process.Notify("STATUS=upgrade failed, the old process goes on: " + oneLine(err.Error()))
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "nothing has changed, and no other process was started",
 			"the running saltclusterd goes on: %v", err)
 	}
-	r := &RestartError{u.binary, "this node serves no minions: there is nothing to hand over"}
+	restart := &RestartError{u.binary, "this node serves no minions: there is nothing to hand over"}
 	select {
-	case d.restarts <- r:
+	case d.restarts <- restart:
 	default: // one is on its way
 	}
 	if u.m != nil {

@@ -3,12 +3,14 @@ package daemon
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 )
 
 // A node that belongs to no cluster is restarted as the other program, unless that does not like the configuration.
@@ -24,7 +26,8 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	good, bad := filepath.Join(n.dir, "good"), filepath.Join(n.dir, "bad")
-	write(t, good, "#!/bin/sh\nexit 0\n", 0o755)
+	broken := filepath.Join(n.dir, "broken")
+	write(t, good, "#!/bin/sh\ntest ! -e "+broken+" || { echo 'line 8: no_such_option'; exit 2; }\n", 0o755)
 	write(t, bad, "#!/bin/sh\necho 'line 7: no_such_option'\nexit 2\n", 0o755)
 	d.SetProcess(Process{Binary: good})
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -37,6 +40,19 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	say := func(string, string) {}
 	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil || !strings.Contains(err.Error(), "line 7") {
 		t.Errorf("a bad configuration: %v", err)
+	}
+	if r := d.checkReload(t.Context()); r.Level != health.OK {
+		t.Errorf("another program's mistake: %+v", r)
+	}
+	write(t, broken, "", 0o600)
+	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, say); err == nil {
+		t.Error("a reload with a bad configuration succeeded")
+	}
+	if r := d.checkReload(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "line 8") {
+		t.Errorf("a reload that failed: %+v", r)
+	}
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
 	}
 	o, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, say)
 	if err != nil || o.PID == 0 {

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/router"
 )
 
@@ -100,7 +101,7 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 			"this node is being drained: an upgrade would let the rest of its minions go at once")
 	}
 	if u.m == nil || !u.m.ready() || u.m.svc.drain.draining() {
-		return d.replace(ctx, u)
+		return d.replace(ctx, r, u)
 	}
 	if u.m.leaving() || !u.awaitSettled(ctx) {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "try again in a second", "an upgrade is still under way")
@@ -108,6 +109,7 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 	d.process.Notify("RELOADING=1\nMONOTONIC_USEC=" + monotonicUsec())
 	out, err := u.run(ctx)
 	if err != nil {
+		d.notReloaded(r, err)
 		d.log.Error("upgrade failed, this process goes on", "path", u.binary, "err", err)
 		d.process.Notify("READY=1\nSTATUS=upgrade failed, the old process goes on: " + oneLine(err.Error()))
 		hint := "nothing has changed; the log of the new process has more"
@@ -117,6 +119,27 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 		return out, adminapi.Errorf(adminapi.CodeRefused, hint, "the running saltclusterd goes on: %v", err)
 	}
 	return out, nil
+}
+
+// notReloaded keeps why the program that runs did not take over from itself: what is in its files now is not what it works with. That another
+// program did not, who tried that was told.
+func (d *Daemon) notReloaded(r adminapi.UpgradeRequest, err error) {
+	if r.Binary == "" {
+		why := oneLine(err.Error())
+		d.unloaded.Store(&why)
+	}
+}
+
+// checkReload warns while the last reload has led to nothing: the process that one leads to knows of none.
+func (d *Daemon) checkReload(context.Context) health.Result {
+	why := d.unloaded.Load()
+	if why == nil {
+		return fine
+	}
+	return health.Result{
+		Level: health.Warn, Reason: "the last reload failed, and saltclusterd goes on with what it had: " + *why,
+		Hint: "saltclusterctl config check says what is wrong in the files; then saltclusterctl upgrade",
+	}
 }
 
 // upgrade is one attempt.

@@ -1,0 +1,111 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// says waits until a verb's output has all of these texts, and none of those behind "not:".
+func says(t *testing.T, d *lab.Daemon, texts []string, verb ...string) lab.Result {
+	t.Helper()
+	var res lab.Result
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, strings.Join(verb, " "), func(ctx context.Context) (err error) {
+		if res, err = d.Ctl(ctx, verb...); err != nil {
+			return err
+		}
+		for _, text := range texts {
+			absent, not := strings.CutPrefix(text, "not:")
+			if not == strings.Contains(res.Output(), strings.TrimSpace(absent)) {
+				return fmt.Errorf("%q (exit code %d):\n%s", text, res.Code, res.Output())
+			}
+		}
+		return nil
+	}))
+	return res
+}
+
+// What is in the files and what the process works with: the difference is shown, taken over by SIGHUP, and kept out where it makes no sense.
+func testConfigDiff(t *testing.T, c *lab.Cluster) {
+	ctx, n := t.Context(), c.Nodes[1]
+	dropIn := n.Daemon.ConfigPath + ".d/zz.conf"
+	labtest.Must(t, os.MkdirAll(filepath.Dir(dropIn), 0o755))
+	write := func(text string) { labtest.Must(t, os.WriteFile(dropIn, []byte(text), 0o600)) }
+	reload := func(other bool) {
+		t.Helper()
+		pid := n.Daemon.PID()
+		labtest.Must(t, n.Daemon.Signal(syscall.SIGHUP))
+		if !other {
+			return
+		}
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "another process", func(context.Context) error {
+			if n.Daemon.PID() == pid {
+				return fmt.Errorf("still %d", pid)
+			}
+			return nil
+		}))
+	}
+	must(t, n.Daemon, "config", "diff")
+
+	write("drain_time: 33s\n")
+	if res := says(t, n.Daemon, []string{"drain_time", "33s", "1s", dropIn}, "config", "diff"); res.Code != 10 {
+		t.Errorf("config diff: exit code %d", res.Code)
+	}
+	reload(true)
+	says(t, n.Daemon, []string{"not:33s"}, "config", "diff")
+	must(t, n.Daemon, "config", "diff")
+
+	write("drain_time: 33s\ndrain_tiem: 5s\n")
+	if res := says(t, n.Daemon, []string{dropIn + ":2", "drain_time"}, "config", "check"); res.Code == 0 {
+		t.Error("config check finds nothing wrong")
+	}
+	pid := n.Daemon.PID()
+	reload(false)
+	res := says(t, n.Daemon, []string{dropIn + ":2", "drain_tiem"}, "status")
+	t.Logf("status of a node whose reload failed:\n%s", res.Stdout)
+	if now := n.Daemon.PID(); now != pid {
+		t.Errorf("process %d became %d", pid, now)
+	}
+	labtest.Must(t, c.Answering(ctx, n))
+
+	labtest.Must(t, os.Remove(dropIn))
+	reload(true)
+	must(t, n.Daemon, "config", "diff")
+	says(t, n.Daemon, []string{"not:drain_tiem"}, "status")
+	labtest.Must(t, c.Answering(ctx, n))
+}
+
+// A node whose clock is wrong is named wherever somebody asks, and goes on working.
+func testSkew(t *testing.T, c *lab.Cluster) {
+	ctx, m1, m3 := t.Context(), c.Nodes[0], c.Nodes[2]
+	for _, clock := range []time.Duration{2 * time.Minute, -2 * time.Minute} {
+		labtest.Must(t, m3.Daemon.SetSeams(lab.Seams{Clock: clock}))
+		res := says(t, m1.Daemon, []string{"clock", "2m0", "timedatectl"}, "doctor")
+		t.Logf("%s: doctor of m1, exit code %d:\n%s", clock, res.Code, res.Stdout)
+		if res.Code != 10 {
+			t.Errorf("doctor: exit code %d", res.Code)
+		}
+		for _, n := range c.Nodes {
+			labtest.Must(t, c.Answering(ctx, n))
+		}
+		res, err := m1.Daemon.Ctl(ctx, "status")
+		labtest.Must(t, err)
+		t.Logf("%s: status of m1:\n%s", clock, res.Stdout)
+		res, err = m3.Daemon.Ctl(ctx, "status")
+		labtest.Must(t, err)
+		t.Logf("%s: status of m3:\n%s", clock, res.Stdout)
+	}
+	labtest.Must(t, m3.Daemon.SetSeams(lab.Seams{}))
+	says(t, m1.Daemon, []string{"not:2m0"}, "doctor")
+	must(t, m1.Daemon, "verify")
+}
