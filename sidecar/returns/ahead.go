@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -12,8 +13,15 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-// aheadAfter is how long a return is kept for its publisher before it is filed ahead of it: one that only restarts is back by then.
-const aheadAfter = 2 * time.Second
+const (
+	// aheadAfter is how long a return is kept for its publisher before it is filed ahead of it: one that only restarts is back by then.
+	aheadAfter = 2 * time.Second
+	// aheadAgain is how long a node is left alone that has not filed what it was asked to, and what no node could file.
+	aheadAgain = 5 * time.Second
+	// maxLater and maxLaterBytes bound what waits for that, in each journal.
+	maxLater      = 1024
+	maxLaterBytes = 16 << 20
+)
 
 // aheadKind marks a record of a batch that is to be filed ahead, and stays kept where it comes from. A node that does not know of it keeps
 // it for its publisher, too, which then gets it twice and takes it once.
@@ -21,28 +29,41 @@ const aheadKind = 0x40
 
 var errNoCopier = errors.New("returns: no node that has copies of the job can be reached")
 
-// ahead files what is kept for a node that is away in the job cache of this one, marked as such (jobcache.AheadFile), or has one of the
-// job's replicas file it, so that the job is whole wherever somebody looks it up: a part of it must not lie where the rest is not. What was
-// handed over meanwhile is left out; what only Python can file waits for its publisher.
-func (s *Service) ahead(ctx context.Context, j *journal, batch []spool.Record) (int, error) {
-	wait := min(time.Until(batch[0].Received.Add(s.aheadAfter)), s.aheadAfter) // clocks are set back
+// ahead files what is kept in a journal for a node that is away in the job cache of this one, marked as such (jobcache.AheadFile), or has
+// one of the job's replicas file it, so that the job is whole wherever somebody looks it up: a part of it must not lie where the rest is
+// not. What was handed over meanwhile is left out; what only Python can file waits for its publisher. So does what nobody could file when
+// this node ends; until then it is tried again, and holds nothing up that comes after it.
+type ahead struct {
+	s *Service
+	j *journal
+
+	mu    sync.Mutex // guards what follows
+	later []spool.Record
+	bytes int
+	shy   map[node.ID]time.Time // nodes that have failed: when they may be asked again
+	tries bool                  // retry runs
+	wg    sync.WaitGroup
+}
+
+func (a *ahead) consume(ctx context.Context, batch []spool.Record) (int, error) {
+	wait := min(time.Until(batch[0].Received.Add(a.s.aheadAfter)), a.s.aheadAfter) // clocks are set back
 	if err := waitUntil(ctx, time.Now().Add(wait)); err != nil {
 		return 0, err
 	}
 	for i := 0; i < len(batch); {
-		n := 1
-		var err error
-		switch to, ok := s.c.Peers.Copier(batch[i].JID); {
-		case batch[i].Seq <= j.done(forwardName):
-		case !ok:
-			err = errNoCopier
-		case to == s.c.Self:
-			err = s.fileAhead(ctx, &batch[i])
-		default:
-			n, err = s.sendAhead(ctx, to, sameJob(batch[i:]))
+		if batch[i].Seq <= a.j.done(forwardName) {
+			i++
+			continue
+		}
+		job := sameJob(batch[i:])
+		n, err := a.file(ctx, job)
+		if ctx.Err() != nil {
+			return i, context.Cause(ctx)
 		}
 		if err != nil {
-			return i, err
+			if n = a.postpone(ctx, job); n == 0 {
+				return i, err
+			}
 		}
 		i += n
 	}
@@ -56,6 +77,104 @@ func sameJob(batch []spool.Record) []spool.Record {
 		n = len(batch)
 	}
 	return batch[:n]
+}
+
+// file has the first node that can file the beginning of a batch, all of one job, and says how much of it that was.
+func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err error) {
+	err = errNoCopier
+	for _, to := range a.s.c.Peers.Copiers(batch[0].JID) {
+		if a.isShy(to) {
+			continue
+		}
+		if to == a.s.c.Self {
+			n, err = 1, a.s.fileAhead(ctx, &batch[0])
+		} else {
+			n, err = a.s.sendAhead(ctx, to, batch)
+		}
+		if ctx.Err() != nil {
+			return 0, err
+		}
+		if a.came(to, err); err == nil {
+			return n, nil
+		}
+	}
+	return 0, err
+}
+
+func (a *ahead) isShy(id node.ID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.shy[id])
+}
+
+// came notes what came of asking a node.
+func (a *ahead) came(id node.ID, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		delete(a.shy, id)
+		return
+	}
+	if _, before := a.shy[id]; !before {
+		a.s.c.Logger.Warn("returns not filed ahead of their publisher", "node", id, "err", err)
+	}
+	a.shy[id] = time.Now().Add(a.s.aheadAgain)
+}
+
+// postpone remembers as much of a batch as there is room for, and has it tried again until ctx ends.
+func (a *ahead) postpone(ctx context.Context, batch []spool.Record) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, rec := range batch {
+		if len(a.later) >= maxLater || a.bytes > maxLaterBytes {
+			break
+		}
+		rec.Attachment = nil
+		a.later, a.bytes, n = append(a.later, rec), a.bytes+len(rec.Load), n+1
+	}
+	if n > 0 && !a.tries {
+		a.tries = true
+		a.wg.Go(func() { a.retry(ctx) })
+	}
+	return n
+}
+
+// retry tries what was postponed again until nothing is left of it.
+func (a *ahead) retry(ctx context.Context) {
+	for waitUntil(ctx, time.Now().Add(a.s.aheadAgain)) == nil && !a.retryAll(ctx) {
+	}
+}
+
+// retryAll tries each once. It is true when nothing is left.
+func (a *ahead) retryAll(ctx context.Context) bool {
+	a.mu.Lock()
+	batch := slices.Clone(a.later)
+	a.mu.Unlock()
+	filed := map[uint64]bool{}
+	for i := 0; i < len(batch) && ctx.Err() == nil; {
+		job := sameJob(batch[i:min(i+batchRecords, len(batch))])
+		n, err := 1, error(nil)
+		if batch[i].Seq > a.j.done(forwardName) {
+			n, err = a.file(ctx, job)
+		}
+		if err != nil {
+			i += len(job)
+			continue
+		}
+		for _, rec := range batch[i : i+n] {
+			filed[rec.Seq] = true
+		}
+		i += n
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bytes = 0
+	a.later = slices.DeleteFunc(a.later, func(rec spool.Record) bool { return filed[rec.Seq] })
+	for _, rec := range a.later {
+		a.bytes += len(rec.Load)
+	}
+	a.tries = len(a.later) > 0
+	return !a.tries
 }
 
 // sendAhead has another node file as much of the batch as one message takes.

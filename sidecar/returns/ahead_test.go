@@ -15,7 +15,7 @@ import (
 func (w *world) openAhead(id node.ID) *Service {
 	w.t.Helper()
 	s := w.service(id, func(c *Config) { c.Ahead = true })
-	s.aheadAfter = 0
+	s.aheadAfter, s.aheadAgain = 0, 20*time.Millisecond
 	if err := s.Open(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestAheadOnAReplica(t *testing.T) {
 	for _, owner := range []node.ID{"b", "c"} {
 		t.Run(string(owner), func(t *testing.T) {
 			w := newWorld(t)
-			w.standing["b"], w.copier = Unreachable, "c"
+			w.standing["b"], w.copiers = Unreachable, map[string][]node.ID{"": {"c"}}
 			a := w.openAhead("a")
 			other := "20261121040506000002"
 			for i := range 10 {
@@ -212,4 +212,51 @@ func TestAheadOnAReplica(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a job's replicas the next one files what one cannot.
+func TestAheadOnAnotherReplica(t *testing.T) {
+	for _, full := range []node.ID{"a", "c"} {
+		t.Run(string(full), func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["b"], w.copiers = Unreachable, map[string][]node.ID{"": {full, "d"}}
+			w.openAhead("d")
+			a := w.openAhead("a")
+			if full == "c" {
+				w.openAhead("c")
+			}
+			if err := os.WriteFile(filepath.Join(w.dir, string(full), "cache/jobs"), nil, 0o644); err != nil { // no directory
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
+			}
+			eventually(t, "the copies", func() bool { return w.lies("d", "web0") && w.lies("d", "web9") })
+			if a.Kept() != 10 {
+				t.Errorf("%d are kept", a.Kept())
+			}
+		})
+	}
+}
+
+// A job all of whose replicas are away holds up no other, unless there is too much of it, and is filed when one is back.
+func TestAheadOfAJobWithoutReplicas(t *testing.T) {
+	w := newWorld(t)
+	other := "20261121040506000002"
+	w.standing["b"], w.copiers = Unreachable, map[string][]node.ID{"": {"c"}, other: {"a"}}
+	a := w.openAhead("a")
+	keep := func(from, to int) {
+		for i := range to - from {
+			must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", from+i)), f) })
+		}
+		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("db", to), "jid", other), f) })
+	}
+	keep(0, 500)
+	eventually(t, "the other job", func() bool { return w.lies("a", "db500") })
+	keep(500, maxLater+10)
+	w.openAhead("c")
+	eventually(t, "the copies", func() bool {
+		found, err := filepath.Glob(filepath.Join(w.dir, "c/cache/jobs/*/*/web*/return.p"))
+		return err == nil && len(found) == maxLater+10 && w.lies("a", fmt.Sprint("db", maxLater+10))
+	})
 }

@@ -46,9 +46,9 @@ type Peers interface {
 	Standing(id node.ID) Standing
 	// Owner is the node responsible for a job whose publisher is gone.
 	Owner(jid string) (node.ID, bool)
-	// Copier is a node that files what is kept for a job's publisher ahead, one that shall have copies of the job and takes returns
-	// without Python: this one if possible; false: none can be reached.
-	Copier(jid string) (node.ID, bool)
+	// Copiers are the nodes that file what is kept for a job's publisher ahead: those that shall have copies of the job, can be reached
+	// and take returns without Python, this one first.
+	Copiers(jid string) []node.ID
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
 	// Successor is the node responsible for a job when this one is no member any more.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ type world struct {
 	owner    node.ID
 	heir     node.ID
 	at       map[node.ID]*Service // where Send ends
-	copier   node.ID
+	copiers  map[string][]node.ID // by job; empty: those of all others
 	sendErr  error
 	sent     int
 	stored   []string // minions of which a job cache had a return, taken, to tell the other nodes
@@ -112,14 +113,18 @@ func (w peers) Heir(node.ID) (node.ID, bool) {
 	return w.heir, w.heir != "" && w.heir != w.self
 }
 
-// Copier of everything is one node, each itself where none is set.
-func (w peers) Copier(string) (node.ID, bool) {
+// Copiers of everything are those that are set and there, else each node itself.
+func (w peers) Copiers(jid string) []node.ID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.copier == "" {
-		return w.self, true
+	if w.copiers == nil {
+		return []node.ID{w.self}
 	}
-	return w.copier, w.copier == w.self || w.at[w.copier] != nil
+	ids, ok := w.copiers[jid]
+	if !ok {
+		ids = w.copiers[""]
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return id != w.self && w.at[id] == nil })
 }
 
 // Successor of everything is the heir.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
@@ -22,15 +23,19 @@ const forwardName = "forward"
 // aheadName is the consumer that files such records ahead (ahead.go).
 const aheadName = "ahead"
 
-func (s *Service) newKeeper(id node.ID) (j *journal, err error) {
+func (s *Service) newKeeper(id node.ID) (*journal, error) {
+	var a *ahead
 	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
 	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
 	if s.c.Ahead {
-		ahead := func(ctx context.Context, batch []spool.Record) (int, error) { return s.ahead(ctx, j, batch) }
+		a = &ahead{s: s, shy: map[node.ID]time.Time{}}
 		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who has to hear it.
-		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: ahead, Optional: true})
+		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: a.consume, Optional: true})
 	}
-	j, err = s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
+	j, err := s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
+	if err == nil && a != nil {
+		a.j, j.ended = j, a.wg.Wait
+	}
 	return j, err
 }
 

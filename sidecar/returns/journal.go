@@ -22,6 +22,7 @@ type journal struct {
 	name   string
 	spool  *spool.Spool
 	forget func() // takes its metrics back
+	ended  func() // waits for what its consumers have begun
 
 	mu     sync.Mutex
 	oldest map[string]time.Time // by consumer: when the first record it is not done with came in
@@ -32,7 +33,7 @@ type consume func(ctx context.Context, batch []spool.Record) (done int, err erro
 
 // newJournal makes a journal of at most maxBytes.
 func (s *Service) newJournal(name string, maxBytes int64, consumers ...spool.Consumer) (*journal, error) {
-	j := &journal{name: name, oldest: map[string]time.Time{}, forget: func() {}}
+	j := &journal{name: name, oldest: map[string]time.Time{}, forget: func() {}, ended: func() {}}
 	for i := range consumers {
 		consumers[i].Consume = j.watched(consumers[i].Name, consumers[i].Consume)
 	}

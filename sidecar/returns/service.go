@@ -41,6 +41,7 @@ type Service struct {
 	stuckAfter  time.Duration // see stuck.go
 	fireWithin  time.Duration // see own.go
 	aheadAfter  time.Duration // see ahead.go
+	aheadAgain  time.Duration
 
 	mu     sync.Mutex // guards what follows
 	kept   map[node.ID]*journal
@@ -57,7 +58,7 @@ func New(c Config) (*Service, error) {
 	s := &Service{
 		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), kept: map[node.ID]*journal{},
 		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}), stuckAfter: stuckAfter,
-		fireWithin: fireWithin, aheadAfter: aheadAfter,
+		fireWithin: fireWithin, aheadAfter: aheadAfter, aheadAgain: aheadAgain,
 	}
 	s.mode.Store(&c.Mode)
 	s.stuck, s.unanswered = &stuck{s: s}, newUnanswered(s)
@@ -125,6 +126,7 @@ func (s *Service) closeAll() error {
 	var errs []error
 	for _, j := range all {
 		errs = append(errs, j.spool.Close())
+		j.ended()
 	}
 	s.unanswered.close()
 	if cache := s.cache(); cache != nil {

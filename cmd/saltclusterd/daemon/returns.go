@@ -230,22 +230,19 @@ func (p returnPeers) Successor(jid string) (node.ID, bool) {
 	return ring.Owner(jid, usable)
 }
 
-// Copier implements returns.Peers.
-func (p returnPeers) Copier(jid string) (node.ID, bool) {
+// Copiers implements returns.Peers.
+func (p returnPeers) Copiers(jid string) (out []node.ID) {
 	replicas := p.m.jobReplicas(jid)
-	first, found := node.ID(""), false
 	for _, n := range p.m.routes().Nodes {
-		if !n.Alive || !n.TakesReturns || !slices.Contains(replicas, n.ID) {
-			continue
-		}
-		if n.ID == p.m.d.id {
-			return n.ID, true
-		}
-		if !found {
-			first, found = n.ID, true
+		switch {
+		case !n.Alive || !n.TakesReturns || !slices.Contains(replicas, n.ID):
+		case n.ID == p.m.d.id:
+			out = slices.Insert(out, 0, n.ID)
+		default:
+			out = append(out, n.ID)
 		}
 	}
-	return first, found
+	return out
 }
 
 // Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it keeps.
