@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 )
 
@@ -81,7 +82,7 @@ func TestAnAnswerThatComesLate(t *testing.T) {
 			a, b := w.start("a"), w.start("b")
 			a.write("f", "1")
 			w.await("both have it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
-			refused := 0
+			var refused atomic.Int64
 			w.mu.Lock()
 			a.newest = 1
 			w.decided = func(n *testNode) error {
@@ -92,7 +93,7 @@ func TestAnAnswerThatComesLate(t *testing.T) {
 			}
 			w.refused = func(n *testNode) {
 				if n == a {
-					refused++
+					refused.Add(1)
 				}
 			}
 			w.mu.Unlock()
@@ -104,9 +105,8 @@ func TestAnAnswerThatComesLate(t *testing.T) {
 			w.await("b has it", func() bool { return b.has("d/late", "2") && b.has("d/g", "2") })
 			a.write("d/g", "3")
 			a.remove("d/late")
-			count := func() int { w.mu.Lock(); defer w.mu.Unlock(); return refused }
-			before := count()
-			w.await("two more proposals", func() bool { return count() > before+1 })
+			before := refused.Load()
+			w.await("two more proposals", func() bool { return refused.Load() > before+1 })
 			b.write("f", "2")
 			w.await("b's edit", func() bool { return w.count() == 3 })
 			w.mu.Lock()
