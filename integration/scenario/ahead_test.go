@@ -146,12 +146,14 @@ func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.
 	}
 	labtest.Must(t, heard)
 	for _, n := range append(slices.Clone(others), on) { // whose own events come after those
-		last := async(t, n, "test.ping")
-		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the reactors", func(context.Context) error {
-			if got := reactions(t, c, last); slices.Min(got) == 0 {
-				return fmt.Errorf("they ran %v times for the last job", got)
-			}
-			return nil
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the last job", func(ctx context.Context) error {
+			last := async(t, n, "test.ping") // one after the other: the reactor's first events may fail in Salt's loader, as above
+			return lab.Eventually(ctx, 20*time.Second, "the reactors", func(context.Context) error {
+				if got := reactions(t, c, last); slices.Min(got) == 0 {
+					return fmt.Errorf("they ran %v times for the last job", got)
+				}
+				return nil
+			})
 		}))
 	}
 	if got := reactions(t, c, jid); slices.Max(got) != 1 {
