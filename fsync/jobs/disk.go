@@ -125,7 +125,7 @@ func (d disk) lookAt(fd int, e fs.DirEntry, s *sight) {
 			s.damaged++
 			return
 		}
-		s.items = append(s.items, item{name: name, ret: true})
+		s.items = append(s.items, item{name: name, ret: true, ahead: d.ahead(fd, name)})
 	case e.Type().IsRegular() && validHead(name):
 		if it, ok := d.head(fd, name); ok {
 			s.items = append(s.items, it)

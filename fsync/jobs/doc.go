@@ -13,8 +13,8 @@
 //
 //   - replicas: the nodes that shall have a job, the first few in ring order. The one that made it has it besides.
 //   - item: one thing in a job: a head file (.load.p and its like) or a minion's return.
-//   - sum: of all items of a job. Equal sums need no second look. Returns count by name, for they never change; head files
-//     by rank, time and size.
+//   - sum: of all items of a job. Equal sums need no second look. Returns count by name, for they never change, and whether
+//     they are there ahead of their publisher only; head files by rank, time and size.
 //   - rank: of two head files of one name the one with the higher rank is kept, then the later one. A load that was
 //     published ranks above one that was kept from a return, a list of minions above an empty one.
 //   - record: an item on its way.

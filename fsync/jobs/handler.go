@@ -112,7 +112,7 @@ func (s *Store) differing(from node.ID, d digest) wish {
 	return w
 }
 
-// wanted says which of a job's items are lacking here, or worse.
+// wanted says which of a job's items are lacking here, or worse; and those which are here ahead, that may have been taken.
 func (s *Store) wanted(l listed) (w wish) {
 	look, err := s.disk.look(l.jid)
 	missing := err != nil
@@ -124,7 +124,7 @@ func (s *Store) wanted(l listed) (w wish) {
 		have[it.name] = it
 	}
 	for i, it := range l.items {
-		if ours, ok := have[it.name]; !ok || !it.ret && it.beats(ours) {
+		if ours, ok := have[it.name]; !ok || it.ret && ours.ahead || !it.ret && it.beats(ours) {
 			w.which = append(w.which, i)
 		}
 	}

@@ -23,14 +23,14 @@ const (
 
 // AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and the same file as
 // sidecar/jobcache.AheadFile. It goes with the return. Where that is already it stays, or goes when
-// the return comes without it, for it was taken: the sums of a comparison do not tell, so that a mark whose removal was not heard of stays
-// until the job is removed, which matters only to who takes the return once more.
+// the return comes without it, for it was taken.
 const AheadFile = ".saltcluster-ahead"
 
-// item is one thing in a job. Returns never change, so that their name says everything.
+// item is one thing in a job. Returns never change, so that their name says everything, but that they may be there ahead.
 type item struct {
 	name  string // of a head file, or of the minion
 	ret   bool
+	ahead bool // of a return; what is sent of an item does not tell
 	rank  byte
 	mtime int64 // nanoseconds
 	size  int64
@@ -46,7 +46,10 @@ func milli(ns int64) int64 { return ns / int64(time.Millisecond) }
 
 // hash is an item's share of its job's sum.
 func (it item) hash() uint64 {
-	if it.ret {
+	switch {
+	case it.ret && it.ahead:
+		return xxhash.Sum64String(it.name + "/" + AheadFile)
+	case it.ret:
 		return xxhash.Sum64String(it.name)
 	}
 	b := append(make([]byte, 0, 64), 0) // no return begins like this

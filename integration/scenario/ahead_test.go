@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"saltclusterd/fsync/jobs"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -158,6 +160,15 @@ func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.
 	}
 	if got := reactions(t, c, jid); slices.Max(got) != 1 {
 		t.Errorf("reactors ran %v times", got)
+	}
+	for _, n := range append(slices.Clone(others), on) {
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "no copy that is ahead", func(context.Context) error {
+			left, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "jobs/*/*/*", jobs.AheadFile))
+			if len(left) > 0 {
+				err = fmt.Errorf("%s has %d: %s", n.Name, len(left), left[0])
+			}
+			return err
+		}))
 	}
 	sameAnswers(t, time.Minute, has, jid)
 }
