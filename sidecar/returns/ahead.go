@@ -83,7 +83,7 @@ func sameJob(batch []spool.Record) []spool.Record {
 func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err error) {
 	err = errNoCopier
 	for _, to := range a.s.c.Peers.Copiers(batch[0].JID) {
-		if a.isShy(to) {
+		if string(to) == batch[0].To || a.isShy(to) { // its publisher may not be known to be away yet
 			continue
 		}
 		if to == a.s.c.Self {
