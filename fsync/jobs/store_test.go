@@ -359,7 +359,7 @@ func TestManyReturnsGoOnce(t *testing.T) {
 // A return that no job asked for goes to the replicas with its job, and the job is not looked at any more.
 func TestUnasked(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.add("a", func(c *Config) { c.Timing.Scan = time.Hour }), w.add("b", nil) // a scan would find, and watch, what is half written
+	a, b := w.add("a", func(c *Config) { c.Timing.Poll, c.Timing.Scan = time.Hour, time.Hour }), w.add("b", nil) // or it is found half written
 	w.quiet()
 	jid := w.jid()
 	a.python(jid, minionsFile, list("m1"))
