@@ -26,6 +26,17 @@ type Return struct{ Data, Out []byte }
 // ErrUnknown says that no node knows a job.
 var ErrUnknown = errors.New("no node knows the job")
 
+// SilentError is ErrUnknown where some nodes could not be asked.
+type SilentError struct {
+	Nodes []node.ID
+	Err   error // of all
+}
+
+func (e *SilentError) Error() string { return fmt.Sprintf("%v: %v", ErrUnknown, e.Err) }
+
+// Unwrap makes it ErrUnknown, and what asking led to.
+func (e *SilentError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
+
 const (
 	// maxFound is how much of a job is shown.
 	maxFound = 6 << 20
@@ -43,6 +54,7 @@ func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
 	order := append([]node.ID{s.cfg.Self}, replicas...)
 	order = append(order, s.cfg.Members()...)
 	var errs []error
+	var silent []node.ID
 	var found *Job
 	asked := map[node.ID]bool{}
 	for _, id := range order {
@@ -66,14 +78,14 @@ func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
 			}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("ask %s: %w", id, err))
+			errs, silent = append(errs, fmt.Errorf("ask %s: %w", id, err)), append(silent, id)
 		}
 	}
 	if found != nil {
 		return *found, nil
 	}
 	if len(errs) > 0 {
-		return Job{}, errors.Join(append([]error{ErrUnknown}, errs...)...)
+		return Job{}, &SilentError{silent, errors.Join(errs...)}
 	}
 	return Job{}, ErrUnknown
 }

@@ -123,6 +123,7 @@ func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb strin
 func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, within time.Duration,
 	ask func(context.Context) (T, error),
 ) {
+	within = min(within, patience(r, within))
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	limitWrite(w, within+headerTimeout)
@@ -134,6 +135,15 @@ func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb
 	s.metrics.request(verb, "ok")
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v) // a client that went away needs no error
+}
+
+// patience is how long who asks waits, less what the answer takes to get there: an error that says what was waited for is more than that nothing came.
+func patience(r *http.Request, most time.Duration) time.Duration {
+	d, err := time.ParseDuration(r.Header.Get(adminapi.PatienceHeader))
+	if err != nil || d <= 0 {
+		return most
+	}
+	return d - d/10
 }
 
 // fail answers with an error value.

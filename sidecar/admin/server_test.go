@@ -76,6 +76,20 @@ func TestSlowVerbIsEnded(t *testing.T) {
 	}
 }
 
+// Who waits for a short time hears what was waited for before that time is over.
+func TestPatience(t *testing.T) {
+	slow := func(ctx context.Context) (adminapi.Status, error) {
+		<-ctx.Done()
+		return adminapi.Status{}, errors.New("no majority")
+	}
+	_, c := start(t, &fakeBackend{status: slow}, func(c *Config) { c.RequestTimeout = time.Hour })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := c.Status(ctx); err == nil || !strings.Contains(err.Error(), "no majority") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestStrangeRequests(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s, _ := start(t, &fakeBackend{}, func(c *Config) { c.Registerer = reg })

@@ -19,7 +19,7 @@ const verifyTimeout = 5 * time.Minute
 
 func (s *Server) verify(v Verifier) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), patience(r, verifyTimeout))
 		defer cancel()
 		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
 		limitWrite(w, verifyTimeout+headerTimeout)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 )
 
 // The API's place and version. Version grows when a verb or field is added;
@@ -19,7 +20,9 @@ import (
 const (
 	DefaultSocket = "/run/saltclusterd/admin.sock"
 	Prefix        = "/v1"
-	APIVersion    = 1
+	// PatienceHeader tells how long the client waits for the answer, as time.Duration writes it.
+	PatienceHeader = "Saltclusterctl-Patience"
+	APIVersion     = 1
 
 	maxReply = 16 << 20 // bytes of one JSON answer
 )
@@ -118,6 +121,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		req.Header.Set(PatienceHeader, time.Until(end).String())
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -124,6 +124,9 @@ func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
 	deciding, cancel := context.WithTimeout(ctx, decidedWithin)
 	defer cancel()
 	results, err := m.cons.Propose(deciding, state.MemberSet{ID: id, Draining: &on, Audit: m.audit(cause)})
+	if undecided(ctx, err) && !on {
+		return m.noQuorum(err)
+	}
 	if undecided(ctx, err) {
 		return adminapi.Errorf(adminapi.CodeNoQuorum, "stopping saltclusterd lets its minions go as gently",
 			"no majority of the cluster can be reached, so that %s cannot be decided", cause)

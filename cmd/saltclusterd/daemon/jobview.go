@@ -44,6 +44,11 @@ func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) 
 		return adminapi.Job{}, d.errNoMember()
 	}
 	job, err := m.svc.cache.Find(ctx, jid)
+	if e, ok := errors.AsType[*jobs.SilentError](err); ok {
+		m.log.Info("job not found", "jid", jid, "err", e.Err)
+		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members; ask again when they are back",
+			"no node that answers knows the job %s; not asked: %s", jid, enumerate(names(e.Nodes)))
+	}
 	if errors.Is(err, jobs.ErrUnknown) {
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl jobs list", "%v: %s", err, jid)
 	}

@@ -3,12 +3,10 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 	"time"
 
-	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fnmatch"
@@ -112,8 +110,8 @@ func (d *Daemon) DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (
 	}
 	results, err := m.cons.Propose(ctx, cmds...)
 	switch {
-	case errors.Is(err, consensus.ErrNoLeader):
-		return out, adminapi.Errorf(adminapi.CodeNoQuorum, m.census().hint(), "keys cannot be decided about: %v", err)
+	case m.lacksQuorum(err):
+		return out, m.noQuorum(err)
 	case err != nil:
 		return out, err
 	}

@@ -2,9 +2,8 @@ package daemon
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
-	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/sidecar/adminapi"
@@ -39,8 +38,8 @@ func keysOf(v state.View, ids []string) adminapi.KeysOf {
 
 // notDecided words the failure of something that needs a majority.
 func (m *member) notDecided(what string, err error) error {
-	if errors.Is(err, consensus.ErrNoLeader) {
-		return adminapi.Errorf(adminapi.CodeNoQuorum, m.census().hint(), "%s: %v", what, err)
+	if m.lacksQuorum(err) {
+		return fmt.Errorf("%s: %w", what, m.noQuorum(err))
 	}
 	return err
 }

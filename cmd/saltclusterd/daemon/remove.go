@@ -265,6 +265,11 @@ func undecided(ctx context.Context, err error) bool {
 	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
+// lacksQuorum says whether something was not decided for want of a majority.
+func (m *member) lacksQuorum(err error) bool {
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && !m.cons.Status().HasQuorum
+}
+
 // errLeft answers who wanted something decided on a node that was removed meanwhile.
 func errLeft(reason string) error {
 	return adminapi.Errorf(adminapi.CodeNotMember, "on another node, saltclusterctl members shows what was done", "this node is no member any more: %s", reason)
