@@ -10,12 +10,12 @@ import (
 )
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only say what would become of the cluster"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done"}
 }
 
 // forecast is what a verb would do, as far as can be told beforehand.
 type forecast struct {
-	Node    string   `json:"node"`
+	Node    string   `json:"node,omitempty"`    // that it is about
 	Refused string   `json:"refused,omitempty"` // why it would not be done
 	Effects []string `json:"effects"`
 }
@@ -31,7 +31,10 @@ func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Me
 	if at < 0 {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "no member is called %q", c.Args().First())
 	}
-	f := tell(st, st.Members[at])
+	return e.showPlan(c, tell(st, st.Members[at]))
+}
+
+func (e *env) showPlan(c *cli.Context, f forecast) error {
 	return e.show(c, f, func(s *screen) {
 		for _, effect := range f.Effects {
 			s.line("%s", clean(effect))

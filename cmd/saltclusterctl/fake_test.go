@@ -19,6 +19,7 @@ type fake struct {
 	ring   adminapi.RingInfo
 	config *adminapi.Config // nil: a few options
 
+	mute         bool                 // it does not tell its version
 	part         int                  // how many keys it lists at most; 0: all
 	put          []adminapi.MinionKey // what somebody has put
 	share        fakeShare
@@ -27,7 +28,10 @@ type fake struct {
 	operate      func(context.Context, admin.Progress, string) (adminapi.Outcome, error)
 }
 
-func (f *fake) Version(context.Context) (adminapi.Version, error) {
+func (f *fake) Version(ctx context.Context) (adminapi.Version, error) {
+	if f.mute {
+		<-ctx.Done() // the client has gone
+	}
 	return adminapi.Version{Node: f.status.Node.ID, Version: "0.1.0", SaltVersion: f.status.Node.SaltVersion, Go: "go1.26", API: 1}, f.err
 }
 
@@ -143,6 +147,7 @@ func daemons() map[string]*fake {
 		"cutoff":   reachesNobody(),
 		"balanced": balanced3(),
 		"nearby":   nearby(),
+		"mute":     {mute: true},
 		"parts":    {part: 1},
 		"merges":   merges(),
 		"joins":    {operate: joins},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 
@@ -31,15 +30,11 @@ func newVersionCommand(e *env) *cli.Command {
 
 // runVersion succeeds without a daemon: the tool has a version of its own.
 func runVersion(c *cli.Context, e *env) error {
-	if err := checkFormat(c.String("out")); err != nil {
+	if err := checkOperation(c); err != nil {
 		return err
 	}
 	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
-	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
-	defer cancel()
-	client := e.client(c)
-	defer client.Close()
-	if daemon, err := client.Version(ctx); err != nil {
+	if daemon, err := ask(c, e, (*adminapi.Client).Version); err != nil {
 		v.Error = err.Error()
 	} else {
 		v.Daemon = &daemon
