@@ -16,6 +16,7 @@ func (f *fake) RootsStatus(context.Context) (adminapi.RootsStatus, error) {
 		Nodes: []adminapi.RootsNode{
 			{Node: "m1", Mode: "auto", Revision: 7, Current: true, Notes: []string{"what gitfs serves is not replicated"}, Slots: []adminapi.RootsSlot{
 				{Slot: "file:base:0", Dir: "/srv/salt", Files: 3, Bytes: 3 << 20}, {Slot: "file:base:1", Dir: "/srv/spm/salt", Unavailable: "missing"},
+				{Slot: "pillar:base:0", Dir: "/srv/new", Unavailable: "another file system is in its place", Replaced: true},
 			}},
 			{Node: "m2", Mode: "auto", Revision: 6, Phase: "fetch", Bytes: 4 << 20, BytesDone: 1 << 20},
 			{Node: "m3", Error: "refused"},

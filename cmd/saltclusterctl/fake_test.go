@@ -119,11 +119,11 @@ func (f *fake) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.P
 }
 
 func (f *fake) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return f.operate(ctx, p, fmt.Sprintf("remove %s, force %v", r.Node, r.Force))
+	return f.operate(ctx, p, fmt.Sprintf("remove %s, force %v%s", r.Node, r.Force, unwaited(r.NoWait)))
 }
 
 func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return f.operate(ctx, p, "transfer to "+r.To)
+	return f.operate(ctx, p, "transfer to "+r.To+unwaited(r.NoWait))
 }
 
 func (f *fake) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
@@ -132,6 +132,13 @@ func (f *fake) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Pro
 		how += fmt.Sprintf(", step %q, force %t", r.Step, r.Force)
 	}
 	return f.operate(ctx, p, how)
+}
+
+func unwaited(no bool) string {
+	if no {
+		return ", nobody waits"
+	}
+	return ""
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -21,6 +21,10 @@ func waitFlags() []cli.Flag {
 	}
 }
 
+func waitFlag(until string) cli.Flag {
+	return &cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until " + until}
+}
+
 func timeoutFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"}
 }

@@ -20,6 +20,7 @@ func newRemoveCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
 			dryRunFlag(),
 			yesFlag(),
+			waitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),
 			timeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -41,7 +42,7 @@ func runRemove(c *cli.Context, e *env) error {
 	if err := e.consent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
 		return err
 	}
-	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), Timeout: c.Duration("timeout")}
+	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Remove(ctx, r, p)
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -103,10 +104,13 @@ func newReturnsDropCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
 		Usage: "give one up for good: it will be in no job cache; on a terminal it asks before",
-		Flags: []cli.Flag{yesFlag()},
+		Flags: []cli.Flag{dryRunFlag(), yesFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
+			}
+			if c.Bool("dry-run") {
+				return forecastDrop(c, e)
 			}
 			if err := e.consent(c, fmt.Sprintf("give the return %s up for good?", clean(c.Args().First()))); err != nil {
 				return err
@@ -122,4 +126,22 @@ func newReturnsDropCommand(e *env) *cli.Command {
 			})
 		},
 	})
+}
+
+func forecastDrop(c *cli.Context, e *env) error {
+	list, err := ask(c, e, (*adminapi.Client).UnansweredReturns)
+	if err != nil {
+		return err
+	}
+	id := c.Args().First()
+	at := slices.IndexFunc(list.Returns, func(r adminapi.UnansweredReturn) bool { return r.ID == id })
+	switch {
+	case at < 0 && list.More > 0:
+		return adminapi.Errorf(adminapi.CodeNotFound, "drop some that are listed first", "%q is not among those that are listed; %d more are there", id, list.More)
+	case at < 0:
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list", "there is no return %q", id)
+	}
+	r := list.Returns[at]
+	return e.showPlan(c, forecast{Node: list.From, Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
+		cmp.Or(r.Minion, "nobody knows whom"), cmp.Or(r.JID, "no job"))}})
 }

@@ -125,7 +125,7 @@ func newRootsDiffCommand(e *env) *cli.Command {
 func newRootsDecision(e *env, decision, usage string) *cli.Command {
 	flags := rootsWaitFlags()
 	if decision == adminapi.RootsRollback { // the others answer a question
-		flags = append(flags, yesFlag())
+		flags = append(flags, dryRunFlag(), yesFlag())
 	}
 	return verb(&cli.Command{
 		Name: decision, Usage: usage, ArgsUsage: "REVISION", Flags: flags,
@@ -133,6 +133,9 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 			n, err := strconv.ParseUint(c.Args().First(), 10, 64)
 			if c.NArg() != 1 || err != nil || n == 0 {
 				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision", decision)
+			}
+			if c.Bool("dry-run") {
+				return forecastRollback(c, e, n)
 			}
 			if decision == adminapi.RootsRollback {
 				if err := e.consent(c, fmt.Sprintf("make the trees of all nodes as they were in revision %d?", n)); err != nil {
@@ -151,13 +154,16 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 	flags := []cli.Flag{timeoutFlag()}
 	if !restore {
-		flags = append(flags, yesFlag())
+		flags = append(flags, dryRunFlag(), yesFlag())
 	}
 	return verb(&cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "ID", Flags: flags,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict", name)
+			}
+			if c.Bool("dry-run") {
+				return forecastDiscard(c, e)
 			}
 			if !restore {
 				if err := e.consent(c, fmt.Sprintf("remove %s for good?", clean(c.Args().First()))); err != nil {
@@ -174,7 +180,7 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 
 func newRootsRefillCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
-		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{yesFlag(), timeoutFlag()},
+		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{dryRunFlag(), yesFlag(), timeoutFlag()},
 		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
 		Description: "Not for a file system that is only not mounted: mount it, and nothing is to be done. What is in the directory and is not what the\n" +
 			"cluster has is put aside (roots conflicts). No other node is touched.",
@@ -188,6 +194,9 @@ func newRootsRefillCommand(e *env) *cli.Command {
 			}
 			if err := checkOperation(c); err != nil {
 				return err
+			}
+			if c.Bool("dry-run") {
+				return forecastRefill(c, e, dir)
 			}
 			if !c.Bool("yes") {
 				fmt.Fprintf(e.stderr, "%s as it is mounted now becomes the directory of this node's roots.\n", clean(dir))

@@ -63,6 +63,7 @@ func newRestoreCommand(e *env) *cli.Command {
 			"minion keys. Nodes that are left of the former cluster have to join again; while one of them answers nothing is restored.",
 		Flags: append([]cli.Flag{
 			passphraseFlag(),
+			dryRunFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "also while members of that cluster answer: they step down when they meet this one"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -149,6 +150,9 @@ func runRestore(c *cli.Context, e *env, path string) error {
 		}
 		return usagef(hint, "%s: %v", path, err)
 	}
+	if c.Bool("dry-run") {
+		return forecastRestore(c, e, h)
+	}
 	var plain bytes.Buffer // to our own socket only
 	if err := archive.Write(&plain, h, content, nil); err != nil {
 		return err
@@ -157,6 +161,25 @@ func runRestore(c *cli.Context, e *env, path string) error {
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})
+}
+
+func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
+	st, err := ask(c, e, (*adminapi.Client).Status)
+	if err != nil {
+		return err
+	}
+	f := forecast{Node: st.Node.ID, Effects: []string{
+		fmt.Sprintf("the file can be read: the cluster %s as it was on %s, %s", h.ClusterID, h.Node, stamp(h.Created)),
+		fmt.Sprintf("%s would be that cluster, alone, with its identity %s and %s", st.Node.ID, h.IdentityFingerprint, plural(h.Keys.Accepted, "accepted key")),
+		"the others of it would have to join again: " + strings.Join(h.Members, ", "),
+	}}
+	switch {
+	case st.Cluster != nil:
+		f.Refused = fmt.Sprintf("%s belongs to the cluster %s", st.Node.ID, st.Cluster.ID)
+	case !c.Bool("force"):
+		f.Effects = append(f.Effects, "it would be refused while a member of that cluster answers, which only the restore itself looks for")
+	}
+	return e.showPlan(c, f)
 }
 
 // readPassphrase returns the first line of a file; nothing when none is named.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,9 +148,13 @@ func newTokenRevokeCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "revoke", ArgsUsage: "ID",
 		Usage: "take a token back; a node that has joined with it stays a member",
+		Flags: []cli.Flag{dryRunFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl token list", "token revoke takes one argument, the id of a token")
+			}
+			if c.Bool("dry-run") {
+				return forecastRevoke(c, e)
 			}
 			t, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
 				return client.RevokeToken(ctx, c.Args().First())
@@ -159,6 +165,26 @@ func newTokenRevokeCommand(e *env) *cli.Command {
 			return e.show(c, t, func(s *screen) { s.line("the token %s was revoked", clean(t.ID)) })
 		},
 	})
+}
+
+func forecastRevoke(c *cli.Context, e *env) error {
+	list, err := ask(c, e, (*adminapi.Client).Tokens)
+	if err != nil {
+		return err
+	}
+	id := c.Args().First()
+	at := slices.IndexFunc(list.Tokens, func(t adminapi.Token) bool { return t.ID == id })
+	if at < 0 {
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl token list", "there is no token %q", id)
+	}
+	effect := "nobody could join with it any more"
+	switch t := list.Tokens[at]; t.State {
+	case adminapi.TokenUsed:
+		effect = cmp.Or(t.UsedBy, "a node") + " has joined with it and would stay a member; it would not be listed any more"
+	case adminapi.TokenExpired:
+		effect = "it has expired: it would not be listed any more"
+	}
+	return e.showPlan(c, forecast{Effects: []string{effect}})
 }
 
 // tokenVariable is the environment variable that join takes a token from. What is in the environment, unlike an

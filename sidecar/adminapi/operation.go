@@ -36,13 +36,15 @@ type JoinRequest struct {
 // or alive, this one or another.
 type RemoveRequest struct {
 	Node    string        `json:"node"`
-	Force   bool          `json:"force,omitempty"` // also when it costs the quorum
+	Force   bool          `json:"force,omitempty"`   // also when it costs the quorum
+	NoWait  bool          `json:"no_wait,omitempty"` // not until its vote and the gossip key are gone
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // TransferRequest is the body of POST /v1/transfer: another node leads.
 type TransferRequest struct {
-	To      string        `json:"to,omitempty"` // empty: whoever is fit
+	To      string        `json:"to,omitempty"`      // empty: whoever is fit
+	NoWait  bool          `json:"no_wait,omitempty"` // not until this node sees who leads
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 

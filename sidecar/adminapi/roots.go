@@ -136,6 +136,7 @@ type RootsSlot struct {
 	Slot        string `json:"slot"`
 	Dir         string `json:"dir,omitempty"` // empty: not configured there
 	Unavailable string `json:"unavailable,omitempty"`
+	Replaced    bool   `json:"replaced,omitempty"` // another directory is in its place, so it is left alone
 	Files       int    `json:"files"`
 	Bytes       int64  `json:"bytes"`
 }

@@ -68,8 +68,8 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	}
 	if id == d.id {
 		d.awaitOut(ctx, m)
-	} else if !m.awaitGone(ctx, id, p) {
-		out.Next = append(out.Next, "the leader is still taking its vote and the gossip key away: saltclusterctl members")
+	} else if r.NoWait || !m.awaitGone(ctx, id, p) {
+		out.Next = append(out.Next, "the leader takes its vote and the gossip key away, if it has not yet: saltclusterctl members")
 	}
 	return out, nil
 }

@@ -245,8 +245,8 @@ func TestStatusFitsTheMembership(t *testing.T) {
 	if said := problems(second); strings.Count(said, "undrain b") != 1 || !strings.Contains(said, "b: this node is drained, or being drained: it takes no minions -> when its work is done: saltclusterctl undrain b") {
 		t.Errorf("drained: %s", said)
 	}
-	out, err := first.Remove(t.Context(), adminapi.RemoveRequest{Node: "b"}, quiet)
-	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "saltclusterctl haproxy") {
+	out, err := first.Remove(t.Context(), adminapi.RemoveRequest{Node: "b", NoWait: true}, quiet)
+	if next := strings.Join(out.Next, "\n"); err != nil || !strings.Contains(next, "saltclusterctl haproxy") || !strings.Contains(next, "takes its vote") {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	eventually(t, "b knows", gone(second))
@@ -397,6 +397,20 @@ func TestTransfer(t *testing.T) {
 	}
 	if _, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{To: "x"}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("to a stranger: %v", err)
+	}
+	for _, to := range []string{"b", "a"} { // nobody waits for what the node that was asked hears
+		out, err := nodes[2].Transfer(t.Context(), adminapi.TransferRequest{To: to, NoWait: true}, quiet)
+		if err != nil || out.Node != to || len(out.Next) != 1 {
+			t.Fatalf("to %s without waiting: %+v, %v", to, out, err)
+		}
+		for _, n := range nodes {
+			eventually(t, to+" leads", func() error {
+				if l := n.current().cons.Leader(); string(l) != to {
+					return fmt.Errorf("%s: %q leads", n.id, l)
+				}
+				return nil
+			})
+		}
 	}
 	out, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{}, quiet)
 	if err != nil || out.Node == "a" {

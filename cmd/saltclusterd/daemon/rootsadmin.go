@@ -111,7 +111,7 @@ func rootsNode(id node.ID, a reportOrError, head uint64) adminapi.RootsNode {
 	}
 	for _, s := range st.Slots {
 		n.Slots = append(n.Slots, adminapi.RootsSlot{
-			Slot: s.Name.String(), Dir: s.Dir, Unavailable: s.Unavailable, Files: s.Files, Bytes: s.Bytes,
+			Slot: s.Name.String(), Dir: s.Dir, Unavailable: s.Unavailable, Replaced: s.Replaced, Files: s.Files, Bytes: s.Bytes,
 		})
 	}
 	return n

@@ -36,6 +36,9 @@ func (d *Daemon) Transfer(ctx context.Context, r adminapi.TransferRequest, p adm
 	if err := m.transfer(ctx, to); err != nil {
 		return adminapi.Outcome{}, err
 	}
+	if r.NoWait {
+		return m.handedOver(to), nil
+	}
 	for leader := m.cons.Leader(); ; leader = m.cons.Leader() { // this node hears of it a moment later
 		if leader != "" && (leader == to || to == "" && leader != before) {
 			return m.led(leader, "now"), nil
@@ -50,6 +53,14 @@ func (m *member) led(id node.ID, when string) adminapi.Outcome {
 	return adminapi.Outcome{
 		Node: string(id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter,
 		Message: fmt.Sprintf("%s leads the cluster %s %s", id, m.seed.ClusterID, when),
+	}
+}
+
+// handedOver tells who does not wait for what this node will hear of it.
+func (m *member) handedOver(to node.ID) adminapi.Outcome {
+	return adminapi.Outcome{
+		Node: string(to), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter,
+		Message: "the leadership was handed over", Next: []string{"saltclusterctl members shows who leads"},
 	}
 }
 

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func forecastRollback(c *cli.Context, e *env, number uint64) error {
+	h, err := ask(c, e, (*adminapi.Client).RootsHistory)
+	if err != nil {
+		return err
+	}
+	return e.showPlan(c, rollbackForecast(h, number))
+}
+
+func rollbackForecast(h adminapi.RootsHistory, number uint64) forecast {
+	f := forecast{Effects: []string{}}
+	at := slices.IndexFunc(h.Revisions, func(r adminapi.RootsRevision) bool { return r.Number == number })
+	if at < 0 {
+		f.Refused = fmt.Sprintf("revision %d is not kept (saltclusterctl roots history lists those that are)", number)
+		return f
+	}
+	to := h.Revisions[at]
+	head := slices.IndexFunc(h.Revisions, func(r adminapi.RootsRevision) bool { return r.Current })
+	switch {
+	case to.Current || head >= 0 && h.Revisions[head].Root == to.Root && to.Root != "":
+		f.Effects = append(f.Effects, fmt.Sprintf("the trees are as in revision %d", number))
+		return f
+	case to.State != rootsApplied:
+		f.Refused = fmt.Sprintf("revision %d was never in force, it is %s", number, to.State)
+		return f
+	}
+	f.Effects = append(f.Effects, fmt.Sprintf("all nodes would have the trees of revision %d: by %s, %s, %s, %s",
+		number, to.Author, stamp(to.Time), plural(to.Files, "file"), bytesText(to.Bytes)))
+	for _, r := range h.Revisions {
+		if r.Number > number && r.State == rootsApplied {
+			f.Effects = append(f.Effects, fmt.Sprintf("what revision %d by %s has changed would be undone: %d changed, %d removed", r.Number, r.Author, r.Changed, r.Removed))
+		}
+	}
+	return f
+}
+
+// rootsApplied is the state of a revision that is, or was, in force.
+const rootsApplied = "applied"
+
+func forecastDiscard(c *cli.Context, e *env) error {
+	st, err := ask(c, e, (*adminapi.Client).RootsStatus) // which says who answers
+	if err != nil {
+		return err
+	}
+	list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
+	if err != nil {
+		return err
+	}
+	return e.showPlan(c, discardForecast(list, st.From, c.Args().First()))
+}
+
+func discardForecast(list adminapi.RootsConflicts, self, id string) forecast {
+	f := forecast{Node: self, Effects: []string{}}
+	is := func(here bool) int {
+		return slices.IndexFunc(list.Conflicts, func(x adminapi.RootsConflict) bool { return x.ID == id && (x.Node == self) == here })
+	}
+	if at := is(true); at >= 0 {
+		x := list.Conflicts[at]
+		f.Effects = append(f.Effects, fmt.Sprintf("%s of %s (%s), kept as %s, would be removed for good", x.Path, x.Slot, bytesText(x.Size), x.Kept))
+		return f
+	}
+	f.Refused = fmt.Sprintf("nothing that %s has put aside has the id %s", self, id)
+	if at := is(false); at >= 0 {
+		f.Refused = fmt.Sprintf("%s is on %s: type it there", id, list.Conflicts[at].Node)
+	}
+	return f
+}
+
+func forecastRefill(c *cli.Context, e *env, dir string) error {
+	st, err := ask(c, e, (*adminapi.Client).RootsStatus)
+	if err != nil {
+		return err
+	}
+	return e.showPlan(c, refillForecast(st, filepath.Clean(dir)))
+}
+
+func refillForecast(st adminapi.RootsStatus, dir string) forecast {
+	f := forecast{Node: st.From, Effects: []string{}}
+	for _, n := range st.Nodes {
+		for _, slot := range n.Slots {
+			if n.Node != st.From || slot.Dir != dir {
+				continue
+			}
+			if !slot.Replaced {
+				f.Refused = dir + " is not left alone for having been replaced"
+				continue
+			}
+			f.Effects = append(f.Effects, fmt.Sprintf("%s (%s) would get what the cluster has; what else is in it would be put aside", dir, slot.Slot))
+		}
+	}
+	switch {
+	case len(f.Effects) > 0: // of one that is in several slots some may be in order
+		f.Refused = ""
+	case f.Refused == "":
+		f.Refused = dir + " is no directory of this node's roots (saltclusterctl roots status lists them)"
+	}
+	return f
+}
