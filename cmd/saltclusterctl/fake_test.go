@@ -30,7 +30,8 @@ type fake struct {
 
 func (f *fake) Version(ctx context.Context) (adminapi.Version, error) {
 	if f.mute {
-		<-ctx.Done() // the client has gone
+		<-ctx.Done() // the client has gone, or is about to
+		return adminapi.Version{}, ctx.Err()
 	}
 	return adminapi.Version{Node: f.status.Node.ID, Version: "0.1.0", SaltVersion: f.status.Node.SaltVersion, Go: "go1.26", API: 1}, f.err
 }
