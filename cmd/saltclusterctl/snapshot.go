@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,8 +172,10 @@ func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
 	f := forecast{Node: st.Node.ID, Effects: []string{
 		fmt.Sprintf("the file can be read: the cluster %s as it was on %s, %s", h.ClusterID, h.Node, stamp(h.Created)),
 		fmt.Sprintf("%s would be that cluster, alone, with its identity %s and %s", st.Node.ID, h.IdentityFingerprint, plural(h.Keys.Accepted, "accepted key")),
-		"the others of it would have to join again: " + strings.Join(h.Members, ", "),
 	}}
+	if others := slices.DeleteFunc(slices.Clone(h.Members), func(id string) bool { return id == st.Node.ID }); len(others) > 0 {
+		f.Effects = append(f.Effects, "the others of it would have to join again: "+strings.Join(others, ", "))
+	}
 	switch {
 	case st.Cluster != nil:
 		f.Refused = fmt.Sprintf("%s belongs to the cluster %s", st.Node.ID, st.Cluster.ID)

@@ -249,9 +249,16 @@ func countChanges(o *adminapi.RootsOutcome) string {
 	return "1 change"
 }
 
+const historyLists = "saltclusterctl roots history lists them"
+
 // rootsRefusal gives an error of the engine the code that an operator's script looks at.
 func rootsRefusal(what string, err error) error {
+	if r, ok := errors.AsType[*state.ResultError](err); ok && r.Result.Code == state.NotFound { // its words, without the code
+		return adminapi.Errorf(adminapi.CodeNotFound, historyLists, "%s: %s", what, r.Result.Message)
+	}
 	switch {
+	case errors.Is(err, roots.ErrNoRevision):
+		return adminapi.Errorf(adminapi.CodeNotFound, historyLists, "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNoEnv):
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots status lists the directories", "%s: %v", what, err)
 	case errors.Is(err, roots.ErrNoQuorum):
