@@ -26,6 +26,8 @@ type options struct {
 	bin      string
 	herdSize int
 	flood    time.Duration
+	save     string
+	against  string
 }
 
 // sections in the order in which they run; the first three are edgebench's.
@@ -64,6 +66,8 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
 	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
 	fs.DurationVar(&o.flood, "flood-for", 0, "how long a flood goes on in one piece (default 30s, quick 2s)")
+	fs.StringVar(&o.save, "save", "", "model: write what was measured to this file")
+	fs.StringVar(&o.against, "against", "", "model: measure nothing, take what an earlier run has saved")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -17,64 +18,74 @@ import (
 
 // sights are the figures of one size of herd.
 type sights struct {
-	minions                          int
-	heard, acked, cached, copied     series // s, from the first minion that had the job
-	share                            series // of the machine, that others left meanwhile
-	cpu, fewCPU                      map[string]series
-	sent, got, othersSent, othersGot series // MiB
+	Minions int
+	// Jobs that all return, and jobs that all hear and few return.
+	All, Few jobsSeen
 
-	memory, proxyMemory float64 // MiB, of a node that is not the publisher, and of HAProxy
+	// MiB, before the first job and after the last one, of the nodes and of HAProxy.
+	Memory, MemoryAfter, ProxyMemory, ProxyMemoryAfter resident
 
-	lost                     float64
-	served, signIns, slowest float64
-	stormCPU                 float64 // s of saltclusterd
-	stormShare, keyShare     float64
+	Storm stormSeen
 
-	keys  []time.Duration // each of them, until it is on all nodes
-	trees []treeSeen
+	Keys     []time.Duration // each of them, until it is on all nodes
+	KeyShare float64         // of the machine, that others left meanwhile
+	Trees    []treeSeen
+}
+
+// jobsSeen are figures of jobs that many minions return.
+type jobsSeen struct {
+	Heard, Acked, Cached, Copied     series // s, from the first minion that had the job
+	Share                            series // of the machine, that others left meanwhile
+	CPU                              map[string]series
+	Sent, Got, OthersSent, OthersGot series // MiB
+}
+
+// stormSeen is the death of a node.
+type stormSeen struct {
+	Lost                     float64
+	Served, SignIns, Slowest float64
+	Share                    float64            // until the slowest had signed in
+	CPU                      map[string]float64 // s, until the last was served
+	After                    map[string]float64 // and until all is quiet again
+	Outages                  []time.Duration
 }
 
 // Groups of processes whose CPU is told apart, as the model names them.
 var modelGroups = []string{"saltclusterd", "saltclusterd, others", "salt-master", "haproxy", "minions"}
 
 // sights forms a cluster and looks at jobs, and at the death of a node.
-func (b *bench) sights(ctx context.Context, minions, jobs int, trees []scale.Tree, out **sights) error {
+func (b *bench) sights(ctx context.Context, minions, jobs int, trees []scale.Tree) (s *sights, err error) {
 	was := b.herd
 	b.herd = minions
 	defer func() { b.herd = was }()
-	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
+	return s, b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
 		c, h, err := b.herdCluster(ctx, l, nil)
 		if err != nil {
 			return err
 		}
 		defer h.Close()
 		m := &modelLab{bench: b, c: c, p: &pack{target: &target{name: "the cluster"}, herd: h, salt: c.Nodes[0].Master}}
-		s := &sights{minions: minions, cpu: map[string]series{}}
+		s = &sights{Minions: minions}
+		if err := m.quiet(ctx); err != nil {
+			return err
+		}
+		if err := m.memory(&s.Memory, &s.ProxyMemory); err != nil {
+			return err
+		}
 		for round := range jobs + 1 {
 			b.say("model: job %d of %d minions, load %s", round, minions, loadAverage())
-			of := s
+			all, few := &s.All, &s.Few
 			if round == 0 { // the first one makes connections and caches
-				of = &sights{cpu: map[string]series{}}
+				all, few = &jobsSeen{}, &jobsSeen{}
 			}
-			if err := m.job(ctx, of, "*", minions); err != nil {
+			if err := m.job(ctx, all, "*", minions); err != nil {
 				return err
 			}
-			if minions != modelSmall {
-				continue
-			}
-			few := &sights{cpu: map[string]series{}}
 			if err := m.job(ctx, few, fewGlob, modelFew); err != nil {
 				return err
 			}
-			if s.fewCPU == nil {
-				s.fewCPU = map[string]series{}
-			}
-			for g, v := range few.cpu {
-				s.fewCPU[g] = append(s.fewCPU[g], v...)
-			}
 		}
-		*out = s
-		if err := m.memory(s); err != nil {
+		if err := m.memory(&s.MemoryAfter, &s.ProxyMemoryAfter); err != nil {
 			return err
 		}
 		if err := m.keys(ctx, s); err != nil {
@@ -85,9 +96,9 @@ func (b *bench) sights(ctx context.Context, minions, jobs int, trees []scale.Tre
 			if err != nil {
 				return err
 			}
-			s.trees = append(s.trees, seen)
+			s.Trees = append(s.Trees, seen)
 		}
-		return m.kill(ctx, s)
+		return m.kill(ctx, &s.Storm)
 	})
 }
 
@@ -99,7 +110,7 @@ type modelLab struct {
 }
 
 // job publishes one, which n minions return, and notes when what has happened.
-func (m *modelLab) job(ctx context.Context, s *sights, target string, n int) error {
+func (m *modelLab) job(ctx context.Context, s *jobsSeen, target string, n int) error {
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}
@@ -129,7 +140,7 @@ func (m *modelLab) job(ctx context.Context, s *sights, target string, n int) err
 				left--
 			}
 		}
-		if err := rest(ctx, 2*time.Millisecond); err != nil {
+		if err := rest(ctx, modelLook); err != nil {
 			return fmt.Errorf("%d of %d acknowledged, %d nodes have not all: %w", job.Acked, n, left, err)
 		}
 	}
@@ -140,39 +151,39 @@ func (m *modelLab) job(ctx context.Context, s *sights, target string, n int) err
 		return err
 	}
 	after, end := m.bytes(), slices.MaxFunc(append(done, job.LastEnd), time.Time.Compare)
-	s.share.add(meter.share(job.FirstHeard, end))
+	s.Share.add(meter.share(job.FirstHeard, end))
 	since := func(t time.Time) float64 { return t.Sub(job.FirstHeard).Seconds() }
-	s.heard.add(since(job.LastHeard))
-	s.acked.add(since(job.LastEnd))
-	s.cached.add(since(done[0]))
-	s.copied.add(since(slices.MaxFunc(done[1:], time.Time.Compare)))
+	s.Heard.add(since(job.LastHeard))
+	s.Acked.add(since(job.LastEnd))
+	s.Cached.add(since(done[0]))
+	s.Copied.add(since(slices.MaxFunc(done[1:], time.Time.Compare)))
 	asleep := before.at.Sub(calm.at).Seconds()
-	idle := meter.used(calm.at, before.at)
-	for g, d := range meter.used(job.FirstHeard, after.at) {
-		all := s.cpu[g]
-		all.add(max(0, d.Seconds()-idle[g].Seconds()*after.at.Sub(job.FirstHeard).Seconds()/asleep))
-		s.cpu[g] = all
+	if s.CPU == nil {
+		s.CPU = map[string]series{}
+	}
+	for g, v := range meter.beyondIdle(calm.at, before.at, job.FirstHeard, after.at) {
+		all := s.CPU[g]
+		all.add(v)
+		s.CPU[g] = all
 	}
 	share := after.at.Sub(before.at).Seconds() / asleep
-	for i, of := range []*series{&s.sent, &s.got, &s.othersSent, &s.othersGot} {
+	for i, of := range []*series{&s.Sent, &s.Got, &s.OthersSent, &s.OthersGot} {
 		of.add((after.of[i] - before.of[i] - (before.of[i]-calm.of[i])*share) / mib)
 	}
 	return nil
 }
 
-// memory is that of a node after some jobs, and of the load balancer.
-func (m *modelLab) memory(s *sights) error {
-	for _, p := range []struct {
-		of *lab.Process
-		to *float64
-	}{{m.c.Nodes[1].Daemon.Process, &s.memory}, {m.c.LB.Process, &s.proxyMemory}, {m.c.LBPub.Process, &s.proxyMemory}} {
-		b, err := residentBytes(p.of.PID())
-		if err != nil {
+// resident is memory that processes have, MiB: of their own, and of files (programs, and what is mapped of data).
+type resident struct{ Own, Files []float64 }
+
+// memory is that of the nodes, and of the load balancer.
+func (m *modelLab) memory(nodes, proxy *resident) error {
+	for _, n := range m.c.Nodes {
+		if err := nodes.add(n.Daemon.PID()); err != nil {
 			return err
 		}
-		*p.to += b / mib
 	}
-	return nil
+	return errors.Join(proxy.add(m.c.LB.PID()), proxy.add(m.c.LBPub.PID()))
 }
 
 // keys accepts keys one after the other.
@@ -184,10 +195,13 @@ func (m *modelLab) keys(ctx context.Context, s *sights) error {
 	}
 	defer meter.end()
 	began := time.Now()
-	s.keys, err = acceptEach(ctx, m.c, m.p.herd.Key(), modelKeys)
-	s.keyShare = meter.share(began, time.Now())
+	s.Keys, err = acceptEach(ctx, m.c, m.p.herd.Key(), modelKeys)
+	s.KeyShare = meter.share(began, time.Now())
 	return err
 }
+
+// modelLook is how often it is looked whether a job is whole: what that costs counts as the minions', whose process it is.
+const modelLook = 5 * time.Millisecond
 
 // modelRest is how long nothing is asked of the cluster before a job, and after it.
 const modelRest = 3 * time.Second
@@ -281,7 +295,7 @@ func (m *modelLab) quiet(ctx context.Context) error {
 const modelPatience = 40
 
 // kill kills the last node and waits until its minions are served again.
-func (m *modelLab) kill(ctx context.Context, s *sights) error {
+func (m *modelLab) kill(ctx context.Context, s *stormSeen) error {
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}
@@ -294,6 +308,10 @@ func (m *modelLab) kill(ctx context.Context, s *sights) error {
 		return err
 	}
 	defer meter.end()
+	calm := time.Now()
+	if err := rest(ctx, modelRest); err != nil {
+		return err
+	}
 	killed := time.Now()
 	if err := n.Daemon.Kill(); err != nil {
 		return err
@@ -304,17 +322,16 @@ func (m *modelLab) kill(ctx context.Context, s *sights) error {
 	if err != nil {
 		return err
 	}
-	for g, d := range meter.used(killed, time.Now()) {
-		if g == modelGroups[0] || g == modelGroups[1] {
-			s.stormCPU += d.Seconds()
-		}
+	s.Lost = float64(st.Disconnects - before.Disconnects)
+	s.Served = st.LastServed.Sub(killed).Seconds()
+	s.SignIns = float64(st.SignIns - before.SignIns)
+	s.Slowest = herd.Quantile(st.SignInTimes, 1).Seconds()
+	s.Outages = st.Outages
+	s.Share = meter.share(killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
+	s.CPU = meter.beyondIdle(calm, killed, killed, st.LastServed)
+	if err := m.quiet(ctx); err != nil {
+		return err
 	}
-	s.stormShare = meter.share(killed, killed.Add(time.Duration(s.slowestOf(st)*float64(time.Second))))
-	s.lost = float64(st.Disconnects - before.Disconnects)
-	s.served = st.LastServed.Sub(killed).Seconds()
-	s.signIns = float64(st.SignIns - before.SignIns)
-	s.slowest = s.slowestOf(st)
+	s.After = meter.beyondIdle(calm, killed, killed, time.Now())
 	return nil
 }
-
-func (s *sights) slowestOf(st herd.Stats) float64 { return herd.Quantile(st.SignInTimes, 1).Seconds() }

@@ -20,6 +20,7 @@ type meter struct {
 
 	mu    sync.Mutex
 	looks []meterLook
+	last  map[int]time.Duration // of each process, when it was seen last: what one has used that was killed stays used
 	stop  chan struct{}
 	ended sync.WaitGroup
 }
@@ -34,7 +35,7 @@ const meterEvery = 20 * time.Millisecond
 
 // startMeter finds the processes below those of the lab, which must not start others that matter.
 func startMeter(cpus int, groups map[string][]*lab.Process) (*meter, error) {
-	m := &meter{groups: map[string][]int{}, cpus: cpus, stop: make(chan struct{})}
+	m := &meter{groups: map[string][]int{}, cpus: cpus, last: map[int]time.Duration{}, stop: make(chan struct{})}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -81,18 +82,18 @@ func (m *meter) end() {
 }
 
 func (m *meter) look() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	l := meterLook{at: time.Now(), busy: busyTime(), ours: map[string]time.Duration{}}
 	for g, pids := range m.groups {
 		for _, pid := range pids {
-			d, err := ownCPU(pid)
-			if err == nil { // else it has ended
-				l.ours[g] += d
+			if d, err := ownCPU(pid); err == nil {
+				m.last[pid] = d
 			}
+			l.ours[g] += m.last[pid]
 		}
 	}
 	l.ours["minions"], _ = herd.CPU()
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.looks = append(m.looks, l)
 }
 
@@ -116,6 +117,15 @@ func (m *meter) used(from, to time.Time) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for g, d := range b.ours {
 		out[g] = max(0, d-a.ours[g])
+	}
+	return out
+}
+
+// beyondIdle is what the groups have used between two times, s, beyond what they use when nothing is asked of them, as from calm to asked.
+func (m *meter) beyondIdle(calm, asked, from, to time.Time) map[string]float64 {
+	idle, out := m.used(calm, asked), map[string]float64{}
+	for g, d := range m.used(from, to) {
+		out[g] = max(0, d.Seconds()-idle[g].Seconds()*to.Sub(from).Seconds()/asked.Sub(calm).Seconds())
 	}
 	return out
 }

@@ -148,3 +148,30 @@ func fileSystem(dir string) string {
 	}
 	return fmt.Sprintf("a file system of type %#x", s.Type)
 }
+
+// add adds what one process has.
+func (r *resident) add(pid int) error {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return fmt.Errorf("memory of process %d: %w", pid, err)
+	}
+	own, files := residentOf(string(raw))
+	r.Own, r.Files = append(r.Own, own/mib), append(r.Files, files/mib)
+	return nil
+}
+
+// residentOf reads /proc/PID/status: bytes of memory of the process's own, and of files.
+func residentOf(status string) (own, files float64) {
+	for line := range strings.Lines(status) {
+		name, rest, _ := strings.Cut(line, ":")
+		n, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+		switch {
+		case err != nil:
+		case name == "RssAnon":
+			own += n * kib
+		case name == "RssFile", name == "RssShmem":
+			files += n * kib
+		}
+	}
+	return own, files
+}

@@ -135,21 +135,9 @@ func (w *World) Job() Job {
 func (j *running) result() Job {
 	out := j.out
 	out.Steps = j.w.Sim.Steps()
-	out.CPU = map[string]time.Duration{}
-	for i, n := range j.w.nodes {
+	out.CPU = j.w.used()
+	for _, n := range j.w.nodes {
 		out.Networks = append(out.Networks, Network{n.sent, n.got})
-		key := "saltclusterd"
-		if i > 0 {
-			key = "saltclusterd, others"
-		}
-		out.CPU[key] += n.daemon.Used
-		out.CPU["salt-master"] += n.master.Used
-	}
-	if j.w.proxy != nil {
-		out.CPU["haproxy"] = j.w.proxy.Used
-	}
-	if j.w.herd != nil {
-		out.CPU["minions"] = j.w.herd.Used
 	}
 	if j.publisher.own != nil {
 		out.Fsyncs = j.publisher.own.Groups
@@ -168,7 +156,7 @@ func (j *running) publish(n *node) {
 				mine = append(mine, m)
 			}
 			n.daemon.Series(len(mine), w.Deliver, func(i int) {
-				n.outward(w.PubBytes, func() { w.minion(w.Minion, func() { j.hear(mine[i]) }) })
+				n.outward(w.PubBytes, func() { w.minion(w.MinionHears, func() { j.hear(mine[i]) }) })
 			}, nil)
 		}
 	})
@@ -196,7 +184,9 @@ func (j *running) try(r *ret, try int) {
 	w := j.w
 	e := w.nodes[(r.minion*7+r.minion/w.Nodes+try)%w.Nodes]
 	sent := &ret{job: j, minion: r.minion}
-	e.inward(w.returnBytes(), func() { e.read(func() { e.serve(sent, func() { j.ack(r) }) }) })
+	w.minion(w.MinionReturns, func() {
+		e.inward(w.returnBytes(), func() { e.read(func() { e.serve(sent, func() { j.ack(r) }) }) })
+	})
 	w.Sim.After(w.Sim.Between(returnTimer, returnTimerMax), func() {
 		switch {
 		case r.acked:

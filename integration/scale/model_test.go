@@ -27,7 +27,7 @@ func TestDeterminism(t *testing.T) {
 		"job":   func(w *World) any { return w.Job() },
 		"storm": func(w *World) any { return w.Storm(0, time.Second, DefaultVersions) },
 		"keys":  func(w *World) any { return w.Keys(10, 40) },
-		"roots": func(w *World) any { return w.Rollout(Tree{3000, 30e6}) },
+		"roots": func(w *World) any { return w.Rollout(Tree{Files: 3000, Bytes: 30e6}) },
 	} {
 		a, b := run(NewWorld(site, MeasuredCosts())), run(NewWorld(site, MeasuredCosts()))
 		if !reflect.DeepEqual(a, b) {
@@ -191,7 +191,7 @@ func TestKeysTakeTheirTime(t *testing.T) {
 
 func TestRolloutConserves(t *testing.T) {
 	for _, nodes := range []int{2, 3, 10, 50} {
-		for _, tree := range []Tree{{1, 100}, {800, 8e5}, {5000, 200e6}, {1, 1 << 30}} {
+		for _, tree := range []Tree{{Files: 1, Bytes: 100}, {Files: 800, Bytes: 8e5}, {Files: 5000, Bytes: 200e6}, {Files: 1, Bytes: 1 << 30}} {
 			w := NewWorld(Site{Nodes: nodes}, MeasuredCosts())
 			r := w.Rollout(tree)
 			if r.Last == 0 || r.First > r.Last || r.Decided > r.First {
@@ -203,7 +203,7 @@ func TestRolloutConserves(t *testing.T) {
 		}
 	}
 	// The author's card is what everybody waits for when it is slow.
-	r := NewWorld(Site{Nodes: 5, Bandwidth: 1e9}, lean(func(*Costs) {})).Rollout(Tree{200, 400e6})
+	r := NewWorld(Site{Nodes: 5, Bandwidth: 1e9}, lean(func(*Costs) {})).Rollout(Tree{Files: 200, Bytes: 400e6})
 	between(t, "four copies of 400 MB over a Gbit/s", r.Last, 12800*time.Millisecond, 15*time.Second)
 }
 
@@ -222,11 +222,11 @@ func TestEveryCostHasASource(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	c := &Costs{MemBase: 1 << 20, MemConn: 1000, MemProxy: 10}
+	c := &Costs{MemBase: 1 << 20, MemConn: 1000, MemJob: 3, MemProxyBase: 5, MemProxy: 10, MemProxyBusy: 100}
 	got := Site{Nodes: 3, Minions: 10_001}.Needs(c)
 	want := Needs{
-		Connections: 3334, Worst: 5001, Files: 2*5001 + otherFiles, Memory: 1<<20 + 2*5001*1000, ProxyConnections: 20_002,
-		ProxyFiles: 40_004 + otherFiles, ProxyMemory: 200_020,
+		Connections: 3334, Worst: 5001, Files: 2*5001 + otherFiles, Idle: 1<<20 + 2*3334*1000, Memory: 1<<20 + 2*5001*1000 + 3*10_001,
+		ProxyConnections: 20_002, ProxyFiles: 40_004 + otherFiles, ProxyMemory: 5 + 200_020, ProxyMost: 5 + 200_020 + 2_000_200,
 	}
 	if got != want {
 		t.Errorf("%+v, not %+v", got, want)

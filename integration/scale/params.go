@@ -17,13 +17,13 @@ type Costs struct {
 	KiB                                                            time.Duration
 	Apply, Fire, BusEvent, BusEvent3008, CopyOut, CopyIn, CopyLook time.Duration
 	// Sign-ins and connections.
-	SignIn, Connect, AuthEvent, AuthEvent3008, StartEvent time.Duration
+	SignIn, Connect, AuthEvent, AuthEvent3008, Python time.Duration
 	// Keys.
 	RaftApply, KeyFile time.Duration
 	// Roots: by file, and by MiB.
 	ScanFile, ServeFile, StageFile, SwitchFile, ScanMiB, ServeMiB, StageMiB time.Duration
 	// What is not ours.
-	Proxy, ProxyConnect, Minion, MinionAck, MinionSignIn time.Duration
+	Proxy, ProxyConnect, MinionHears, MinionReturns, MinionAck, MinionSignIn, MinionConnect time.Duration
 
 	// Not CPU.
 	Fsync     time.Duration // of a file that was written to, alone
@@ -34,8 +34,9 @@ type Costs struct {
 	// Bytes on the wire, without Ethernet, IP and TCP.
 	PubBytes, ReturnBytes, AckBytes, RelayBytes, CopyBytes, SignInBytes, SignInReply int
 
-	// Bytes of resident memory, of saltclusterd without minions and of a connection; of HAProxy.
-	MemBase, MemConn, MemProxy int
+	// Bytes of resident memory, of saltclusterd without minions and of a connection, and what jobs of a minion leave; of HAProxy's two
+	// processes, of a connection through them that is idle, and of one in use.
+	MemBase, MemConn, MemJob, MemProxyBase, MemProxy, MemProxyBusy int
 }
 
 // row is a cost with its source.
@@ -78,8 +79,9 @@ func (c *Costs) table() []row {
 		{&c.Connect, "Connect", 120 * us, "a new connection of a minion, shaken hands", "docs/performance.md, sign-ins: what is neither RSA nor the master"},
 		{&c.AuthEvent, "AuthEvent", 90 * us, "salt/auth on a 3006 master's bus", "docs/performance.md, sign-ins"},
 		{&c.AuthEvent3008, "AuthEvent3008", 440 * us, "the same, 3008", "docs/performance.md, sign-ins"},
-		{&c.StartEvent, "StartEvent", 2000 * us, "a minion's start event in a master's Python", "an estimate: 1.5 to 2.6 ms of a bare master, while this was planned"},
+		{&c.Python, "Python", 2000 * us, "a request that a master's Python answers: _register_resources of a 3008 minion that starts", "docs/performance.md, events of minions: a bare 3008 master"},
 		{&c.ProxyConnect, "ProxyConnect", 60 * us, "a new connection through HAProxy", "an estimate: four messages"},
+		{&c.MinionConnect, "MinionConnect", 100 * us, "played minions only: a connection", "an estimate: as Connect"},
 		{&c.MinionSignIn, "MinionSignIn", 300 * us, "played minions only: a reply checked", "go test -bench FastKey ./integration/herd"},
 		{&c.SignInBytes, "SignInBytes", 870, "a sign-in", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.SignInReply, "SignInReply", 1970, "and its reply", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
@@ -94,14 +96,18 @@ func (c *Costs) table() []row {
 		{&c.StageMiB, "StageMiB", 2500 * us, "a MiB received, hashed and written", "docs/performance.md, trees pushed to two nodes"},
 		{&c.SwitchFile, "SwitchFile", 80 * us, "a file put in its place", "docs/performance.md, trees pushed to two nodes"},
 		{&c.Proxy, "Proxy", 15 * us, "a message through HAProxy", "make test-scale: 14.5 µs when it was calibrated with 300 minions"},
-		{&c.Minion, "Minion", 60 * us, "played minions only: a publication, and its return", "docs/performance.md, the herd's own"},
+		{&c.MinionHears, "MinionHears", 10 * us, "played minions only: a publication", "TODO"},
+		{&c.MinionReturns, "MinionReturns", 50 * us, "played minions only: a return", "docs/performance.md, the herd's own"},
 		{&c.MinionAck, "MinionAck", 20 * us, "played minions only: an acknowledgement", "docs/performance.md, the herd's own"},
 		{&c.Fsync, "Fsync", 1 * ms, "a file that was written to, alone; not CPU", "go test -bench Disk ./integration/scale (ext4 on a virtual disk: 0.2 ms at rest, 2.4 while others use it)"},
 		{&c.SyncFile, "SyncFile", 20 * us, "what a return adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs)"},
 		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},
 		{&c.MemBase, "MemBase", 19 << 20, "of memory: saltclusterd with nobody connected", "make bench ARGS='-what memory'"},
 		{&c.MemConn, "MemConn", 6400, "of memory: a connection of a minion; the kernel needs 3.6 KiB besides", "make bench ARGS='-what memory' (4505)"},
-		{&c.MemProxy, "MemProxy", 34 << 10, "of memory: a connection through HAProxy while something passes in both directions", "two buffers of 16 KiB, tune.bufsize"},
+		{&c.MemJob, "MemJob", 2 << 10, "of memory: what jobs leave behind, for each minion", "TODO"},
+		{&c.MemProxyBase, "MemProxyBase", 20 << 20, "of memory: HAProxy's with nobody connected", "TODO"},
+		{&c.MemProxy, "MemProxy", 3 << 10, "of memory: an idle connection through HAProxy", "TODO"},
+		{&c.MemProxyBusy, "MemProxyBusy", 34 << 10, "of memory: a connection through HAProxy while something passes in both directions", "two buffers of 16 KiB, tune.bufsize"},
 		{&c.PubBytes, "PubBytes", 540, "a publication of test.ping", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.ReturnBytes, "ReturnBytes", 880, "a return of test.ping", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.AckBytes, "AckBytes", 105, "its acknowledgement", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},

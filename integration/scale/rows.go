@@ -36,10 +36,10 @@ func Rows(c *Costs) []Row {
 		measured float64
 		note     string
 	}{
-		{"5,000 files, 200 MB, to two nodes: s", Tree{5000, 200e6}, 2.60, "costs come from here"},
-		{"20,000 files, 20 MB", Tree{20_000, 20e6}, 6.07, "costs come from here"},
-		{"50,000 files, 100 MB", Tree{50_000, 100e6}, 14.85, ""},
-		{"one file of 2 GiB", Tree{1, 2 << 30}, 33.34, "all nodes of the lab have one disk, in the model each has one"},
+		{"5,000 files, 200 MB, to two nodes: s", Tree{Files: 5000, Bytes: 200e6}, 2.60, "costs come from here"},
+		{"20,000 files, 20 MB", Tree{Files: 20_000, Bytes: 20e6}, 6.07, "costs come from here"},
+		{"50,000 files, 100 MB", Tree{Files: 50_000, Bytes: 100e6}, 14.85, ""},
+		{"one file of 2 GiB", Tree{Files: 1, Bytes: 2 << 30}, 33.34, "all nodes of the lab have one disk, in the model each has one"},
 	} {
 		rows = append(rows, Row{t.what, world(Site{Nodes: 3}).Rollout(t.tree).Last.Seconds(), t.measured, t.note})
 	}

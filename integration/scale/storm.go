@@ -73,17 +73,7 @@ func (w *World) Storm(lost int, noticed time.Duration, versions []int) Storm {
 	slices.Sort(st.served)
 	st.out.LastServed, st.out.Half = st.served[len(st.served)-1], st.served[len(st.served)/2]
 	st.out.Slowest, st.out.Steps = st.slowest, w.Sim.Steps()
-	st.out.CPU = map[string]time.Duration{}
-	for _, n := range w.nodes {
-		st.out.CPU["saltclusterd"] += n.daemon.Used
-		st.out.CPU["salt-master"] += n.master.Used
-	}
-	if w.proxy != nil {
-		st.out.CPU["haproxy"] = w.proxy.Used
-	}
-	if w.herd != nil {
-		st.out.CPU["minions"] = w.herd.Used
-	}
+	st.out.CPU = w.used()
 	return st.out
 }
 
@@ -93,7 +83,9 @@ func (st *storming) connect(then func(*node)) {
 	shake := func() {
 		n := w.nodes[st.next%(w.Nodes-1)]
 		st.next++
-		w.Sim.After(w.RTT, func() { n.daemon.Do(w.Connect, func() { then(n) }) })
+		w.Sim.After(w.RTT, func() {
+			n.daemon.Do(w.Connect, func() { w.minion(w.MinionConnect, func() { then(n) }) })
+		})
 	}
 	w.Sim.After(w.MinionRTT, func() {
 		if w.proxy == nil {
@@ -156,13 +148,33 @@ func (st *storming) try(m, version int, began time.Duration, count int) {
 	})
 }
 
-// announce is what a minion fires when it has started over: its start event, and 3008 registers its resources.
+// announce is what a minion says when it has started over: its start event, which a node fires by itself, and 3008 registers its
+// resources, which takes a master's Python.
 func (st *storming) announce(version int) {
 	w := st.w
-	for range 1 + (version-3000)/8 {
+	say := func(then func(owner *node)) {
 		n, owner := w.nodes[w.Sim.Rand.IntN(w.Nodes-1)], w.nodes[w.Sim.Rand.IntN(w.Nodes-1)]
-		n.daemon.Do(w.Request+w.RelayOut, func() {
-			owner.daemon.Do(w.RelayIn, func() { owner.master.Do(w.StartEvent, nil) })
+		w.minion(w.MinionReturns, func() {
+			n.inward(w.ReturnBytes, func() {
+				n.daemon.Do(w.Request, func() {
+					answer := func() { n.outward(w.AckBytes, func() { w.minion(w.MinionAck, nil) }) }
+					if n == owner {
+						then(owner)
+						n.daemon.Do(w.Reply, answer)
+						return
+					}
+					n.daemon.Do(w.RelayOut, func() {
+						owner.daemon.Do(w.RelayIn, func() {
+							then(owner)
+							n.daemon.Do(w.RelayBack, answer)
+						})
+					})
+				})
+			})
 		})
+	}
+	say(func(owner *node) { owner.daemon.Do(w.Append+w.Fire, func() { owner.master.Do(w.BusEvent, nil) }) })
+	if version >= 3008 {
+		say(func(owner *node) { owner.master.Do(w.Python, nil) })
 	}
 }

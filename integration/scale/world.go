@@ -67,6 +67,7 @@ type World struct {
 	herd   *Proc // nil: minions have machines of their own
 	lb     card
 	shared *Host
+	disk   *Station // of all, on the shared machine
 }
 
 // node is a master with saltclusterd.
@@ -117,10 +118,12 @@ func (w *World) withBytes(d time.Duration) time.Duration {
 type Needs struct {
 	Connections, Worst int // on each of the two ports
 	Files              int // descriptors of saltclusterd, at worst
-	Memory             int // bytes of saltclusterd, at worst, idle
+	Idle               int // bytes of saltclusterd with all nodes up, before any job
+	Memory             int // the same at worst, after jobs
 	ProxyConnections   int // of the load balancer: two for each minion
 	ProxyFiles         int
-	ProxyMemory        int
+	ProxyMemory        int // idle
+	ProxyMost          int // with both buffers of every connection in use
 }
 
 // otherFiles are descriptors that do not depend on minions: listeners, peers, journals, files that are served.
@@ -131,9 +134,11 @@ func (s Site) Needs(c *Costs) Needs {
 	s.fill()
 	n := Needs{Connections: ceil(s.Minions, s.Nodes), Worst: ceil(s.Minions, max(1, s.Nodes-1)), ProxyConnections: 2 * s.Minions}
 	n.Files = 2*n.Worst + otherFiles
-	n.Memory = c.MemBase + 2*n.Worst*c.MemConn
+	n.Idle = c.MemBase + 2*n.Connections*c.MemConn
+	n.Memory = c.MemBase + 2*n.Worst*c.MemConn + s.Minions*c.MemJob
 	n.ProxyFiles = 2*n.ProxyConnections + otherFiles
-	n.ProxyMemory = n.ProxyConnections * c.MemProxy
+	n.ProxyMemory = c.MemProxyBase + n.ProxyConnections*c.MemProxy
+	n.ProxyMost = n.ProxyMemory + n.ProxyConnections*c.MemProxyBusy
 	return n
 }
 
@@ -157,6 +162,7 @@ func NewWorld(site Site, costs *Costs) *World {
 	if site.Shared {
 		w.shared = w.Sim.NewHost("lab", site.Cores)
 		w.shared.share = site.Share
+		w.disk = w.Sim.NewStation()
 		w.herd = w.shared.NewProc("minions", 0).slower(f.Minions)
 	}
 	if !site.Direct {
@@ -171,11 +177,44 @@ func NewWorld(site Site, costs *Costs) *World {
 		}
 		n := &node{
 			w: w, id: i, daemon: daemon, master: h.NewProc("salt-master", masterThreads).slower(f.Master),
-			disk: w.Sim.NewStation(), card: w.Sim.newCard(),
+			disk: w.disk, card: w.Sim.newCard(),
+		}
+		if n.disk == nil {
+			n.disk = w.Sim.NewStation()
 		}
 		w.nodes = append(w.nodes, n)
 	}
 	return w
+}
+
+// Kinds of processes whose CPU is told apart: saltclusterd of the node that publishes and of the others, all masters, the load balancer and,
+// where they are on the same machine, the minions.
+const (
+	publisherCPU = "saltclusterd"
+	othersCPU    = "saltclusterd, others"
+	masterCPU    = "salt-master"
+	proxyCPU     = "haproxy"
+	minionsCPU   = "minions"
+)
+
+// used is what CPU everybody has used.
+func (w *World) used() map[string]time.Duration {
+	cpu := map[string]time.Duration{}
+	for i, n := range w.nodes {
+		key := publisherCPU
+		if i > 0 {
+			key = othersCPU
+		}
+		cpu[key] += n.daemon.Used
+		cpu[masterCPU] += n.master.Used
+	}
+	if w.proxy != nil {
+		cpu[proxyCPU] = w.proxy.Used
+	}
+	if w.herd != nil {
+		cpu[minionsCPU] = w.herd.Used
+	}
+	return cpu
 }
 
 func (w *World) host(name string, cores int) *Host {
@@ -253,11 +292,12 @@ func (n *node) inward(bytes int, then func()) {
 	})
 }
 
-// minion has a minion's machine work, where that is the one that everybody shares.
+// minion has a minion's machine work, where that is the one that everybody shares; then may be nil.
 func (w *World) minion(cost time.Duration, then func()) {
-	if w.herd != nil {
+	switch {
+	case w.herd != nil:
 		w.herd.Do(cost, then)
-		return
+	case then != nil:
+		w.Sim.After(0, then)
 	}
-	w.Sim.After(0, then)
 }

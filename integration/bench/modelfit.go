@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"saltclusterd/integration/scale"
+)
+
+// line is what something costs by size: so many times what the model says, and so much besides, whatever the size.
+type line struct{ Factor, Fixed float64 }
+
+// fit finds the line through what the model says of small herds (x) and what was measured (y). Neither part is negative.
+func fit(x, y []float64) line {
+	n := float64(len(x))
+	var sx, sy, sxx, sxy float64
+	for i := range x {
+		sx, sy, sxx, sxy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i]
+	}
+	if sxx == 0 {
+		return line{1, 0}
+	}
+	if d := n*sxx - sx*sx; d > 0 {
+		l := line{Factor: (n*sxy - sx*sy) / d}
+		if l.Fixed = (sy - l.Factor*sx) / n; l.Factor > 0 && l.Fixed >= 0 {
+			return l
+		}
+	}
+	return line{Factor: sxy / sxx}
+}
+
+// calibration is what small herds have told of this machine.
+type calibration struct {
+	costs      *scale.Costs
+	job, storm map[string]line // by group: CPU
+	tree       [2]float64      // CPU of any tree, s: of its author, and of the others
+}
+
+// calibrate finds out how much more CPU processes take here than the table of costs says, from herds that are not those with which the model
+// is compared.
+func calibrate(site scale.Site, seen *modelSeen) *calibration {
+	c := &calibration{costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}}
+	site.Slower, site.Share = scale.Factors{}, 1
+	x, y := map[string][]float64{}, map[string][]float64{}
+	note := func(model map[string]time.Duration, measured func(g string) float64) {
+		for _, g := range modelGroups {
+			x[g], y[g] = append(x[g], model[g].Seconds()), append(y[g], measured(g))
+		}
+	}
+	for _, s := range seen.Small {
+		site.Minions, site.Answering = s.Minions, 0
+		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.All.CPU[g].median() })
+		site.Answering = modelFew
+		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.Few.CPU[g].median() })
+	}
+	for _, g := range modelGroups {
+		c.job[g] = fit(x[g], y[g])
+	}
+	clear(x)
+	clear(y)
+	for _, s := range seen.Small {
+		note(c.dies(site, &s.Storm, s.Minions).CPU, func(g string) float64 { return s.Storm.After[g] })
+	}
+	for _, g := range modelGroups {
+		c.storm[g] = fit(x[g], y[g])
+	}
+	c.memory(seen.Small)
+	for _, s := range seen.Small {
+		if len(s.Trees) > 0 {
+			c.trees(site, s.Trees)
+		}
+	}
+	return c
+}
+
+// memory finds what there is anyway, and what each connection takes.
+func (c *calibration) memory(small []*sights) {
+	var minions, node, after, proxy []float64
+	for _, s := range small {
+		minions, node = append(minions, float64(s.Minions)), append(node, s.Memory.of(1).median()*mib)
+		after, proxy = append(after, (s.MemoryAfter.of(1).median()-s.Memory.of(1).median())*mib), append(proxy, s.ProxyMemory.sum()*mib)
+	}
+	l := fit(minions, node)
+	c.costs.MemBase, c.costs.MemConn = int(l.Fixed), int(l.Factor*3/2)
+	c.costs.MemJob = int(fit(minions, after).Factor)
+	l = fit(minions, proxy)
+	c.costs.MemProxyBase, c.costs.MemProxy = int(l.Fixed), int(l.Factor/2)
+}
+
+// trees finds what a file and a MiB cost here, and what any tree does.
+func (c *calibration) trees(site scale.Site, seen []treeSeen) {
+	any := seen[2]
+	c.tree = [2]float64{any.Author, any.Others}
+	scaleBy := func(f float64, costs ...*time.Duration) {
+		for _, d := range costs {
+			*d = time.Duration(float64(*d) * max(f, 0.05))
+		}
+	}
+	for range 5 { // each of the two trees costs a little of the other kind
+		r := c.rollOut(site, seen[0])
+		scaleBy((seen[0].Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
+		scaleBy((seen[0].Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
+		r = c.rollOut(site, seen[1])
+		scaleBy((seen[1].Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
+		scaleBy((seen[1].Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageMiB)
+	}
+}
+
+// show tells what was found.
+func (c *calibration) show(say func(string, ...any)) {
+	for _, g := range modelGroups {
+		say("model: %s: a job %.2f times the table and %.3f s, a storm %.2f times and %.3f s", g, c.job[g].Factor, c.job[g].Fixed, c.storm[g].Factor, c.storm[g].Fixed)
+	}
+	k := c.costs
+	say("model: memory %.1f MiB and %d B for a connection, %d B for a minion that returned; HAProxy %.1f MiB and %d B", float64(k.MemBase)/mib, k.MemConn,
+		k.MemJob, float64(k.MemProxyBase)/mib, k.MemProxy)
+	say("model: a tree %.3f s and %.3f s; a file scanned %s, served %s, staged %s, switched %s; a MiB scanned %s, served %s, staged %s", c.tree[0], c.tree[1],
+		k.ScanFile, k.ServeFile, k.StageFile, k.SwitchFile, k.ScanMiB, k.ServeMiB, k.StageMiB)
+}
+
+// factors are those of a job or of a storm.
+func factors(l map[string]line) scale.Factors {
+	return scale.Factors{
+		Publisher: l["saltclusterd"].Factor, Others: l["saltclusterd, others"].Factor, Master: l["salt-master"].Factor,
+		Proxy: l["haproxy"].Factor, Minions: l["minions"].Factor,
+	}
+}
+
+func factorsText(f scale.Factors) string {
+	return fmt.Sprintf("publisher %.2f, other nodes %.2f, masters %.2f, HAProxy %.2f, minions %.2f", f.Publisher, f.Others, f.Master, f.Proxy, f.Minions)
+}
+
+// costs are those of the model, with what can be measured of a machine at once.
+func (m machine) costs() *scale.Costs {
+	c := scale.MeasuredCosts()
+	c.SignIn += 2*m.Sign - 2*c.Seal
+	c.Seal, c.Fsync, c.RaftStore = m.Sign, m.Fsync, 2*m.Fsync
+	if m.Files == "tmpfs" {
+		c.SyncFile, c.DiskMiB = 0, 0
+	}
+	return c
+}
+
+// of is what one process has, of its own and of files.
+func (r resident) of(i int) series { return series{r.Own[i] + r.Files[i]} }
+
+// sum is what all have.
+func (r resident) sum() (sum float64) {
+	for i := range r.Own {
+		sum += r.Own[i] + r.Files[i]
+	}
+	return sum
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/scale"
+)
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		x, y []float64
+		want line
+	}{
+		{[]float64{1, 2, 4}, []float64{5, 8, 14}, line{3, 2}},
+		{[]float64{1, 3}, []float64{2, 6}, line{2, 0}},
+		{[]float64{1, 2}, []float64{1, 4}, line{1.8, 0}}, // no process does less than nothing
+		{[]float64{1, 2}, []float64{4, 3}, line{2, 0}}, // nor does more work cost less
+		{[]float64{2, 2}, []float64{3, 5}, line{2, 0}},
+		{[]float64{0, 0}, []float64{3, 5}, line{1, 0}},
+	} {
+		got := fit(c.x, c.y)
+		if math.Abs(got.Factor-c.want.Factor) > 1e-9 || math.Abs(got.Fixed-c.want.Fixed) > 1e-9 {
+			t.Errorf("%v, %v: %+v, not %+v", c.x, c.y, got, c.want)
+		}
+	}
+}
+
+// What a run has saved is what another one reads.
+func TestSave(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "run")
+	seen := &modelSeen{
+		Run: "today", CPUs: 2, Machine: machine{Sign: time.Millisecond, Fsync: time.Second, Files: "ext4"},
+		Small: []*sights{{Minions: 3, All: jobsSeen{Heard: series{1, 2}, CPU: map[string]series{"haproxy": {3}}}, Memory: resident{Own: []float64{1}, Files: []float64{2}}}},
+		Large: []*sights{{Keys: []time.Duration{4}, Trees: []treeSeen{{Tree: scale.Tree{Files: 1, Bytes: 2}, Took: 3}}, Storm: stormSeen{Lost: 1, After: map[string]float64{"minions": 2}}}},
+	}
+	if err := seen.save(name); err != nil {
+		t.Fatal(err)
+	}
+	got, err := (&bench{options: options{against: name}}).modelSeen(t.Context())
+	if err != nil || !reflect.DeepEqual(got, seen) {
+		t.Errorf("%v: %+v, not %+v", err, got, seen)
+	}
+	if err := os.WriteFile(name, []byte("nothing"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&bench{options: options{against: name}}).modelSeen(t.Context()); err == nil {
+		t.Error("anything is taken for measurements")
+	}
+}
+
+func TestResidentOf(t *testing.T) {
+	own, files := residentOf("Name:\tx\nVmRSS:\t   99 kB\nRssAnon:\t   10 kB\nRssFile:\t    4 kB\nRssShmem:\t    1 kB\n")
+	if own != 10*kib || files != 5*kib {
+		t.Errorf("%v, %v", own, files)
+	}
+}
+
+// What a process that was killed has used stays used: else it looks as if others used the machine.
+func TestTheMeterRemembersWhoWasKilled(t *testing.T) {
+	const gone = 1<<22 + 1 // no process has a number beyond PID_MAX_LIMIT
+	m := &meter{groups: map[string][]int{"node": {gone}}, cpus: 2, last: map[int]time.Duration{gone: time.Minute}}
+	m.look()
+	if got := m.looks[0].ours["node"]; got != time.Minute {
+		t.Errorf("%v", got)
+	}
+}
+
+// What the model itself says of machines that are slower by known factors is what calibration finds, from herds of other sizes; the table
+// that is made of it has no figure that is off.
+func TestCalibrationFindsWhatIsSo(t *testing.T) {
+	truth := scale.Factors{Publisher: 2, Others: 3, Master: 1.5, Proxy: 0.5, Minions: 4}
+	site := scale.Site{Nodes: 3, Shared: true, Cores: 2, ProxyThreads: 2, Replicas: 3}
+	m := machine{Sign: time.Millisecond, Fsync: time.Millisecond, Files: "ext4"}
+	const fixed = 0.01 // s
+	play := func(minions int) *sights {
+		s, c := &sights{Minions: minions}, m.costs()
+		site.Minions, site.Slower = minions, truth
+		for _, few := range []bool{false, true} {
+			to := &s.All
+			site.Answering = 0
+			if few {
+				to, site.Answering = &s.Few, modelFew
+			}
+			j := scale.NewWorld(site, c).Job()
+			*to = jobsSeen{Share: series{1}, CPU: map[string]series{}, Heard: series{j.LastHeard.Seconds()}, Acked: series{j.LastEnd.Seconds()}, Cached: series{j.Cached.Seconds()}}
+			for g, d := range j.CPU {
+				to.CPU[g] = series{d.Seconds() + fixed}
+			}
+		}
+		site.Answering = 0
+		st := scale.NewWorld(site, c).Storm(minions/3, 0, scale.DefaultVersions)
+		s.Storm = stormSeen{Share: 1, Lost: float64(minions / 3), Served: st.LastServed.Seconds(), After: map[string]float64{}}
+		for g, d := range st.CPU {
+			s.Storm.After[g] = d.Seconds()
+		}
+		for _, r := range []*resident{&s.Memory, &s.MemoryAfter, &s.ProxyMemory, &s.ProxyMemoryAfter} {
+			r.Own, r.Files = []float64{1, 10 + float64(minions)/100}, []float64{1, 10}
+		}
+		return s
+	}
+	seen := &modelSeen{CPUs: 2, Machine: m, Small: []*sights{play(250), play(750)}}
+	c := calibrate(site, seen)
+	for g, want := range map[string]float64{"saltclusterd": 2, "saltclusterd, others": 3, "salt-master": 1.5, "haproxy": 0.5, "minions": 4} {
+		if got := c.job[g]; math.Abs(got.Factor-want) > 0.02 || math.Abs(got.Fixed-fixed) > 1e-3 {
+			t.Errorf("job, %s: %+v, not %v and %v", g, got, want, fixed)
+		}
+		if got := c.storm[g]; math.Abs(got.Factor-want) > 0.05*want {
+			t.Errorf("storm, %s: %+v, not %v", g, got, want)
+		}
+	}
+	large := play(2000)
+	for _, r := range c.compare(site, large) {
+		if (strings.HasPrefix(r.what, "s until the last") || strings.Contains(r.what, "CPU") || strings.Contains(r.what, "is served")) && !r.near() {
+			t.Errorf("%s: %v, not %v", r.what, r.model, r.measured)
+		}
+	}
+}
