@@ -48,7 +48,9 @@ func runBundle(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.configPath(c))}
+	done := e.waiting("collecting; what cannot be had is a part that says why")
 	b.collect()
+	done()
 	raw, err := b.pack()
 	if err != nil {
 		return err
@@ -104,9 +106,7 @@ func (b *bundle) collect() {
 		b.add("goroutines.txt", goroutines.Bytes())
 	}
 	p := &patient{c: b.c, e: b.e, proc: "/proc"}
-	if err := p.examine(); err != nil {
-		p.add(doctor.Finding{Check: "doctor", Level: doctor.Skip, What: err.Error()})
-	}
+	p.examine()
 	b.add("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
 	if n := b.c.Int("lines"); n > 0 {
 		b.add("log.txt", logLines(b.c.Context, n))

@@ -63,9 +63,9 @@ func runDoctor(c *cli.Context, e *env) error {
 		return err
 	}
 	p := &patient{c: c, e: e, proc: "/proc"}
-	if err := p.examine(); err != nil {
-		return err
-	}
+	done := e.waiting("looking at this host and trying every node's 4505 and 4506, for %s or so", max(c.Duration("timeout"), askTimeout))
+	p.examine()
+	done()
 	report := doctor.NewReport(p.checkup.Node, p.found)
 	if err := e.show(c, report, func(s *screen) { doctorScreen(s, report, c.Bool("all")) }); err != nil {
 		return err

@@ -31,7 +31,7 @@ const exitCodesHelp = `EXIT CODES:
    5   it did not happen in time
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
-   10  something is wrong: status --check, doctor, verify; config diff found a difference
+   10  something is wrong: status --check, doctor, verify, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
    11  verify found no difference, but could not ask every node; roots diff could not ask one
 `
 

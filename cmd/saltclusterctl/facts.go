@@ -17,6 +17,7 @@ func factsOf(cfg adminapi.Config) haproxy.Facts {
 		PublishPort: o.number("publish_port"),
 		RetPort:     o.number("ret_port"),
 		HealthPort:  portOf(o.text("health_listen")),
+		HealthHost:  loopbackOf(o.text("health_listen")),
 		AgentPort:   portOf(o.text("agent_check_listen")),
 
 		Heartbeat:      o.time("heartbeat_interval"),
@@ -37,6 +38,15 @@ func addMembers(f *haproxy.Facts, members []adminapi.Member) {
 			f.Minions += *m.Subscribers
 		}
 	}
+}
+
+// loopbackOf is the host of an address that nobody but this host reaches; empty otherwise.
+func loopbackOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		return host
+	}
+	return ""
 }
 
 func portOf(address string) int {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterctl/haproxy"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -20,9 +22,10 @@ func newHAProxyCommand(e *env) *cli.Command {
 		Name:  "haproxy",
 		Usage: "print a configuration of HAProxy for this cluster",
 		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should have, too.\n" +
-			"What to do with it: saltclusterctl haproxy > /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own beside others;\n" +
-			"haproxy -c -f FILE; systemctl reload haproxy. Minions get the address of HAProxy as their master. saltclusterctl doctor\n" +
-			"--haproxy FILE looks at one that is in use.",
+			"What to do with it: saltclusterctl haproxy --check --file /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own\n" +
+			"beside others, and systemctl reload haproxy. Where HAProxy is on another host: --file FILE without --check, copy it there,\n" +
+			"haproxy -c -f FILE. Minions get the address of HAProxy as their master. saltclusterctl doctor --haproxy FILE looks at one\n" +
+			"that is in use.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
 			&cli.StringSliceFlag{Name: "server", Usage: "use `ID=ADDRESS` for a node; may be repeated. With it nobody is asked about members"},
@@ -30,7 +33,9 @@ func newHAProxyCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes", DefaultText: "agent_check_listen"},
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions", DefaultText: "twice those there are, 5000 at least"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
+			&cli.StringFlag{Name: "user", Usage: "let HAProxy work as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
+			&cli.StringFlag{Name: "file", Usage: "put it into `FILE` instead of printing it, all of it or, after an error, nothing"},
 			&cli.BoolFlag{Name: "bare", Usage: "for salt-masters that saltclusterd has left: only whether their ports answer is checked"},
 			&cli.BoolFlag{Name: "check", Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
 		},
@@ -43,10 +48,11 @@ func newHAProxyCommand(e *env) *cli.Command {
 	})
 }
 
-// balanced is what the verb shows: the text, and what it was made of.
+// balanced is what the verb shows: the text, or where it is, and what it was made of.
 type balanced struct {
 	Servers []haproxy.Server `json:"servers"`
 	Config  string           `json:"config"`
+	File    string           `json:"file,omitempty"`
 }
 
 func runHAProxy(c *cli.Context, e *env) error {
@@ -67,7 +73,10 @@ func runHAProxy(c *cli.Context, e *env) error {
 	if n := c.Int("minions"); n > 0 {
 		facts.Minions = n
 	}
-	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), Fragment: c.Bool("fragment")}
+	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
+		return usagef("--user haproxy", "%q is no account", c.String("user"))
+	}
+	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"), Fragment: c.Bool("fragment")}
 	if c.Bool("send-proxy") {
 		o.PublishProxy, o.RequestProxy = "send-proxy-v2", "send-proxy-v2"
 	}
@@ -80,7 +89,34 @@ func runHAProxy(c *cli.Context, e *env) error {
 			return err
 		}
 	}
-	return e.show(c, balanced{facts.Servers, text}, func(s *screen) { s.b.WriteString(text) })
+	if host := facts.HealthHost; host != "" && !c.Bool("bare") {
+		fmt.Fprintf(e.stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n", clean(host))
+	}
+	path := c.String("file")
+	if path == "" {
+		return e.show(c, balanced{Servers: facts.Servers, Config: text}, func(s *screen) { s.b.WriteString(text) })
+	}
+	if err := writeOver(path, text); err != nil {
+		return err
+	}
+	return e.show(c, balanced{facts.Servers, text, path}, func(s *screen) {
+		s.line("%s: %s", clean(path), plural(len(facts.Servers), "server"))
+	})
+}
+
+// writeOver puts a text in the place of what a file has, also where that is a link to it.
+func writeOver(path, text string) error {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	mode := os.FileMode(0o644)
+	if st, err := os.Stat(path); err == nil {
+		if !st.Mode().IsRegular() {
+			return fmt.Errorf("%s is no file", path)
+		}
+		mode = st.Mode().Perm()
+	}
+	return durable.WriteFile(path, []byte(text), mode)
 }
 
 // balancerFacts asks the daemon what its cluster is like, or with --server the configuration files.
@@ -156,5 +192,5 @@ func findHAProxy() (string, error) {
 			return bin, nil
 		}
 	}
-	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host", Hint: "install it, or leave --check out"}
+	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host", Hint: "leave --check out; where HAProxy is: haproxy -c -f FILE"}
 }

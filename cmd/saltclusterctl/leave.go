@@ -113,9 +113,9 @@ func (e *env) removeSelf(c *cli.Context, node string) error {
 	defer cancel()
 	client := e.client(c)
 	defer client.Close()
-	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, func(p adminapi.Progress) {
-		fmt.Fprintf(e.stderr, "%s: %s\n", clean(p.Step), clean(p.Message))
-	})
+	t := &teller{e: e}
+	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.tell)
+	t.end()
 	return err
 }
 

@@ -139,9 +139,10 @@ func manualEnd(p *manual.Page) {
 	p.Heading("ENVIRONMENT")
 	p.Item("SALTCLUSTERD_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
 	p.Item("SALTCLUSTERD_CONFIG", "", "main configuration file, unless --config says another")
+	p.Item(tokenVariable, "", "the token of join, unless --token-file names a file with one")
 	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")
 	p.Heading("FILES")
-	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5); only read to find the socket")
+	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5): where the socket is, and what config, doctor, setup, leave, bundle and haproxy --server look at")
 	p.Heading("SEE ALSO")
 	p.Text("saltclusterd(8), saltclusterd.conf(5), salt(1), salt-key(1), salt-run(1)")
 }

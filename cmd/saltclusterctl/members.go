@@ -47,6 +47,7 @@ func ask[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Cont
 	defer cancel()
 	client := e.client(c)
 	defer client.Close()
+	defer e.waiting("saltclusterd's answer, for %s at most (--timeout)", limit)()
 	return call(client, ctx)
 }
 

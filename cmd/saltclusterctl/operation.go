@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -41,9 +40,9 @@ func operate(c *cli.Context, e *env,
 	defer cancel()
 	client := e.client(c)
 	defer client.Close()
-	outcome, err := call(ctx, client, func(p adminapi.Progress) {
-		fmt.Fprintf(e.stderr, "%s: %s\n", clean(p.Step), clean(p.Message))
-	})
+	t := &teller{e: e}
+	outcome, err := call(ctx, client, t.tell)
+	t.end()
 	if err != nil {
 		return err
 	}

@@ -34,14 +34,14 @@ type patient struct {
 
 func (p *patient) add(found ...doctor.Finding) { p.found = append(p.found, found...) }
 
-func (p *patient) examine() error {
+func (p *patient) examine() {
 	p.configuration()
 	p.daemon()
 	p.facts = factsOf(p.options)
 	addMembers(&p.facts, p.status.Members)
 	p.host()
 	p.network()
-	return p.balancer()
+	p.balancer()
 }
 
 // configuration reads the files, which may be wrong while the daemon still runs with older ones.
@@ -130,7 +130,12 @@ func (p *patient) network() {
 	defer cancel()
 	p.add(doctor.Names(ctx, p.cfg.Cluster.Peers)...)
 	var targets []doctor.Target
-	if !p.facts.ProxyProtocol { // else the nodes expect the balancer's header, which this tool does not send
+	if p.facts.ProxyProtocol { // the nodes expect the balancer's header, which this tool does not send
+		p.add(doctor.Finding{
+			Check: "probe", Level: doctor.Skip, What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they talk to the load balancer only",
+			Next: "--via LOAD-BALANCER tries the way of the minions",
+		})
+	} else {
 		targets = doctor.TargetsOf(p.status.Members, p.facts.PublishPort, p.facts.RetPort)
 	}
 	for _, via := range p.c.StringSlice("via") {
@@ -146,7 +151,7 @@ func (p *patient) network() {
 }
 
 // balancer judges the configuration of HAProxy that was named, or stands at the usual place.
-func (p *patient) balancer() error {
+func (p *patient) balancer() {
 	path, usual := p.c.String("haproxy"), "/etc/haproxy/haproxy.cfg"
 	if path == "" {
 		path = usual
@@ -154,19 +159,24 @@ func (p *patient) balancer() error {
 	text, err := p.readBalancer(path)
 	switch {
 	case os.IsNotExist(err) && !p.c.IsSet("haproxy"):
-		return nil
+		return
 	case err != nil:
-		return fmt.Errorf("read HAProxy's configuration: %w", err)
+		p.add(doctor.Finding{
+			Check: "haproxy", Level: doctor.Fail, What: "HAProxy's configuration cannot be read: " + err.Error(),
+			Next: "ssh LOAD-BALANCER cat /etc/haproxy/haproxy.cfg | saltclusterctl doctor --haproxy -, when it is on another host",
+		})
+		return
 	}
 	cfg, err := haproxy.Parse(text)
 	if err != nil {
-		return fmt.Errorf("read HAProxy's configuration %s: %w", path, err)
+		p.add(doctor.Finding{Check: "haproxy", Level: doctor.Fail, Where: path, What: err.Error(), Next: "haproxy -c -f " + path})
+		return
 	}
 	carries := slices.ContainsFunc(cfg.Proxies, func(x haproxy.Proxy) bool {
 		return slices.ContainsFunc(x.Binds, func(b haproxy.Bind) bool { return b.Port == p.facts.PublishPort || b.Port == p.facts.RetPort })
 	})
 	if !carries && !p.c.IsSet("haproxy") {
-		return nil // it is about something else
+		return // it is about something else
 	}
 	facts := p.facts
 	if path == usual { // that of this host
@@ -187,7 +197,6 @@ func (p *patient) balancer() error {
 	if len(found) == 0 {
 		p.add(doctor.Finding{Check: "haproxy", Level: doctor.OK, Where: path, What: "fits the cluster"})
 	}
-	return nil
 }
 
 func (p *patient) readBalancer(path string) (string, error) {

@@ -96,7 +96,9 @@ func newRootsDiffCommand(e *env) *cli.Command {
 			defer client.Close()
 			ctx, cancel := limited(c)
 			defer cancel()
+			done := e.waiting("both nodes look at their disks")
 			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
+			done()
 			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
 				e.report(err)
 				return &silentError{exitIncomplete}

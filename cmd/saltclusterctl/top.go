@@ -59,6 +59,7 @@ func runTop(c *cli.Context, e *env) error {
 		return err
 	}
 	metrics := metricsURL(optionsOf(cfg).text("health_listen"))
+	e.waits.Store(true) // the screen is drawn over whatever is said
 	tick := time.NewTicker(max(c.Duration("interval"), 500*time.Millisecond))
 	defer tick.Stop()
 	var before counters

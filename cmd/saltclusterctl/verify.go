@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +20,7 @@ func newVerifyCommand(e *env) *cli.Command {
 			"has decided, too. What differs is looked at again after a moment, so news on their way are no difference; nor is what a\n" +
 			"master's own cleaning removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`"},
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -36,11 +35,13 @@ func runVerify(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+	ctx, cancel := limited(c)
 	defer cancel()
 	client := e.client(c)
 	defer client.Close()
+	done := e.waiting("every node reads what it holds; what differs is looked at again")
 	v, err := client.Verify(ctx)
+	done()
 	if err != nil {
 		return err
 	}

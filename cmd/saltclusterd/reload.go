@@ -30,7 +30,7 @@ func reload(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 			return
 		case <-hangups:
 		}
-		_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+		_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string, _ ...int) {
 			log.Info("upgrade", "step", step, "reason", message)
 		})
 		if err != nil {

@@ -40,6 +40,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 	}
+	for _, op := range []string{"watch", "look", "write", "save", "store"} { // a rule about an increase sees the first one only where there was a zero
+		m.failures.WithLabelValues(op)
+	}
 	if reg != nil {
 		reg.MustRegister(m.keys, m.edits, m.written, m.overruled, m.failures, m.seconds)
 	}

@@ -164,7 +164,7 @@ func TestItHoldsTogether(t *testing.T) {
 			}
 		}
 	}
-	for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"} {
+	for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/req"} {
 		if got := daemon.text(probe, "httpGet", "path"); got != path {
 			t.Errorf("%s asks %q", probe, got)
 		}

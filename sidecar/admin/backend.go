@@ -42,6 +42,7 @@ type Backend interface {
 }
 
 // Progress tells the client what an operation is doing: a short stable step
-// name and a sentence. It may be called from any goroutine until the
-// operation returns and does not block for long.
-type Progress func(step, message string)
+// name and a sentence, and how much of the step is done, in percent, when that
+// is known. It may be called from any goroutine until the operation returns
+// and does not block for long.
+type Progress func(step, message string, percent ...int)

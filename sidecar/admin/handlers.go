@@ -92,7 +92,7 @@ func (s *Server) handler() http.Handler {
 		if !ok || !s.allowed(p) {
 			s.log.Warn("admin request denied", "uid", p.uid, "err", p.err)
 			s.fail(w, "denied", adminapi.Errorf(adminapi.CodeDenied,
-				"root, saltclusterd's own user and the members of admin_group may", "user %d may not use the admin socket", p.uid))
+				"root, saltclusterd's own user and the members of admin_group (admin_group: salt) may", "user %d may not use the admin socket", p.uid))
 			return
 		}
 		mux.ServeHTTP(w, r)

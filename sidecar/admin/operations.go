@@ -119,9 +119,12 @@ type stream struct {
 	closed bool   // the last line is out, or the client does not read
 }
 
-func (o *stream) progress(step, message string) {
-	now := time.Now().UTC()
-	o.send(adminapi.Event{Progress: &adminapi.Progress{Time: now, Step: step, Message: message}})
+func (o *stream) progress(step, message string, percent ...int) {
+	p := adminapi.Progress{Time: time.Now().UTC(), Step: step, Message: message}
+	if len(percent) > 0 {
+		p.Percent = &percent[0]
+	}
+	o.send(adminapi.Event{Progress: &p})
 }
 
 func (o *stream) send(e adminapi.Event) {

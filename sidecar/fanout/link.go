@@ -48,6 +48,7 @@ type link struct {
 
 // keep holds the link until ctx ends, redialling with backoff.
 func (l *link) keep(ctx context.Context) {
+	l.metrics.lost(string(l.peer), 0) // a rule about an increase sees the first one only where there was a zero
 	backoff := minBackoff
 	for ctx.Err() == nil {
 		began := time.Now()

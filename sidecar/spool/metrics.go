@@ -2,6 +2,8 @@ package spool
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +37,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0002, 4, 8),
 		}),
 	}
+	for _, reason := range append(slices.Collect(maps.Keys(refusals())), "disk", "other") { // a rule about an increase sees the first one only where there was a zero
+		m.refusals.WithLabelValues(reason)
+	}
 	reg.MustRegister(m.records, m.syncs, m.bytes, m.damages, m.lost, m.refusals, m.seconds)
 	return m
 }
@@ -53,12 +58,17 @@ func (m *metrics) group(n int, size int64, took time.Duration, err error) {
 	m.syncs.Inc()
 }
 
+// refusals are the reasons that have a name.
+func refusals() map[string]error {
+	return map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed}
+}
+
 func (m *metrics) refused(err error) {
 	if m == nil {
 		return
 	}
 	reason := "other"
-	for text, e := range map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed} {
+	for text, e := range refusals() {
 		if errors.Is(err, e) {
 			reason = text
 		}

@@ -72,7 +72,7 @@ func Symptoms() []Symptom {
 		}},
 		{"Unable to connect to the salt master publisher", "salt, on the master", []Cause{
 			{"The local salt-master is not running.", "saltclusterctl doctor", "systemctl start salt-master"},
-			{"The salt-master was moved to loopback, and the command line reads another configuration.", "salt-call --local config.get interface -c /etc/salt", "the drop-in zz-saltclusterd.conf belongs into the master.d that both read"},
+			{"The salt-master was moved to loopback, and the command line reads another configuration.", "salt-run config.get interface", "the drop-in zz-saltclusterd.conf belongs into the master.d that both read"},
 		}},
 		{"Message signature failed to validate", "minions", []Cause{
 			{"sign_pub_messages is on, and the minion has another master.pub than the cluster.", "saltclusterctl doctor", "as Invalid master key"},

@@ -16,6 +16,7 @@ type Options struct {
 	RequestProxy string        // the same of 4506
 	Idle         time.Duration // after which silent connections are cut; 0: a day on 4505, an hour on 4506
 	StatsSocket  string        // path; empty: none
+	User         string        // account, and group, as which HAProxy works; empty: the one that starts it
 	Fragment     bool          // without global and defaults, to be added to a file there is
 	MaxConn      int           // of all and of each port; 0: by the number of minions
 	NoPublish    bool
@@ -36,6 +37,10 @@ var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -
 global
     # Needs {{.Files}} open files: started by root it takes them by itself, else LimitNOFILE of its unit must allow them.
     maxconn {{.Limit}}
+{{- if .User}}
+    user {{.User}}
+    group {{.User}}
+{{- end}}
 {{- if .StatsSocket}}
     stats socket {{.StatsSocket}} mode 600 level admin
 {{- end}}

@@ -72,9 +72,10 @@ func pathOptions() []Option {
 		},
 		{
 			Name: "admin_group", Section: section, field: func(c *Config) any { return &c.Paths.AdminGroup },
-			Doc: "Group whose members may use the socket, beside root and the user saltclusterd runs as. They are the cluster: snapshots, with the " +
-				"private key of the masters in them, come from that socket.",
-			Example: "saltclusterd",
+			Doc: "Group whose members may use the socket, and so saltclusterctl without sudo, beside root and the user saltclusterd runs as. With Salt's " +
+				"packages salt is the one to name. Nobody by itself, for its members are the cluster: snapshots, with the private key of the masters in " +
+				"them, come from that socket.",
+			Example: "salt",
 		},
 	}
 }

@@ -27,7 +27,7 @@ func TestBootstrapSaysHowManyKeys(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var said []string
-	hear := func(step, message string) {
+	hear := func(step, message string, _ ...int) {
 		mu.Lock()
 		defer mu.Unlock()
 		said = append(said, step+": "+message)

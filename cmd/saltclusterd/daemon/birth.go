@@ -14,6 +14,7 @@ import (
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -28,7 +29,7 @@ func clusterKeyFiles(dir string) (private, public string) {
 }
 
 // bootstrap makes a cluster out of this node: the local master's key becomes its identity.
-func (d *Daemon) bootstrap(say func(step, message string)) error {
+func (d *Daemon) bootstrap(say admin.Progress) error {
 	if err := d.notOnWitness("found one"); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ type welcome struct {
 const welcomeVersion = 1
 
 // enter stores what a member gave us. Nothing was written before.
-func (d *Daemon) enter(w welcome, say func(step, message string)) error {
+func (d *Daemon) enter(w welcome, say admin.Progress) error {
 	if w.Version != welcomeVersion {
 		return fmt.Errorf("the cluster speaks version %d of the join, this saltclusterd version %d", w.Version, welcomeVersion)
 	}
@@ -129,7 +130,7 @@ func (d *Daemon) enter(w welcome, say func(step, message string)) error {
 }
 
 // adopt stores the cluster's identity and installs it as the local master's. A witness gets the public half only.
-func (d *Daemon) adopt(private, public []byte, say func(step, message string)) error {
+func (d *Daemon) adopt(private, public []byte, say admin.Progress) error {
 	if d.witness() {
 		_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
 		return durable.WriteFile(path, public, 0o644)
@@ -235,7 +236,7 @@ func newUUID() string {
 }
 
 // joinAt asks the member at addr to take this node in.
-func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say func(step, message string)) error {
+func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say admin.Progress) error {
 	advertise, err := d.advertise()
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func write(t *testing.T, path, text string, mode fs.FileMode) {
 	}
 }
 
-func quiet(string, string) {}
+func quiet(string, string, ...int) {}
 
 // files lists what lies under dir, with contents, but for what every start may touch.
 func files(t *testing.T, dir string) map[string]string {

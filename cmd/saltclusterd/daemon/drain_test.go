@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -50,14 +52,16 @@ func listens(n *testNode) bool {
 
 // told collects progress.
 type told struct {
-	mu   sync.Mutex
-	said []string
+	mu      sync.Mutex
+	said    []string
+	percent []int
 }
 
-func (s *told) progress(step, message string) {
+func (s *told) progress(step, message string, percent ...int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said = append(s.said, step+": "+message)
+	s.percent = append(s.percent, percent...)
 }
 
 func (s *told) String() string {
@@ -96,6 +100,9 @@ func TestDrain(t *testing.T) {
 	if out.Node != "a" || out.Ready || len(out.Next) == 0 {
 		t.Errorf("%+v", out)
 	}
+	if n := len(said.percent); n < 2 || said.percent[0] != 0 || said.percent[n-1] != 100 || !slices.IsSorted(said.percent) {
+		t.Errorf("its parts: %v\n%s", said.percent, &said)
+	}
 	for _, c := range subs {
 		if _, err := c.ReadMessage(); err == nil {
 			t.Error("a subscriber is still there")
@@ -126,6 +133,9 @@ func TestDrain(t *testing.T) {
 	})
 	if listens(a) {
 		t.Error("a restarted node has forgotten its drain")
+	}
+	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and nobody is called
+		t.Errorf("the edges of a drained node: %+v", r)
 	}
 	if _, err := b.Undrain(t.Context(), adminapi.UndrainRequest{Node: "a", Wait: true}, quiet); err != nil {
 		t.Fatal(err)

@@ -143,7 +143,7 @@ func (m *member) setDraining(ctx context.Context, id node.ID, on bool) error {
 // awaitDrain waits until a node has reached a phase, and its jobs have ended if that is wanted, telling how far it is. A drain that had
 // ended before, or was begun by somebody who does not care for jobs, does not wait for them itself.
 func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jobs bool, p admin.Progress) error {
-	said := ""
+	said, most := "", 0                 // connections there were to let go
 	begun, decided := time.Now(), false // what was decided elsewhere reaches this node's own view a moment later
 	for {
 		r, err := m.drainReport(ctx, id)
@@ -153,7 +153,12 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jo
 		}
 		if text != said {
 			said = text
-			p(step, text)
+			left := r.Subscribers + r.Connections
+			if most = max(most, left); err == nil && want == phaseDrained && most > 0 {
+				p(step, text, 100*(most-left)/most)
+			} else {
+				p(step, text)
+			}
 		}
 		if err == nil && r.Phase == want && !(jobs && r.Jobs > 0) {
 			return nil

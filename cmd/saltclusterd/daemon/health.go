@@ -14,6 +14,7 @@ import (
 // openHealth registers the checks and opens the listeners for load balancers and monitoring.
 func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks = health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
+	d.checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
 	d.checks.Register("member", health.ScopeServe, d.checkMember)
 	d.checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
@@ -108,7 +109,7 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 	if m == nil {
 		return fine
 	}
-	if m.svc != nil && !m.ready() {
+	if m.svc != nil && !m.ready() && !m.svc.drain.draining() { // one that was drained before its restart has them closed on purpose
 		hint := "the log says why when it takes longer than seconds"
 		if m.svc.held.Load() {
 			hint = "systemctl restart salt-master, if it was not since setup; else ss -ltnp 'sport = :4505 or sport = :4506' names it"

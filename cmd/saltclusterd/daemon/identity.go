@@ -234,7 +234,7 @@ func (m *member) takeIdentity(ctx context.Context, c state.IdentityChange) error
 			return err
 		}
 	}
-	_, err := m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+	_, err := m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string, _ ...int) {
 		m.log.Debug("renewed for the new identity", "op", step, "reason", message)
 	})
 	if err != nil {
@@ -271,7 +271,7 @@ func (m *member) masterFollows(ctx context.Context) error {
 		return nil
 	}
 	m.ident.restart = time.Now()
-	return m.d.restartMaster(ctx, func(_, message string) { m.log.Info(message, "node", m.d.id) })
+	return m.d.restartMaster(ctx, func(_, message string, _ ...int) { m.log.Info(message, "node", m.d.id) })
 }
 
 // forgetFile removes what may not be there.

@@ -65,7 +65,7 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 	if err := d.bornAlready(); err != nil {
 		return err
 	}
-	say := func(step, message string) { d.log.Info("join", "step", step, "message", message) }
+	say := func(step, message string, _ ...int) { d.log.Info("join", "step", step, "message", message) }
 	return d.joinAt(ctx, addr, d.joinRight(adminapi.JoinRequest{}), say)
 }
 

@@ -28,7 +28,7 @@ func (s *service) watchKeyStore(ctx context.Context) {
 		}
 		s.m.log.Warn("the salt-master is configured for another key store", "reason", c.Text("keys.cache_driver"),
 			"before", d.master.Text("keys.cache_driver"))
-		_, err = d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+		_, err = d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string, _ ...int) {
 			s.m.log.Debug("renewed for the salt-master's key store", "op", step, "reason", message)
 		})
 		if err == nil {

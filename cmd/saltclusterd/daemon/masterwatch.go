@@ -101,7 +101,7 @@ func (s *service) renew(ctx context.Context, v localmaster.Version) bool {
 		return false
 	}
 	for pause := renewAgain; ; pause = min(2*pause, renewMost) {
-		_, err := s.m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string) {
+		_, err := s.m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(step, message string, _ ...int) {
 			s.m.log.Debug("renewed for the salt-master's version", "op", step, "reason", message)
 		})
 		if err == nil {

@@ -53,7 +53,7 @@ func (s *service) rootsKnown() error {
 // takeEffect puts a process with the configuration of now in the place of this one.
 func (s *service) takeEffect(ctx context.Context) error {
 	g := s.m.d.migration
-	_, err := s.m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(_, message string) { g.say("%s", message) })
+	_, err := s.m.d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(_, message string, _ ...int) { g.say("%s", message) })
 	if err != nil {
 		return fmt.Errorf("let the configuration take effect: %w", err)
 	}
@@ -276,7 +276,7 @@ func (s *service) renewMaster(ctx context.Context) error {
 	began, failed := time.Now(), error(nil)
 	if g.noteMaster() {
 		g.say("restarting the salt-master")
-		failed = d.restartMaster(ctx, func(_, message string) { g.say("%s", message) })
+		failed = d.restartMaster(ctx, func(_, message string, _ ...int) { g.say("%s", message) })
 	}
 	s.m.gossip.UpdateMeta()
 	commanded := len(d.cfg.Salt.RestartCommand) > 0

@@ -16,7 +16,7 @@ func TestOnlyOneIsBorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := startNode(t, "a", t.TempDir(), "cluster_peers: ['"+l.Addr().String()+"', '127.0.0.1:1']")
-	say := func(string, string) {}
+	say := func(string, string, ...int) {}
 	_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, say)
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("%v", err)

@@ -37,7 +37,7 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	say := func(string, string) {}
+	say := func(string, string, ...int) {}
 	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil || !strings.Contains(err.Error(), "line 7") {
 		t.Errorf("a bad configuration: %v", err)
 	}

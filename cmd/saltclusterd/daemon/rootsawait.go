@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -40,7 +41,7 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 			waiting = waiting || !row.Applied && row.Skipped == "" && !m.rootsHopeless(id, reports[id])
 			if text != said[id] && text != "" {
 				said[id] = text
-				p("apply", text)
+				p("apply", text, rootsDone(reports, number))
 			}
 		}
 		if !waiting || !wait(ctx, pause) {
@@ -48,6 +49,27 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 		}
 		pause = min(pause*5/4, rootsAskMost)
 	}
+}
+
+// rootsDone is how much of a revision is on the nodes that can be asked, in percent.
+func rootsDone(reports map[node.ID]reportOrError, number uint64) int {
+	done, of := 0.0, 0
+	for _, a := range reports {
+		if a.err != nil || a.Off != "" {
+			continue
+		}
+		of++
+		switch p := a.Status.Progress; {
+		case a.Status.Base >= number:
+			done++
+		case p.Phase == roots.PhaseFetch && p.Bytes > 0:
+			done += float64(p.BytesDone) / float64(p.Bytes)
+		}
+	}
+	if of == 0 {
+		return 0
+	}
+	return int(100 * done / float64(of))
 }
 
 // rootsHopeless says whether it makes no sense to wait for a node: it is down.

@@ -91,7 +91,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 }
 
 // restore writes everything; the membership last, so that a restore that was cut short can be repeated.
-func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say func(step, message string)) (failure error) {
+func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say admin.Progress) (failure error) {
 	s, err := state.ReadSnapshot(bytes.NewReader(c.State))
 	if err != nil {
 		return fmt.Errorf("the state in the snapshot: %w", err)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+func TestTeller(t *testing.T) {
+	at := func(percent int, text string) adminapi.Progress {
+		return adminapi.Progress{Step: "drain", Message: text, Percent: &percent}
+	}
+	told := func(width int) string {
+		var out bytes.Buffer
+		tell := &teller{e: &env{stderr: &out, width: width}}
+		tell.tell(at(-5, "two left"))
+		tell.tell(at(50, "one left"))
+		tell.tell(adminapi.Progress{Step: "wait", Message: "for jobs"})
+		tell.tell(at(140, "none\x1b[2J of those that there were"))
+		tell.end()
+		return out.String()
+	}
+	pipe := told(0)
+	if want := "drain: two left\ndrain: one left\nwait: for jobs\ndrain: none"; !strings.HasPrefix(pipe, want) || strings.Contains(pipe, "\x1b") {
+		t.Errorf("a pipe: %q", pipe)
+	}
+	terminal := told(44)
+	for _, want := range []string{
+		"\r\x1b[K[........................]   0%  drain: ", "\r\x1b[K[############............]  50%  drain: ", "\nwait: for jobs\n", "[########################] 100%  drain: ",
+	} {
+		if !strings.Contains(terminal, want) {
+			t.Errorf("a terminal: %q lacks %q", terminal, want)
+		}
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(terminal, "\r\x1b[K", "\n"), "\n") {
+		if len(line) >= 44 || strings.Contains(line, "\x1b") {
+			t.Errorf("a terminal of 44 columns: %q", line)
+		}
+	}
+}
+
+// TestWaiting: whoever waits for longer than a moment hears what for, once, and not of what is waited for within.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		e := &env{stderr: &out}
+		e.waiting("nothing")()
+		done := e.waiting("the %s", "other node")
+		e.waiting("what is within")()
+		time.Sleep(2 * silence)
+		done()
+		if got := out.String(); got != "waiting: the other node\n" {
+			t.Errorf("%q", got)
+		}
+	})
+}
