@@ -194,17 +194,16 @@ func problems(s *screen, list []adminapi.Problem) {
 		s.line("%s", s.paint(green, "no problems"))
 		return
 	}
-	s.line("%s", s.paint(bold, "problems"))
 	for _, p := range list {
-		mark, tint := "!", yellow
+		mark, tint := "degraded:", yellow
 		if p.Level == adminapi.LevelFail {
-			mark, tint = "!!", red
+			mark, tint = "failing:", red
 		}
 		where := ""
 		if p.Node != "" {
 			where = clean(p.Node) + ": "
 		}
-		s.line("  %s %s%s", s.paint(tint, fmt.Sprintf("%-2s", mark)), where, clean(p.Message))
+		s.line("%s %s%s", s.paint(tint, mark), where, clean(p.Message))
 		if p.Hint != "" {
 			s.line("     -> %s", clean(p.Hint))
 		}
