@@ -148,6 +148,7 @@ func ptr[T any](v T) *T { return &v }
 func daemons() map[string]*fake {
 	return map[string]*fake{
 		"healthy":  healthy(),
+		"upgrades": healthy(), // as upgraded
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},

@@ -59,7 +59,11 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || daemons()[args[0]] == nil {
 		ts.Fatalf("usage: daemon NAME")
 	}
-	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Backend: daemons()[args[0]]})
+	var backend admin.Backend = daemons()[args[0]]
+	if args[0] == "upgrades" {
+		backend = &upgraded{fake: healthy()}
+	}
+	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Backend: backend})
 	ts.Check(err)
 	ts.Check(s.Open(context.Background()))
 	ts.Defer(func() { s.Close() })
