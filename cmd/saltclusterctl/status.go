@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ func newStatusCommand(e *env) *cli.Command {
 		Name:  "status",
 		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "check", Usage: "exit with 10 when there is a problem that is more than a warning"},
+			&cli.BoolFlag{Name: "check", Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
+			&cli.BoolFlag{Name: "all", Usage: "with --check: also when another node is away or not ready, though nothing is wrong here; drained ones are well"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -39,8 +41,16 @@ func runStatus(c *cli.Context, e *env) error {
 				return &silentError{exitProblems}
 			}
 		}
+		if c.Bool("all") && slices.ContainsFunc(st.Members, unwell) {
+			return &silentError{exitProblems}
+		}
 	}
 	return nil
+}
+
+// unwell says of a member that it should serve and does not, or is away.
+func unwell(m adminapi.Member) bool {
+	return m.State != adminapi.StateAlive || !m.Draining && m.Role != adminapi.RoleWitness && (m.Ready == nil || !*m.Ready)
 }
 
 func statusScreen(s *screen, st adminapi.Status, now time.Time) {
