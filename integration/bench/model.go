@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,14 +10,17 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"saltclusterd/integration/scale"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// Trees of which the first three tell what a file costs, what a MiB, and what any.
+// Small trees tell what any costs (the first), a file, a MiB, and what is there already (the last). A MiB of a large file costs more than one
+// of many files, so the files have the size of those that are foretold.
 var (
 	smallTrees = []scale.Tree{
-		{Files: 2000, Bytes: 2000 << 10, Rename: true}, {Files: 8, Bytes: 32 << 20, Rename: true}, {Files: 10, Bytes: 10 << 10, Rename: true},
+		{Files: 10, Bytes: 10 << 10, Rename: true}, {Files: 4000, Bytes: 4000 << 10, Rename: true}, {Files: 800, Bytes: 32 << 20, Rename: true},
+		{Files: 10, Bytes: 10 << 10, Rename: true},
 	}
 	largeTrees = []scale.Tree{{Files: 5000, Bytes: 200 << 20, Rename: true}, {Files: 10_000, Bytes: 10_000 << 10, Rename: true}}
 )
@@ -29,7 +32,7 @@ const modelKeys = 60
 const modelWithin = 0.25
 
 // calibrated are those of the herds from which costs are calibrated: two, so that what each minion costs is told from what is there anyway.
-var calibrated = []int{250, 750}
+var calibrated = []int{500, 2000}
 
 const (
 	calibratedJobs = 4
@@ -50,8 +53,8 @@ type modelSeen struct {
 
 // machine is what can be measured of one without a cluster.
 type machine struct {
-	Sign, Fsync time.Duration
-	Files       string // file system
+	Sign, Fsync, SyncFile, DiskMiB time.Duration
+	Files                          string // file system
 }
 
 // model compares integration/scale with what it models: three nodes behind HAProxy with a herd, all on this machine. What CPU each kind of
@@ -131,21 +134,65 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
-	f, err := os.Create(filepath.Join(os.TempDir(), "saltcluster-bench-"+rand.Text()))
+	dir, err := os.MkdirTemp("", "saltcluster-bench-")
 	if err != nil {
 		return m, err
 	}
-	defer os.Remove(f.Name())
+	defer os.RemoveAll(dir)
+	m.Files = fileSystem(dir)
+	return m, m.lookAtDisk(dir)
+}
+
+// What is written to see how long a disk takes.
+const (
+	diskMiBs  = 64
+	diskFiles = 500
+)
+
+// lookAtDisk measures a block of a file that is on the disk, a file in one go, and what small files add to a sync of the file system.
+func (m *machine) lookAtDisk(dir string) error {
+	f, err := os.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		return err
+	}
 	defer f.Close()
-	block := make([]byte, 4096)
+	block, much := make([]byte, 4096), bytes.Repeat([]byte("not only zeros "), diskMiBs<<20/15)
 	m.Fsync, err = quickest(20, func() error {
 		if _, err := f.Write(block); err != nil {
 			return err
 		}
 		return f.Sync()
 	})
-	m.Files = fileSystem(os.TempDir())
-	return m, err
+	if err != nil {
+		return err
+	}
+	var waits []time.Duration // without the writing, which is CPU
+	for range 4 {
+		if _, err := f.Write(much); err != nil {
+			return err
+		}
+		took, err := quickest(1, f.Sync)
+		if err != nil {
+			return err
+		}
+		waits = append(waits, took)
+	}
+	m.DiskMiB = max(0, quantile(waits, 0.25)-m.Fsync) / diskMiBs
+	var synced []time.Duration
+	for round := range 4 {
+		for i := range diskFiles {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%d", round, i)), []byte("a return, or so"), 0o600); err != nil {
+				return err
+			}
+		}
+		took, err := quickest(1, func() error { return unix.Syncfs(int(f.Fd())) })
+		if err != nil {
+			return err
+		}
+		synced = append(synced, took)
+	}
+	m.SyncFile = max(0, quantile(synced, 0.25)-m.Fsync) / diskFiles
+	return nil
 }
 
 // quickest is the median time of the quicker half of n calls: what others do on the machine meanwhile does not count.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"saltclusterd/integration/scale"
@@ -59,11 +60,15 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	clear(x)
 	clear(y)
 	for _, s := range seen.Small {
-		note(c.dies(site, &s.Storm, s.Minions).CPU, func(g string) float64 { return s.Storm.After[g] })
+		model := c.dies(site, &s.Storm, s.Minions).CPU
+		for _, g := range stormGroups {
+			x[g], y[g] = append(x[g], alike(model)[g].Seconds()), append(y[g], alike(s.Storm.After)[g])
+		}
 	}
-	for _, g := range modelGroups {
+	for _, g := range stormGroups {
 		c.storm[g] = fit(x[g], y[g])
 	}
+	c.storm[modelGroups[1]] = c.storm[modelGroups[0]]
 	c.memory(seen.Small)
 	for _, s := range seen.Small {
 		if len(s.Trees) > 0 {
@@ -71,6 +76,17 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 		}
 	}
 	return c
+}
+
+// stormGroups are those of a storm, in which one node is like another.
+var stormGroups = append([]string{modelGroups[0]}, modelGroups[2:]...)
+
+// alike is the figures of a storm with those of all nodes in one.
+func alike[T time.Duration | float64](of map[string]T) map[string]T {
+	out := maps.Clone(of)
+	out[modelGroups[0]] += out[modelGroups[1]]
+	delete(out, modelGroups[1])
+	return out
 }
 
 // memory finds what there is anyway, and what each connection takes.
@@ -89,20 +105,23 @@ func (c *calibration) memory(small []*sights) {
 
 // trees finds what a file and a MiB cost here, and what any tree does.
 func (c *calibration) trees(site scale.Site, seen []treeSeen) {
-	any := seen[2]
+	any, files, bytes, beside := seen[0], seen[1], seen[2], seen[3]
 	c.tree = [2]float64{any.Author, any.Others}
+	const nodes = 3
+	walk := (beside.Author + beside.Others - any.Author - any.Others) / nodes / float64(beside.Beside)
+	c.costs.WalkFile = max(0, time.Duration(walk*float64(time.Second)))
 	scaleBy := func(f float64, costs ...*time.Duration) {
 		for _, d := range costs {
 			*d = time.Duration(float64(*d) * max(f, 0.05))
 		}
 	}
 	for range 5 { // each of the two trees costs a little of the other kind
-		r := c.rollOut(site, seen[0])
-		scaleBy((seen[0].Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
-		scaleBy((seen[0].Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
-		r = c.rollOut(site, seen[1])
-		scaleBy((seen[1].Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
-		scaleBy((seen[1].Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageMiB)
+		r := c.rollOut(site, files)
+		scaleBy((files.Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
+		scaleBy((files.Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
+		r = c.rollOut(site, bytes)
+		scaleBy((bytes.Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
+		scaleBy((bytes.Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageMiB)
 	}
 }
 
@@ -114,8 +133,8 @@ func (c *calibration) show(say func(string, ...any)) {
 	k := c.costs
 	say("model: memory %.1f MiB and %d B for a connection, %d B for a minion that returned; HAProxy %.1f MiB and %d B", float64(k.MemBase)/mib, k.MemConn,
 		k.MemJob, float64(k.MemProxyBase)/mib, k.MemProxy)
-	say("model: a tree %.3f s and %.3f s; a file scanned %s, served %s, staged %s, switched %s; a MiB scanned %s, served %s, staged %s", c.tree[0], c.tree[1],
-		k.ScanFile, k.ServeFile, k.StageFile, k.SwitchFile, k.ScanMiB, k.ServeMiB, k.StageMiB)
+	say("model: a tree %.3f s and %.3f s; a file scanned %s, served %s, staged %s, switched %s, walked %s; a MiB scanned %s, served %s, staged %s", c.tree[0], c.tree[1],
+		k.ScanFile, k.ServeFile, k.StageFile, k.SwitchFile, k.WalkFile, k.ScanMiB, k.ServeMiB, k.StageMiB)
 }
 
 // factors are those of a job or of a storm.
@@ -134,10 +153,7 @@ func factorsText(f scale.Factors) string {
 func (m machine) costs() *scale.Costs {
 	c := scale.MeasuredCosts()
 	c.SignIn += 2*m.Sign - 2*c.Seal
-	c.Seal, c.Fsync, c.RaftStore = m.Sign, m.Fsync, 2*m.Fsync
-	if m.Files == "tmpfs" {
-		c.SyncFile, c.DiskMiB = 0, 0
-	}
+	c.Seal, c.Fsync, c.RaftStore, c.SyncFile, c.DiskMiB = m.Sign, m.Fsync, 2*m.Fsync, m.SyncFile, m.DiskMiB
 	return c
 }
 

@@ -92,6 +92,9 @@ func (b *bench) sights(ctx context.Context, minions, jobs int, trees []scale.Tre
 			return err
 		}
 		for i, t := range trees {
+			for _, before := range s.Trees {
+				t.Beside += before.Files
+			}
 			seen, err := m.rollOut(ctx, i, t)
 			if err != nil {
 				return err
@@ -332,6 +335,13 @@ func (m *modelLab) kill(ctx context.Context, s *stormSeen) error {
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}
-	s.After = meter.beyondIdle(calm, killed, killed, time.Now())
+	over := time.Now()
+	if err := rest(ctx, modelRest); err != nil {
+		return err
+	}
+	s.After = meter.beyondIdle(calm, killed, killed, over)
+	for g, d := range meter.beyondIdle(over, time.Now(), killed, over) { // what was still to be done before looks like idleness
+		s.After[g] = max(s.After[g], d)
+	}
 	return nil
 }

@@ -33,7 +33,8 @@ func (b *bench) modelTables(seen *modelSeen) error {
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("an RSA private operation takes %.2f ms, an fsync %.2f ms on %s", millis(m.Sign), millis(m.Fsync), m.Files)
+	return fmt.Sprintf("an RSA private operation takes %.2f ms; on %s an fsync takes %.2f ms, a MiB %.2f ms, each small file in a sync of all %s", millis(m.Sign), m.Files,
+		millis(m.Fsync), millis(m.DiskMiB), m.SyncFile)
 }
 
 func sizesText(all []*sights) string {
@@ -125,8 +126,8 @@ func (c *calibration) compare(site scale.Site, seen *sights) (rows []modelRow) {
 	row("– sign-ins", float64(st.SignIns), series{seen.Storm.SignIns}, "%.0f")
 	row("– s, the slowest sign-in", st.Slowest.Seconds(), series{seen.Storm.Slowest}, "%.2f")
 	row("– s until half of them are served", st.Half.Seconds(), series{quantile(seen.Storm.Outages, 0.5).Seconds()}, "%.2f")
-	for _, g := range modelGroups {
-		row("– CPU s, "+g, st.CPU[g].Seconds()+c.storm[g].Fixed, series{seen.Storm.After[g]}, "%.2f")
+	for _, g := range stormGroups {
+		row("– CPU s, "+g, alike(st.CPU)[g].Seconds()+c.storm[g].Fixed, series{alike(seen.Storm.After)[g]}, "%.2f")
 	}
 	return rows
 }

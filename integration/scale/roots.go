@@ -21,6 +21,7 @@ type Tree struct {
 	Files  int
 	Bytes  int64
 	Rename bool // it comes to its place by one rename, not file by file
+	Beside int  // files that are there already, and stay as they are
 }
 
 func (t Tree) pieces() int {
@@ -91,7 +92,7 @@ func (w *World) Rollout(t Tree) Rollout {
 // scan reads and hashes what is new, with a worker per processor.
 func (o *rollout) scan(then func()) {
 	w := o.w
-	all := time.Duration(o.tree.Files)*w.ScanFile + scaled(w.ScanMiB, int(o.tree.Bytes))
+	all := time.Duration(o.tree.Files)*w.ScanFile + time.Duration(o.tree.Beside)*w.WalkFile + scaled(w.ScanMiB, int(o.tree.Bytes))
 	workers := min(w.Cores, 4)
 	left := workers
 	for range workers {
@@ -231,6 +232,7 @@ func (o *rollout) finish(n *node) {
 				if o.left--; o.left == 0 {
 					o.out.Last = w.Sim.Now()
 				}
+				n.daemon.Series(1, time.Duration(o.tree.Beside)*w.WalkFile, func(int) {}, nil)
 			})
 		})
 	})

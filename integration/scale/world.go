@@ -230,9 +230,10 @@ const (
 	overhead = 14 + 20 + 32
 )
 
-// wire is what bytes take on an Ethernet, acks what TCP sends back for them: a packet for every second one, when nothing else goes there.
+// wire is what bytes take on an Ethernet, acks what TCP sends back for them: a packet for every second full one. The last is acknowledged by
+// what is answered, where something is.
 func wire(bytes int) int { return bytes + overhead*(1+(bytes-1)/segment) }
-func acks(bytes int) int { return overhead * (1 + (bytes-1)/segment/2) }
+func acks(bytes int) int { return overhead * ((1 + (bytes-1)/segment) / 2) }
 
 // move brings bytes from one card to another.
 func (w *World) move(from, to card, bytes int, latency time.Duration, then func()) {
@@ -266,7 +267,7 @@ func (n *node) peer(to *node, k kind, bytes int, then func()) {
 func (n *node) outward(bytes int, then func()) {
 	w, b := n.w, wire(bytes)
 	n.sent[toMinions] += int64(b)
-	n.got[toMinions] += int64(acks(bytes))
+	n.got[toMinions] += int64(acks(bytes) + overhead) // nothing is answered to a publication, or to a reply
 	if w.Direct {
 		w.Sim.After(w.MinionRTT/2, then)
 		return
