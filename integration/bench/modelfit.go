@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
@@ -143,10 +142,6 @@ func factors(l map[string]line) scale.Factors {
 		Publisher: l["saltclusterd"].Factor, Others: l["saltclusterd, others"].Factor, Master: l["salt-master"].Factor,
 		Proxy: l["haproxy"].Factor, Minions: l["minions"].Factor,
 	}
-}
-
-func factorsText(f scale.Factors) string {
-	return fmt.Sprintf("publisher %.2f, other nodes %.2f, masters %.2f, HAProxy %.2f, minions %.2f", f.Publisher, f.Others, f.Master, f.Proxy, f.Minions)
 }
 
 // costs are those of the model, with what can be measured of a machine at once.
