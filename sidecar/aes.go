@@ -211,6 +211,7 @@ func (p *Proxy) answer(c *call, route string, reply []byte) {
 	if c.from == "" {
 		p.cfg.Guard.Answered(c.session.minion, len(reply))
 	}
+	p.note(c, route, reply)
 	c.trace.Step("reply")
 	var settle func(context.Context)
 	if route == "local" && p.cfg.Done != nil {

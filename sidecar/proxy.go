@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
@@ -30,10 +31,11 @@ type Config struct {
 	Sessions Sessions
 	Relay    Relay
 	Epochs   Epochs
-	Returns  Returns // nil: returns go to the master like everything else
-	Events   Events  // nil: so do events
-	Files    Files   // nil: so do requests for files
-	Mines    Mines   // nil: so do requests about mines
+	Returns  Returns       // nil: returns go to the master like everything else
+	Events   Events        // nil: so do events
+	Files    Files         // nil: so do requests for files
+	Mines    Mines         // nil: so do requests about mines
+	Heard    *eventlog.Log // nil: nobody remembers which events this node's master got
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it returns a

@@ -10,17 +10,25 @@ import (
 
 func newEventsCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
-		Name: "events", ArgsUsage: "TAG",
-		Usage: "say on which master's bus an event of a minion fires, and why",
-		Description: "With --explain and --minion: as if that minion sent an event with TAG to this node now. What decides is cluster_event_policy,\n" +
-			"for events of jobs their publisher, for the others the ring. To watch events: salt-run state.event pretty=True.",
+		Name: "events", ArgsUsage: "[TAG]",
+		Usage: "say which master handled the events of minions, and why",
+		Description: "Without TAG: the newest events that masters got, of all minions or of --minion, with --explain also why there: cluster_event_policy\n" +
+			"decides, for events of jobs their publisher, for the others the ring. A node remembers its last 2,048 since saltclusterd was started.\n" +
+			"With TAG and --minion: on whose bus such an event would fire if that minion sent it to this node now, and why.\n" +
+			"To watch events: salt-run state.event pretty=True.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "explain", Value: true, Usage: "say who handles it and why"},
-			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` that sends it"},
+			&cli.BoolFlag{Name: "explain", Usage: "say why there; of a TAG it is said in any case"},
+			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` that sends, or has sent, it"},
+			&cli.IntFlag{Name: "limit", Value: 50, Usage: "show the newest `N`"},
 		},
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 || c.String("minion") == "" {
-				return usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1", "events takes a tag, and --minion")
+			switch {
+			case c.NArg() > 1, c.NArg() == 1 && c.String("minion") == "":
+				return usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1", "events takes one tag, and then --minion")
+			case c.Int("limit") < 1:
+				return usagef("--limit 50", "the number of events is 1 at least")
+			case c.NArg() == 0:
+				return runHandledEvents(c, e)
 			}
 			x, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation, error) {
 				return client.ExplainEvent(ctx, c.String("minion"), c.Args().First())
@@ -31,6 +39,57 @@ func newEventsCommand(e *env) *cli.Command {
 			return e.show(c, x, func(s *screen) { explainEvent(s, x) })
 		},
 	})
+}
+
+func runHandledEvents(c *cli.Context, e *env) error {
+	list, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents, error) {
+		return client.HandledEvents(ctx, c.String("minion"), c.Int("limit"))
+	})
+	if err != nil {
+		return err
+	}
+	return e.show(c, list, func(s *screen) { handledEvents(s, list, c.Bool("explain")) })
+}
+
+func handledEvents(s *screen, list adminapi.HandledEvents, explain bool) {
+	if len(list.Events) == 0 {
+		s.line("no events since the nodes were started")
+	} else {
+		head := []string{"TIME", "MINION", "TAG", "SENT TO", "FIRED ON", "BY"}
+		if explain {
+			head = append(head, "WHY")
+		}
+		rows := make([][]cell, 0, len(list.Events))
+		for _, x := range list.Events {
+			by := "saltclusterd"
+			if x.Python {
+				by = "the salt-master itself"
+			}
+			row := []cell{txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), txt(x.Minion), txt(x.Tag), txt(x.From), txt(x.Node), txt(by)}
+			if explain {
+				row = append(row, txt(whyHandled(x)))
+			}
+			rows = append(rows, row)
+		}
+		s.table("", head, rows)
+	}
+	if len(list.Missing) > 0 {
+		s.line("%s", s.paint(yellow, clean("no answer from "+strings.Join(list.Missing, ", "))))
+	}
+}
+
+// whyHandled says why an event came to the node that it came to.
+func whyHandled(x adminapi.HandledEvent) string {
+	why := "the ring: this minion's events are " + x.Node + "'s"
+	switch {
+	case x.Elsewhere:
+		why = "such an event would now fire elsewhere: the ring has changed since, or the right node could not be reached"
+	case x.JID != "":
+		why = "it published the job " + x.JID
+	case x.Rule != "":
+		why = "cluster_event_policy has '" + x.Rule + "': " + x.Policy
+	}
+	return why
 }
 
 func explainEvent(s *screen, x adminapi.EventExplanation) {

@@ -78,6 +78,22 @@ func (f *fake) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest) (ad
 	return l, f.err
 }
 
+func (f *fake) HandledEvents(_ context.Context, minion string, limit int) (adminapi.HandledEvents, error) {
+	at := time.Date(2026, 11, 23, 12, 30, 5, 250e6, time.UTC)
+	out := adminapi.HandledEvents{From: "m1", Events: []adminapi.HandledEvent{
+		{Time: at, Node: "m2", Minion: "web1", Tag: "salt/beacon/web1/load/", From: "m1", Policy: "owner"},
+		{Time: at.Add(-time.Second), Node: "m1", Minion: "web2", Tag: "site/flush", From: "m1", Rule: "site/*", Policy: "all", Python: true},
+		{Time: at.Add(-2 * time.Second), Node: "m3", Minion: "web1", Tag: "salt/job/20260102030405000001/prog/web1", From: "m2", Policy: "owner", JID: "20260102030405000001"},
+		{Time: at.Add(-3 * time.Second), Node: "m3", Minion: "web1", Tag: "old", From: "m3", Policy: "owner", Elsewhere: true},
+	}}
+	out.Events = slices.DeleteFunc(out.Events, func(e adminapi.HandledEvent) bool { return minion != "" && e.Minion != minion })
+	out.Events = out.Events[:min(limit, len(out.Events))]
+	if minion == "web2" {
+		out.Missing = []string{"m3"}
+	}
+	return out, f.err
+}
+
 func (f *fake) ExplainEvent(_ context.Context, minion, tag string) (adminapi.EventExplanation, error) {
 	x := adminapi.EventExplanation{From: "m1", Minion: minion, Tag: tag, Policy: "owner", Nodes: []string{"m2"}, Others: []string{"m3", "m1"}}
 	switch {

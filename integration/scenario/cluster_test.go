@@ -4,15 +4,18 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/adminapi"
 )
 
 // clusterMasters give up on a silent minion, and ask again, after fewer seconds: the tests poll.
@@ -174,6 +177,25 @@ func testEventsOnce(t *testing.T, c *lab.Cluster) {
 		}))
 		if len(where) != 1 {
 			t.Errorf("event of %s fired on %v", m.ID, where)
+		}
+		toldOfEvent(t, c, m.ID, tag+"/"+m.ID, where)
+	}
+}
+
+// toldOfEvent: any node tells which one handled an event, once.
+func toldOfEvent(t *testing.T, c *lab.Cluster, minion, tag string, where []string) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		var said adminapi.HandledEvents
+		labtest.Must(t, json.Unmarshal([]byte(must(t, n.Daemon, "events", "--minion", minion, "--out", "json").Stdout), &said))
+		var on []string
+		for _, e := range said.Events {
+			if e.Tag == tag && e.Minion == minion && !e.Elsewhere {
+				on = append(on, e.Node)
+			}
+		}
+		if !slices.Equal(on, where) || len(said.Missing) > 0 {
+			t.Errorf("%s says that %s fired on %v (no answer from %v), and it did on %v", n.Name, tag, on, said.Missing, where)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"saltclusterd/sidecar/adminapi"
 )
@@ -10,6 +11,27 @@ import (
 // EventExplainer is a Backend that knows where events of minions fire.
 type EventExplainer interface {
 	ExplainEvent(ctx context.Context, minion, tag string) (adminapi.EventExplanation, error)
+	// HandledEvents tells which events masters got lately, of one minion or of all (empty), at most limit, newest first.
+	HandledEvents(ctx context.Context, minion string, limit int) (adminapi.HandledEvents, error)
+}
+
+// handledUsually is how many events are told of when nobody says how many.
+const handledUsually = 50
+
+func (s *Server) handledEvents(x EventExplainer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer(s, w, r, "handled_events", func(ctx context.Context) (adminapi.HandledEvents, error) {
+			limit := handledUsually
+			if text := r.URL.Query().Get("limit"); text != "" {
+				n, err := strconv.Atoi(text)
+				if err != nil || n < 1 {
+					return adminapi.HandledEvents{}, adminapi.Errorf(adminapi.CodeInvalid, "", "limit is a number of events")
+				}
+				limit = n
+			}
+			return x.HandledEvents(ctx, r.URL.Query().Get("minion"), limit)
+		})
+	}
 }
 
 func (s *Server) explainEvent(x EventExplainer) http.HandlerFunc {

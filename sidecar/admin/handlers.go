@@ -67,6 +67,7 @@ func (s *Server) handler() http.Handler {
 	}
 	if x, ok := b.(EventExplainer); ok {
 		mux.HandleFunc("GET /v1/events/explain", s.explainEvent(x))
+		mux.HandleFunc("GET /v1/events", s.handledEvents(x))
 	}
 	if x, ok := b.(Examiner); ok {
 		mux.HandleFunc("GET /v1/checkup", read(s, "checkup", x.Checkup))

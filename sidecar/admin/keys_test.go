@@ -33,6 +33,10 @@ func (d *deciding) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 	return adminapi.LogLevel{Level: r.Level}, nil
 }
 
+func (d *deciding) HandledEvents(_ context.Context, minion string, limit int) (adminapi.HandledEvents, error) {
+	return adminapi.HandledEvents{From: minion, Events: make([]adminapi.HandledEvent, limit)}, nil
+}
+
 func (d *deciding) ExplainEvent(_ context.Context, minion, tag string) (adminapi.EventExplanation, error) {
 	return adminapi.EventExplanation{Minion: minion, Tag: tag}, nil
 }
@@ -73,6 +77,15 @@ func TestKeysLogsAndEvents(t *testing.T) {
 	}
 	if x, err := c.ExplainEvent(ctx, "web 1", "a/b&c"); err != nil || x.Minion != "web 1" || x.Tag != "a/b&c" {
 		t.Errorf("%+v, %v", x, err)
+	}
+	if x, err := c.HandledEvents(ctx, "web 1", 3); err != nil || x.From != "web 1" || len(x.Events) != 3 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if x, err := c.HandledEvents(ctx, "", 7); err != nil || x.From != "" || len(x.Events) != 7 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if _, err := c.HandledEvents(ctx, "", 0); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+		t.Errorf("no events: %v", err)
 	}
 	if _, err := c.ExplainEvent(ctx, "", "a"); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("no minion: %v", err)

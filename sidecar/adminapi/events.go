@@ -3,6 +3,8 @@ package adminapi
 import (
 	"context"
 	"net/url"
+	"strconv"
+	"time"
 )
 
 // EventExplanation is the answer of GET /v1/events/explain: where an event that a minion sends to this node fires, and why.
@@ -20,4 +22,36 @@ type EventExplanation struct {
 // ExplainEvent asks for it.
 func (c *Client) ExplainEvent(ctx context.Context, minion, tag string) (EventExplanation, error) {
 	return get[EventExplanation](ctx, c, "/events/explain", url.Values{"minion": {minion}, "tag": {tag}})
+}
+
+// HandledEvents is the answer of GET /v1/events: which events of minions masters got lately, newest first. Each node remembers some
+// thousand since it was started.
+type HandledEvents struct {
+	From    string         `json:"from"`
+	Events  []HandledEvent `json:"events"`
+	Missing []string       `json:"missing,omitempty"` // nodes that did not answer
+}
+
+// HandledEvent is one event on one master's bus. Why it came there is told as things are now.
+type HandledEvent struct {
+	Time   time.Time `json:"time"` // when it came to Node
+	Node   string    `json:"node"` // on whose master it fired
+	Minion string    `json:"minion"`
+	Tag    string    `json:"tag"`
+	From   string    `json:"from"`             // the node that the minion sent it to
+	Python bool      `json:"python,omitempty"` // the master's own code fired it, not saltclusterd
+	Rule   string    `json:"rule,omitempty"`   // as in EventExplanation
+	Policy string    `json:"policy"`
+	JID    string    `json:"jid,omitempty"`
+	// Elsewhere: such an event would now fire on another node, for the ring has changed, or the right one could not be reached then.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
+// HandledEvents asks for them, of one minion or of all (empty).
+func (c *Client) HandledEvents(ctx context.Context, minion string, limit int) (HandledEvents, error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if minion != "" {
+		q.Set("minion", minion)
+	}
+	return get[HandledEvents](ctx, c, "/events", q)
 }

@@ -11,6 +11,7 @@ import (
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
@@ -146,9 +147,10 @@ func (s *service) buildProxy() error {
 		Endpoint: d.cfg.Health.TraceEndpoint, OneIn: d.cfg.Health.TraceOneIn, IDs: d.cfg.Health.TraceIDs,
 		Node: string(d.id), Cluster: d.cfg.Cluster.ID, Version: d.version, Logger: d.log, Registerer: d.reg,
 	})
+	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s},
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s}, Heard: s.heard,
 		MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +13,10 @@ import (
 // TestPulseCheck: while a lock is not let go of the check fails, and one look at it is under way, however often it is asked.
 func TestPulseCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks, release := 0, make(chan struct{})
+		release := make(chan struct{})
+		var looks atomic.Int64
 		p := &pulse{of: func() {
-			looks++
+			looks.Add(1)
 			<-release
 		}}
 		ask := func() health.Level {
@@ -22,12 +24,12 @@ func TestPulseCheck(t *testing.T) {
 			defer cancel()
 			return p.check(ctx).Level
 		}
-		if a, b := ask(), ask(); a != health.Fail || b != health.Fail || looks != 1 {
-			t.Errorf("stuck: %s, %s, %d looks", a, b, looks)
+		if a, b := ask(), ask(); a != health.Fail || b != health.Fail || looks.Load() != 1 {
+			t.Errorf("stuck: %s, %s, %d looks", a, b, looks.Load())
 		}
 		close(release)
-		if a, b := ask(), ask(); a != health.OK || b != health.OK || looks != 2 {
-			t.Errorf("well again: %s, %s, %d looks", a, b, looks)
+		if a, b := ask(), ask(); a != health.OK || b != health.OK || looks.Load() != 2 {
+			t.Errorf("well again: %s, %s, %d looks", a, b, looks.Load())
 		}
 	})
 }

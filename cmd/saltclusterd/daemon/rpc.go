@@ -68,6 +68,7 @@ func (s *rpcSwitch) handle(m *member) {
 		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
 		mux.HandleFunc("GET "+pathShare, m.handleShare)
 		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
+		mux.HandleFunc("GET "+pathHeard, m.handleHeard)
 		mux.HandleFunc("GET "+pathPresence, m.handlePresence)
 		mux.HandleFunc("GET "+pathPins, m.handlePins)
 		mux.HandleFunc("GET "+pathProtocols, m.handleProtocols)

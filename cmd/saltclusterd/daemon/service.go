@@ -16,6 +16,7 @@ import (
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/fileserve"
@@ -56,6 +57,7 @@ type service struct {
 	signin        *signin.Service
 	returns       *returns.Service
 	fired         *events.Service
+	heard         *eventlog.Log
 	returnOptions *localmaster.Config // which the returns' mode was made for
 	files         *fileserve.Server
 	fileOptions   *localmaster.Config // which the files' settings were made for
