@@ -32,7 +32,7 @@ type Event struct {
 // text is one of a bounded length.
 type text[A any] struct {
 	bytes A
-	n     uint8
+	n     int
 }
 
 type entry struct {
@@ -66,9 +66,9 @@ func (l *Log) Note(e Event) {
 	}
 	x := &l.all[l.next]
 	x.at, x.python = e.At.UnixNano(), e.Python
-	x.minion.n = uint8(copy(x.minion.bytes[:], e.Minion))
-	x.from.n = uint8(copy(x.from.bytes[:], e.From))
-	x.tag.n = uint8(copy(x.tag.bytes[:], e.Tag))
+	x.minion.n = copy(x.minion.bytes[:], e.Minion)
+	x.from.n = copy(x.from.bytes[:], e.From)
+	x.tag.n = copy(x.tag.bytes[:], e.Tag)
 	l.next = (l.next + 1) % Size
 }
 
