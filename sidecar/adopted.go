@@ -41,7 +41,7 @@ func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
 		env.Load = s.crypticle.Seal(nil, plain, nil)
 		x.body = saltwire.AppendEnvelope(nil, env)
 		reply := x.reply
-		x.reply = func(body []byte) { reply(resealed(body, s.crypticle, own)) }
+		x.reply, x.lend = func(body []byte) { reply(resealed(body, s.crypticle, own)) }, nil
 		p.serveOpened(x, env, s, plain)
 	})
 }

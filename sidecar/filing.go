@@ -1,6 +1,8 @@
 package sidecar
 
 import (
+	"sync"
+
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -23,7 +25,7 @@ func (p *Proxy) file(c *call) {
 			defer cancel()
 			err := p.cfg.Files.Answer(ctx, c.peek.Cmd, c.peek.ID, c.plain, func(reply []byte) {
 				p.metrics.request(c.peek.Cmd, "files")
-				p.answer(c, "files", c.seal(reply))
+				p.answer(c, "files", p.sealLent(c, reply))
 			})
 			if err != nil {
 				c.leave()
@@ -33,9 +35,45 @@ func (p *Proxy) file(c *call) {
 	})
 }
 
+// lentBody is from how many bytes on the memory of an answer is used again.
+const lentBody = 256 << 10
+
+// sealLent is seal in memory that comes back for the next answer when this one is written out: to get a megabyte anew takes a third
+// as long as to seal it.
+func (p *Proxy) sealLent(c *call, reply []byte) []byte {
+	lend := c.lend
+	if lend == nil || len(reply) < lentBody {
+		return c.seal(reply)
+	}
+	c.reply = func(body []byte) { lend(body, p.bodies.put) }
+	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
+	return c.sealInto(p.bodies.get(n+rawHeader), reply)
+}
+
+// bodies are pieces of memory for answers. The garbage collector takes what is not used.
+type bodies struct{ pool sync.Pool }
+
+// get returns an empty slice with room for n bytes.
+func (b *bodies) get(n int) []byte {
+	if body, ok := b.pool.Get().(*[]byte); ok && cap(*body) >= n {
+		return (*body)[:0]
+	}
+	return make([]byte, 0, n)
+}
+
+func (b *bodies) put(body []byte) { b.pool.Put(&body) }
+
+// rawHeader is the longest header of a raw value in msgpack.
+const rawHeader = 5
+
 // seal makes the body that answers a call with msgpack, in one piece of memory: a chunk of a file is a megabyte.
 func (c *call) seal(reply []byte) []byte {
 	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
-	body := saltwire.AppendRawHeader(make([]byte, 0, n+5), n)
-	return c.crypticle.Seal(body, reply, []byte(c.peek.Nonce))
+	return c.sealInto(make([]byte, 0, n+rawHeader), reply)
+}
+
+// sealInto is seal in given memory, which has room enough.
+func (c *call) sealInto(body, reply []byte) []byte {
+	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
+	return c.crypticle.Seal(saltwire.AppendRawHeader(body, n), reply, []byte(c.peek.Nonce))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"time"
 
 	"saltclusterd/sidecar/upstream"
 )
@@ -69,5 +70,47 @@ func TestFilesAreHeldWhileTheRootsChange(t *testing.T) {
 	release()
 	if w.answer(<-second) != string(fromShelf) {
 		t.Error("not answered after the change")
+	}
+}
+
+// TestChunksAreSealedInMemoryThatComesBack: large answers reuse memory once it was given back, never before, and small ones none.
+func TestChunksAreSealedInMemoryThatComesBack(t *testing.T) {
+	w := newWorld(t)
+	files := &substitute{takes: []string{"_serve_file"}, says: bytes.Repeat([]byte{0xc3}, lentBody)}
+	w.proxy.cfg.Files = files
+	type sent struct {
+		body []byte
+		back func([]byte)
+	}
+	lent, replied := make(chan sent, 1), make(chan []byte, 1)
+	ask := func() {
+		w.proxy.serve(&exchange{
+			body: w.request(t, map[string]any{"cmd": "_serve_file"}), at: time.Now(),
+			reply: func(b []byte) { replied <- b }, lend: func(b []byte, back func([]byte)) { lent <- sent{b, back} },
+			drop: func() { replied <- nil }, gone: func() bool { return false },
+		})
+	}
+	ask()
+	first := <-lent
+	ask()
+	second := <-lent
+	for _, s := range []sent{first, second} {
+		if w.answer(s.body) != string(files.says) {
+			t.Fatal("another answer")
+		}
+	}
+	if &first.body[0] == &second.body[0] {
+		t.Fatal("the memory of an answer that is not written yet was used again")
+	}
+	kept := bytes.Clone(second.body)
+	first.back(first.body)
+	ask()
+	if third := <-lent; w.answer(third.body) != string(files.says) || !bytes.Equal(second.body, kept) {
+		t.Fatal("an answer under way was changed")
+	}
+	files.says = []byte{0xc3}
+	ask()
+	if w.answer(<-replied) != "\xc3" {
+		t.Fatal("another answer")
 	}
 }

@@ -57,6 +57,7 @@ type Proxy struct {
 	catchUp  *catchUp
 	copies   copyRoom
 	files    *fileGate
+	bodies   bodies
 	handed   *handed
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
@@ -104,6 +105,7 @@ type exchange struct {
 	from   node.ID // the peer that relayed it; empty: it came from the network
 	at     time.Time
 	reply  func([]byte)
+	lend   func(body []byte, back func([]byte)) // reply with a body that is given back, see edge.Request.ReplyLent; nil: not here
 	drop   func()
 	gone   func() bool
 	blame  func() // notes that it was refused; nil: nobody minds
@@ -122,14 +124,14 @@ func (x *exchange) traceBy(t *trace.Tracer, parent trace.Parent) {
 	}
 	reply, drop := x.reply, x.drop
 	x.trace = r
-	x.reply = func(body []byte) { reply(body); r.End(len(body)) }
+	x.reply, x.lend = func(body []byte) { reply(body); r.End(len(body)) }, nil
 	x.drop = func() { drop(); r.End(-1) }
 	r.Step("open")
 }
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
-	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, drop: r.Drop, gone: r.Gone, blame: r.Refused}
+	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, lend: r.ReplyLent, drop: r.Drop, gone: r.Gone, blame: r.Refused}
 	x.traceBy(p.cfg.Trace, trace.Parent{})
 	p.serve(x)
 }

@@ -54,6 +54,7 @@ func (p *Proxy) expectCopy(o *outcome, c *call, part router.Part) bool {
 // only is a call of its own with some events of c, by their place; nil: with all of them, and then byte for byte c.
 func (c *call) only(events []int) (*call, error) {
 	x := *c.exchange
+	x.lend = nil // parts have their own hands
 	sub := *c
 	sub.exchange, sub.part = &x, true
 	if events == nil {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,5 +266,73 @@ func TestReqConfigErrors(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReqGivesLentAnswersBack: the memory of an answer comes back once, and only after its last byte was taken.
+func TestReqGivesLentAnswersBack(t *testing.T) {
+	const size, asked = 8 << 20, 3 // more than the sockets hold
+	back := make(chan []byte, asked+1)
+	e := openReq(t, ReqConfig{MaxOutput: asked * size}, func(r *Request) {
+		r.ReplyLent(bytes.Repeat(r.Body, size), func(b []byte) {
+			first := b[0]
+			clear(b) // whoever has it next writes to it
+			back <- []byte{first}
+		})
+	})
+	c := dial(t, e, "DEALER")
+	for _, body := range []string{"a", "b", "c"} {
+		if err := c.WriteMessage(nil, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "three answers that wait for who has asked", func() bool { return e.unread.Load() > (asked-1)*size })
+	if len(back) > 0 {
+		t.Fatal("given back although nobody has read it")
+	}
+	var read []string
+	for range asked {
+		got, err := c.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := got[len(got)-1]
+		if !bytes.Equal(body, bytes.Repeat(body[:1], size)) {
+			t.Fatal("an answer was changed under way")
+		}
+		read = append(read, string(body[:1]))
+	}
+	for i := range asked {
+		select {
+		case b := <-back:
+			if string(b) != read[i] {
+				t.Fatalf("%s came back, read was %s", b, read[i])
+			}
+		case <-time.After(patience):
+			t.Fatal("not given back")
+		}
+	}
+	if len(back) > 0 {
+		t.Fatal("given back twice")
+	}
+}
+
+// TestReqKeepsLentAnswersNobodyReads: what a peer that goes away has not read may still be in the kernel's hands.
+func TestReqKeepsLentAnswersNobodyReads(t *testing.T) {
+	var back atomic.Int64
+	e := openReq(t, ReqConfig{}, func(r *Request) {
+		r.ReplyLent(make([]byte, 8<<20), func([]byte) { back.Add(1) })
+	})
+	c := dial(t, e, "REQ")
+	if err := c.WriteMessage(nil, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an answer that waits", func() bool { return e.unread.Load() > 0 })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the answer is forgotten", func() bool { return e.unread.Load() == 0 })
+	if n := back.Load(); n != 0 {
+		t.Fatalf("given back %d times", n)
 	}
 }

@@ -46,6 +46,7 @@ type reqConn struct {
 	// Output, guarded by link.mu.
 	out      [][]byte // encoded, not yet taken by the socket
 	outBytes int
+	loans    []loan
 	asked    []*Request // dispatched and not answered
 }
 

@@ -16,9 +16,16 @@ const smallReply = 16 << 10
 
 var replyRooms = sync.Pool{New: func() any { b := make([]byte, 0, smallReply+maxEnvelope+zmtp.MaxFrameHeader); return &b }}
 
+// loan is an answer in memory that its maker wants back.
+type loan struct {
+	left int // bytes of output up to its end
+	body []byte
+	back func([]byte)
+}
+
 // reply sends the answer to r as one message. false: the connection stands
-// still, and the edge keeps the answer.
-func (c *reqConn) reply(r *Request, body []byte) bool {
+// still, and the edge keeps the answer. back may be nil.
+func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 	if body == nil {
 		body = []byte{} // nil means a drop
 	}
@@ -31,6 +38,7 @@ func (c *reqConn) reply(r *Request, body []byte) bool {
 			return false
 		}
 		c.sendLocked(head, body)
+		c.lend(body, back)
 		return true
 	}
 	room := replyRooms.Get().(*[]byte)
@@ -51,6 +59,29 @@ func (c *reqConn) reply(r *Request, body []byte) bool {
 		c.queue(append([]byte(nil), b[n:]...))
 	}
 	return true
+}
+
+// lend notes that an answer which was just sent is to be given back; what is
+// left of it is at the end of the output. Wants mu.
+func (c *reqConn) lend(body []byte, back func([]byte)) {
+	switch {
+	case back == nil:
+	case c.outBytes == 0:
+		back(body)
+	default:
+		c.loans = append(c.loans, loan{c.outBytes, body, back})
+	}
+}
+
+// giveBack returns the answers that the next n bytes of output end. Wants mu.
+func (c *reqConn) giveBack(n int) {
+	for i := range c.loans {
+		c.loans[i].left -= n
+	}
+	for len(c.loans) > 0 && c.loans[0].left <= 0 {
+		c.loans[0].back(c.loans[0].body)
+		c.loans = slices.Delete(c.loans, 0, 1)
+	}
 }
 
 // drop ends a request without an answer; false as with reply.
@@ -136,7 +167,7 @@ func (e *ReqEdge) keepUnread(size int) bool {
 // dropOutput forgets what nobody will read any more. Wants mu.
 func (c *reqConn) dropOutput() {
 	c.edge.unread.Add(-int64(c.outBytes))
-	c.out, c.outBytes = nil, 0
+	c.out, c.outBytes, c.loans = nil, 0, nil
 }
 
 // block has the output written when the socket has room. Wants mu.
@@ -191,6 +222,7 @@ func (c *reqConn) writeSome() (done bool, err error) {
 		c.edge.unread.Add(-int64(n))
 		c.edge.met.sent.Add(float64(n))
 		c.out = consume(c.out, n)
+		c.giveBack(n)
 		switch {
 		case err == syscall.EAGAIN && n == 0:
 			return false, nil
