@@ -102,12 +102,35 @@ func TestWire(t *testing.T) {
 	})
 	t.Run("masters restart and filter", func(t *testing.T) {
 		unnoticed(t, c, bus, func() {
-			restartMasters(t, c, "zmq_filtering")
+			restartMasters(t, c, "zmq_filtering", true)
 			labtest.Must(t, c.Whole(t.Context(), 2*time.Minute))
 			testWireOptions(t, c)
 		})
 	})
 	t.Run("revocation", func(t *testing.T) { testRevocation(t, c, bus) })
+	t.Run("masters restart and are silent about sign-ins", func(t *testing.T) {
+		if os.Getenv("SALTCLUSTER_LONG") == "" {
+			t.Skip("half a minute more; SALTCLUSTER_LONG=1 runs it")
+		}
+		testSilentSignIns(t, c, bus)
+	})
+}
+
+// testSilentSignIns: an option that saltclusterd obeys itself holds from the master's restart on, without one of its own.
+func testSilentSignIns(t *testing.T, c *lab.Cluster, bus *listeners) {
+	ctx := t.Context()
+	m := c.Minions[0]
+	before := len(bus.signIns(m.ID))
+	labtest.Must(t, m.Restart(ctx))
+	eventually(t, time.Minute, "the event of a sign-in", func() bool { return len(bus.signIns(m.ID)) > before })
+	restartMasters(t, c, "auth_events", false)
+	before = len(bus.signIns(m.ID))
+	labtest.Must(t, m.Restart(ctx))
+	labtest.Must(t, c.Whole(ctx, 2*time.Minute))
+	bus.fence(ctx, t)
+	if n := len(bus.signIns(m.ID)) - before; n != 0 {
+		t.Errorf("%d events of sign-ins although auth_events is off", n)
+	}
 }
 
 // Everything works, from each master, for each minion.
@@ -204,8 +227,8 @@ func rotateMasters(t *testing.T, c *lab.Cluster, bus *listeners) {
 	}
 }
 
-// restartMasters restarts all masters with another option switched on.
-func restartMasters(t *testing.T, c *lab.Cluster, option string) {
+// restartMasters restarts all masters with another option.
+func restartMasters(t *testing.T, c *lab.Cluster, option string, value bool) {
 	t.Helper()
 	g, ctx := errgroup.WithContext(t.Context())
 	for _, n := range c.Nodes {
@@ -213,7 +236,7 @@ func restartMasters(t *testing.T, c *lab.Cluster, option string) {
 			if err := n.Master.Stop(ctx); err != nil {
 				return err
 			}
-			if err := n.Master.Configure(wireMasters, lab.Settings{option: true}); err != nil {
+			if err := n.Master.Configure(wireMasters, lab.Settings{option: value}); err != nil {
 				return err
 			}
 			if err := n.Master.Start(ctx); err != nil {

@@ -41,7 +41,7 @@ type Config struct {
 	Edge      Publisher
 	Epochs    Epochs
 	Signer    Signer
-	Algorithm string // publish_signing_algorithm; empty when the master does not sign publications
+	Algorithm func() string // publish_signing_algorithm; empty when the master does not sign publications; nil: it never does
 	Clock     *hlc.Clock
 	HTTP      *http.Client                          // the peer port's client
 	From      func(context.Context) (node.ID, bool) // which peer a request came from
@@ -73,6 +73,9 @@ type Hub struct {
 
 // New returns a hub without links; nothing runs before Open.
 func New(cfg Config) *Hub {
+	if cfg.Algorithm == nil {
+		cfg.Algorithm = func() string { return "" }
+	}
 	h := &Hub{
 		cfg:     cfg,
 		run:     rand.Text(),

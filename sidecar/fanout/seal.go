@@ -19,11 +19,11 @@ type Epochs interface {
 }
 
 // sealer turns a plaintext publication into what minions expect on 4505 (salt/channel/server.py wrap_payload): stamped
-// with a serial, encrypted under the epoch, signed when algorithm is set.
+// with a serial, encrypted under the epoch, signed when algorithm names one.
 type sealer struct {
 	epochs    Epochs
 	signer    Signer
-	algorithm string // publish_signing_algorithm; empty: sign_pub_messages is off
+	algorithm func() string // Config.Algorithm
 	clock     *hlc.Clock
 }
 
@@ -55,12 +55,13 @@ func (s *sealer) plain(payload []byte) ([]byte, error) {
 
 func (s *sealer) under(m *epochs.Material, stamped []byte) ([]byte, error) {
 	load := m.Crypticle.Seal(make([]byte, 0, len(stamped)+96), stamped, nil)
-	if s.algorithm == "" {
+	algorithm := s.algorithm()
+	if algorithm == "" {
 		return saltwire.AppendPub(nil, load, nil, ""), nil
 	}
-	sig, err := s.signer.Sign(s.algorithm, load)
+	sig, err := s.signer.Sign(algorithm, load)
 	if err != nil {
 		return nil, fmt.Errorf("sign publication: %w", err)
 	}
-	return saltwire.AppendPub(nil, load, sig, s.algorithm), nil
+	return saltwire.AppendPub(nil, load, sig, algorithm), nil
 }

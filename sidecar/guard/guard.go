@@ -24,8 +24,8 @@ const (
 
 // Config says how strict a Guard is. The zero value is what a stock master does by default.
 type Config struct {
-	MinVersion int           // minimum_auth_version; zero: DefaultMinVersion
-	TTL        time.Duration // request_server_ttl; zero: requests do not age
+	MinVersion int                  // minimum_auth_version; zero: DefaultMinVersion
+	TTL        func() time.Duration // request_server_ttl; nil or zero: requests do not age
 	// AllowClear names the networks that may use an administrative clear command (publish, runner, wheel, mk_token,
 	// get_token). Others, and all without an entry, are refused.
 	AllowClear map[string][]netip.Prefix
@@ -54,6 +54,9 @@ func New(cfg Config) *Guard {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.TTL == nil {
+		cfg.TTL = func() time.Duration { return 0 }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -200,7 +200,7 @@ func TestCheckLoad(t *testing.T) {
 		{"version 2 without id and token", env(version2), load(func(p *saltwire.Peek) { p.ID, p.HasTok, p.Tok = "", false, nil }), web.public, time.Minute, ""},
 		{"version 2 with a bad token", env(version2), load(func(p *saltwire.Peek) { p.Tok = other.tok }), web.public, 0, ReasonBadToken},
 	} {
-		g := New(Config{Logger: quiet(), TTL: c.ttl, Now: func() time.Time { return now }})
+		g := New(Config{Logger: quiet(), TTL: func() time.Duration { return c.ttl }, Now: func() time.Time { return now }})
 		if r := g.CheckLoad(c.env, c.p, c.key, remote); reasonOf(r) != c.want {
 			t.Errorf("%s: %q, want %q", c.name, reasonOf(r), c.want)
 		}

@@ -27,7 +27,7 @@ func (g *Guard) loadReason(env saltwire.Envelope, p saltwire.Peek, key *saltcryp
 		return ReasonIDMismatch
 	case strict && !goodNonce(p.Nonce), p.Nonce != "" && !goodNonce(p.Nonce):
 		return ReasonNonce
-	case strict && g.cfg.TTL > 0 && !p.HasTS:
+	case strict && g.cfg.TTL() > 0 && !p.HasTS:
 		return ReasonNoTimestamp
 	case strict && g.expired(p.TS):
 		return ReasonExpired
@@ -40,11 +40,12 @@ func (g *Guard) loadReason(env saltwire.Envelope, p saltwire.Peek, key *saltcryp
 }
 
 func (g *Guard) expired(ts int64) bool {
-	if g.cfg.TTL <= 0 {
+	ttl := g.cfg.TTL()
+	if ttl <= 0 {
 		return false
 	}
 	// Compared in seconds: a Duration since an arbitrary int64 would overflow.
-	return g.cfg.Now().Unix()-ts > int64(g.cfg.TTL/time.Second)
+	return g.cfg.Now().Unix()-ts > int64(ttl/time.Second)
 }
 
 func goodNonce(s string) bool {

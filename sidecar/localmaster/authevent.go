@@ -1,6 +1,13 @@
 package localmaster
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+const authTag = "salt/auth"
 
 // AuthEvent is what a master fires on its bus for a sign-in, tag salt/auth (salt/channel/server.py:_auth; 3008:
 // salt/master.py:AuthFuncs). The data of the three versions differ in nothing else.
@@ -9,9 +16,28 @@ type AuthEvent struct {
 	Act    string // accept, pend, reject, denied, full
 	ID     string
 	Pub    string // as the minion sent it
+
+	AutosignGrains []byte // msgpack of a map, as the minion sent it; nil: not in the event
 }
 
 // FireAuth fires the event of a sign-in.
 func (b *Bus) FireAuth(ctx context.Context, e AuthEvent) error {
-	return b.Fire(ctx, "salt/auth", map[string]any{"result": e.Result, "act": e.Act, "id": e.ID, "pub": e.Pub})
+	return b.FireRaw(ctx, authTag, e.data(b.Stamp(time.Now())))
+}
+
+// data is the event as msgpack.
+func (e AuthEvent) data(stamp string) []byte {
+	fields := 5
+	if len(e.AutosignGrains) > 0 {
+		fields++
+	}
+	dst := saltwire.AppendMapHeader(make([]byte, 0, len(e.ID)+len(e.Pub)+len(e.AutosignGrains)+128), fields)
+	dst = saltwire.AppendBool(saltwire.AppendStr(dst, "result"), e.Result)
+	for _, field := range [][2]string{{"act", e.Act}, {"id", e.ID}, {"pub", e.Pub}} {
+		dst = saltwire.AppendStr(saltwire.AppendStr(dst, field[0]), field[1])
+	}
+	if len(e.AutosignGrains) > 0 {
+		dst = append(saltwire.AppendStr(dst, "autosign_grains"), e.AutosignGrains...)
+	}
+	return saltwire.AppendStr(saltwire.AppendStr(dst, "_stamp"), stamp)
 }

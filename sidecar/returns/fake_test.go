@@ -154,7 +154,7 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 	}
 	c := Config{
 		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: w.cache(cache, "3007.15")},
-		Bus: w, Python: python{w}, Peers: peers{w, id}, KeepForPython: true,
+		Bus: w, Python: python{w}, Peers: peers{w, id}, KeepForPython: func() bool { return true },
 	}
 	for _, f := range change {
 		f(&c)

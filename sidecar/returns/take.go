@@ -107,12 +107,12 @@ func (s *Service) Keep(to node.ID, r Request, done func(reply []byte, err error)
 }
 
 // Defers says whether returns are kept for the local master.
-func (s *Service) Defers() bool { return s.c.KeepForPython }
+func (s *Service) Defers() bool { return s.c.KeepForPython != nil && s.c.KeepForPython() }
 
 // Defer takes a return that only the local master can take and does not take now; done as with Take. ErrPython: such
 // returns are not to be kept.
 func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
-	if !s.c.KeepForPython {
+	if !s.Defers() {
 		done(nil, ErrPython)
 		return
 	}

@@ -29,7 +29,7 @@ type PubSigner interface {
 // replier builds replies.
 type replier struct {
 	identity    Identity
-	pubSigner   PubSigner // nil: master_sign_pubkey is off
+	pubSigner   func() PubSigner // Config.PubSigner
 	publishPort int
 	another     atomic.Pointer[Another] // nil but while the identity is changed
 	pinned      func(id, pub string, p Pin)
@@ -84,7 +84,7 @@ func (r *replier) accept(req saltwire.AuthRequest, key *minionKey, epoch *epochs
 	if r.pinned != nil {
 		r.pinned(req.ID, req.Pub, pin)
 	}
-	identity, pubSigner, epochSig := r.identity, r.pubSigner, epoch.Sig
+	identity, pubSigner, epochSig := r.identity, r.pubSigner(), epoch.Sig
 	if another := r.another.Load(); another != nil && pin == PinAnother {
 		identity, pubSigner = another.Identity, another.PubSigner
 		if epochSig, err = another.sign(epoch); err != nil {

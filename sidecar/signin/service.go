@@ -57,7 +57,7 @@ type Master interface {
 // Config is what a Service needs. PubSigner, Way, Peers, Event, Pinned and Registerer may be nil.
 type Config struct {
 	Identity    Identity
-	PubSigner   PubSigner
+	PubSigner   func() PubSigner // it and what it returns may be nil: master_sign_pubkey is off
 	PublishPort int // port that minions are told to subscribe at
 	Epochs      interface {
 		ForSignIn(id string) *epochs.Material
@@ -75,8 +75,8 @@ type Config struct {
 		// Discard undoes it: the sign-in was not accepted.
 		Discard(id string, key saltcrypt.Key) error
 	}
-	AskAll     bool                        // every sign-in needs the master's word (max_minions counts connections)
-	Event      func(id, pub string)        // fires salt/auth for a sign-in answered here
+	AskAll     func() bool                 // every sign-in needs the master's word (max_minions counts connections); nil: none
+	Event      func(saltwire.AuthRequest)  // fires salt/auth for a sign-in answered here
 	Pinned     func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
 	CPUs       int                         // 0: GOMAXPROCS
 	Share      float64                     // of them that sign-ins may use at most; 0: a half
@@ -130,6 +130,12 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 4500 * time.Millisecond
+	}
+	if cfg.PubSigner == nil {
+		cfg.PubSigner = func() PubSigner { return nil }
+	}
+	if cfg.AskAll == nil {
+		cfg.AskAll = func() bool { return false }
 	}
 	s := &Service{
 		cfg:     cfg,
@@ -206,7 +212,7 @@ func (s *Service) Serve(r *Request) {
 
 // ours says whether a sign-in is answered without asking the master.
 func (s *Service) ours(st Standing, r *Request) bool {
-	return st.Accepted && !s.cfg.AskAll && sameKey(st.Pub, r.Auth.Pub)
+	return st.Accepted && !s.cfg.AskAll() && sameKey(st.Pub, r.Auth.Pub)
 }
 
 func (s *Service) drop(all []*Request, outcome string) {
@@ -319,7 +325,7 @@ func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome strin
 		outcome = "error"
 	}
 	if s.finish(l, r, reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
-		s.cfg.Event(r.Auth.ID, r.Auth.Pub)
+		s.cfg.Event(r.Auth)
 	}
 }
 

@@ -84,7 +84,7 @@ func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 	}
 	cfg := Config{
 		Identity: c.identity, PublishPort: 4505, Epochs: c.epochs, Keys: c, Master: c, Sessions: c, Logger: slog.New(slog.DiscardHandler),
-		Event: func(id, _ string) { c.mu.Lock(); defer c.mu.Unlock(); c.events = append(c.events, id) },
+		Event: func(a saltwire.AuthRequest) { c.mu.Lock(); defer c.mu.Unlock(); c.events = append(c.events, a.ID) },
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -115,18 +115,17 @@ func (s *service) buildProxy() error {
 	s.jobs = router.NewJobs(0)
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
-	pubSigner, err := s.pubSigner()
-	if err != nil {
+	if err := s.obey(d.master); err != nil {
 		return err
 	}
 	operations := m.operations()
 	s.signin = signin.New(signin.Config{
-		Identity: operations, PubSigner: pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: d.master.Int("max_minions") > 0, Event: s.authEvent, Pinned: s.pinned,
+		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: s.pinned,
 		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
-		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.publishAlgorithm(), Clock: s.clock,
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
 		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Logger: d.log, Registerer: d.reg,
 	})
@@ -155,17 +154,4 @@ func (s *service) buildProxy() error {
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
-}
-
-// publishAlgorithm is how the local master signs publications; empty when it does not.
-func (s *service) publishAlgorithm() string {
-	if !s.m.d.master.Bool("sign_pub_messages") {
-		return ""
-	}
-	return s.m.d.master.Text("publish_signing_algorithm")
-}
-
-// pubSigner reads what `master_sign_pubkey: True` needs; nil when it is off.
-func (s *service) pubSigner() (signin.PubSigner, error) {
-	return readPubSigner(s.m.d, s.m.public)
 }

@@ -174,7 +174,7 @@ func (m *member) answerBoth(v state.View) error {
 		if err != nil {
 			return fmt.Errorf("the other identity: %w", err)
 		}
-		pubSigner, err := readPubSigner(m.d, key.PublicText())
+		pubSigner, err := readPubSigner(m.d, m.svc.followed.master(), key.PublicText())
 		if err != nil {
 			return err
 		}

@@ -3,14 +3,14 @@ package daemon
 import (
 	"fmt"
 
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
 
 // readPubSigner reads what `master_sign_pubkey: True` needs: the precomputed signature when the master uses one, else
 // the signing key (salt/crypt.py MasterKeys). It returns nil when the option is off.
-func readPubSigner(d *Daemon, masterPub string) (signin.PubSigner, error) {
-	master := d.master
+func readPubSigner(d *Daemon, master *localmaster.Config, masterPub string) (signin.PubSigner, error) {
 	if !master.Bool("master_sign_pubkey") {
 		return nil, nil
 	}

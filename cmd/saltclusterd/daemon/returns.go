@@ -44,7 +44,7 @@ func (s *service) buildReturns() error {
 		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
 		Ahead:         s.jobsOff() == "",
-		KeepForPython: d.master.Int("request_server_ttl") <= 0,
+		KeepForPython: func() bool { return s.followed.ttl() <= 0 },
 		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Behind: busPatience(d.master),
 		Logger: d.log, Registerer: d.reg,
 	})
@@ -119,6 +119,9 @@ func (s *service) lookAgain() {
 	}
 	s.cache.SetKeep(keepJobs(now))
 	s.wall.Use(wallPolicy(now))
+	if err := s.obey(now); err != nil {
+		d.log.Error("minions are signed in, and publications are signed, as before", "err", err)
+	}
 	s.lookAtFiles(now)
 	s.lookAtMines(now)
 	native := true

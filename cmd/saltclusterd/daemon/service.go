@@ -27,6 +27,7 @@ import (
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
 	"saltclusterd/sidecar/upstream"
@@ -68,6 +69,7 @@ type service struct {
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub
 	wall          *wall.Wall
+	followed      followed
 	since         time.Time // when this process began to see what is published
 	members       func() state.View
 	proxy         *sidecar.Proxy
@@ -143,12 +145,16 @@ func (s *service) clockPath() string { return clockPath(s.m.d.cfg.Paths.StateDir
 func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock") }
 
 // authEvent fires what a stock master fires for a sign-in it accepts (salt/channel/server.py _auth).
-func (s *service) authEvent(id, pub string) {
-	if !s.m.d.master.Bool("auth_events") {
+func (s *service) authEvent(a saltwire.AuthRequest) {
+	options := s.followed.Load()
+	if !options.authEvents {
 		return
 	}
-	err := s.bus.FireAuth(s.ctx, localmaster.AuthEvent{Result: true, Act: "accept", ID: id, Pub: pub})
-	if err != nil {
-		s.m.log.Warn("event not fired", "minion", id, "err", err)
+	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
+	if options.authGrains {
+		e.AutosignGrains = a.AutosignGrains
+	}
+	if err := s.bus.FireAuth(s.ctx, e); err != nil {
+		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
 	}
 }

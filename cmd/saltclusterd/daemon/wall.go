@@ -39,7 +39,7 @@ func (s *service) buildGuard() *guard.Guard {
 	})
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
-		TTL: time.Duration(d.master.Int("request_server_ttl")) * time.Second, Logger: d.log, Registerer: d.reg,
+		TTL: s.followed.ttl, Logger: d.log, Registerer: d.reg,
 	})
 }
 

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/signin"
+)
+
+// followed are the options of the local master by which saltclusterd itself signs minions in, judges requests and signs
+// publications. A master reads them when it starts, so do we then.
+type followed struct{ atomic.Pointer[masterOptions] }
+
+type masterOptions struct {
+	from       *localmaster.Config
+	authEvents bool             // a sign-in is an event
+	authGrains bool             // with the grains that the minion brought to be signed by; 3008
+	askAll     bool             // max_minions counts what is connected, which only the master does
+	ttl        time.Duration    // of a request; 0: it does not age
+	algorithm  string           // by which publications are signed; empty: they are not
+	pubSigner  signin.PubSigner // nil: master_sign_pubkey is off
+}
+
+func (f *followed) askAll() bool                { return f.Load().askAll }
+func (f *followed) ttl() time.Duration          { return f.Load().ttl }
+func (f *followed) algorithm() string           { return f.Load().algorithm }
+func (f *followed) pubSigner() signin.PubSigner { return f.Load().pubSigner }
+func (f *followed) master() *localmaster.Config { return f.Load().from }
+
+// obey takes over what a configuration of the master says; with an error everything stays as it was.
+func (s *service) obey(master *localmaster.Config) error {
+	signer, err := readPubSigner(s.m.d, master, s.m.public)
+	if err != nil {
+		return err
+	}
+	now := optionsOf(master)
+	now.pubSigner = signer
+	s.followed.Store(now)
+	return nil
+}
+
+// optionsOf reads the options that need no files.
+func optionsOf(master *localmaster.Config) *masterOptions {
+	// Salt asks whether it is True, which a number, say, is not (salt/channel/server.py _auth; 3008: salt/master.py).
+	events, _ := master.Raw("auth_events")
+	o := &masterOptions{
+		from: master, authEvents: events == true, askAll: master.Int("max_minions") > 0,
+		authGrains: master.Version.Major >= 3008 && slices.Contains(master.Strings("auth_events_autosign_grains"), "accept"),
+		ttl:        time.Duration(max(master.Int("request_server_ttl"), 0)) * time.Second,
+	}
+	if master.Bool("sign_pub_messages") {
+		o.algorithm = master.Text("publish_signing_algorithm")
+	}
+	return o
+}
