@@ -2,6 +2,7 @@ package localmaster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"saltclusterd/sidecar/saltwire"
@@ -20,9 +21,14 @@ type AuthEvent struct {
 	AutosignGrains []byte // msgpack of a map, as the minion sent it; nil: not in the event
 }
 
-// FireAuth fires the event of a sign-in.
+// FireAuth fires the event of a sign-in. In a storm there are many, and nobody waits for one: it may wait for others (BusOptions.Linger), but stays before
+// whatever is fired after it.
 func (b *Bus) FireAuth(ctx context.Context, e AuthEvent) error {
-	return b.FireRaw(ctx, authTag, e.data(b.Stamp(time.Now())))
+	data, err := trimEvent(e.data(b.Stamp(time.Now())), b.maxEventSize)
+	if err != nil {
+		return fmt.Errorf("fire event: %w", err)
+	}
+	return b.enqueue(ctx, queuedEvent{tag: authTag, data: data, lazy: true})
 }
 
 // data is the event as msgpack.

@@ -38,6 +38,7 @@ type BusOptions struct {
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
+	Linger      time.Duration // how long the event of a sign-in waits for others at most (20 ms)
 	BackoffMin  time.Duration // 20 ms, doubled up to
 	BackoffMax  time.Duration // 1 s
 	Logger      *slog.Logger
@@ -63,6 +64,8 @@ type Bus struct {
 
 	back     chan struct{} // somebody has met the bus after it was away
 	queue    chan queuedEvent
+	hurry    chan struct{} // what is queued is not to wait for more
+	urgent   atomic.Int64  // events queued that are not lazy, and those who wait in Flush
 	closing  chan struct{}
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -75,6 +78,7 @@ type Bus struct {
 type queuedEvent struct {
 	tag  string
 	data []byte
+	lazy bool // it may wait a little for others
 }
 
 type handler struct{ f func(tag string, data []byte) }
@@ -86,6 +90,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	o.QueueEvents = cmp.Or(o.QueueEvents, 10_000)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxEvent = cmp.Or(o.MaxEvent, 64<<20)
+	o.Linger = cmp.Or(o.Linger, busLinger)
 	o.BackoffMin = cmp.Or(o.BackoffMin, 20*time.Millisecond)
 	o.BackoffMax = max(cmp.Or(o.BackoffMax, time.Second), o.BackoffMin)
 	if o.Logger == nil {
@@ -99,7 +104,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
-	b.back = make(chan struct{}, 1)
+	b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
 	return b
 }
 
@@ -166,6 +171,11 @@ func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
 
 // FireTrimmed is FireRaw for data that has been trimmed to max_event_size as its sender wants it.
 func (b *Bus) FireTrimmed(ctx context.Context, tag string, data []byte) error {
+	return b.enqueue(ctx, queuedEvent{tag: tag, data: data})
+}
+
+func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
+	tag := e.tag
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("fire event: %w", err)
 	}
@@ -174,7 +184,7 @@ func (b *Bus) FireTrimmed(ctx context.Context, tag string, data []byte) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size := int64(len(tag) + len(data))
+	size := int64(len(tag) + len(e.data))
 	switch {
 	case b.closed || b.ctx == nil:
 		return ErrBusClosed
@@ -183,8 +193,14 @@ func (b *Bus) FireTrimmed(ctx context.Context, tag string, data []byte) error {
 		return ErrBusFull
 	}
 	select {
-	case b.queue <- queuedEvent{tag, data}:
+	case b.queue <- e:
 		b.bytes += size
+		if !e.lazy {
+			b.urgent.Add(1)
+		}
+		if !e.lazy || b.bytes > busBatch {
+			b.quicken()
+		}
 		b.metrics.waiting.Inc()
 		b.flow.queued++
 		return nil

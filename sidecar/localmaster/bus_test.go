@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -301,4 +302,84 @@ func TestBusFlush(t *testing.T) {
 	if err := b.Flush(ended); err != nil { // nothing waits
 		t.Errorf("flush of nothing: %v", err)
 	}
+}
+
+// TestBusLingers: the event of a sign-in would wait for hours here, unless something else does not.
+func TestBusLingers(t *testing.T) {
+	auth := AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: "key"}
+	big := AuthEvent{Result: true, Act: "accept", ID: "m2", Pub: string(make([]byte, busBatch))}
+	for name, c := range map[string]struct {
+		end  func(*Bus) error
+		want []string
+	}{
+		"another event": {func(b *Bus) error { return b.FireTrimmed(t.Context(), "t", []byte("\x80")) }, []string{authTag, authTag, "t"}},
+		"a flush":       {func(b *Bus) error { return b.Flush(t.Context()) }, []string{authTag, authTag}},
+		"many bytes":    {func(b *Bus) error { return b.FireAuth(t.Context(), big) }, []string{authTag, authTag, authTag}},
+		"its end":       {(*Bus).Close, []string{authTag, authTag}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Hour})
+			master := startFakeBus(t, dir, prefixed)
+			reader, err := net.Dial("unix", b.pub.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+			if err := reader.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool { master.mu.Lock(); defer master.mu.Unlock(); return len(master.subs) == 1 })
+			if err := b.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			for range 2 {
+				if err := b.FireAuth(t.Context(), auth); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.end(b); err != nil {
+				t.Fatal(err)
+			}
+			r := frameReader{limit: 1 << 20}
+			var got []string
+			for len(got) < len(c.want) {
+				body, err := r.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body == nil {
+					if err := r.fill(reader); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				tag, _, err := splitEvent(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, tag)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if n := b.urgent.Load(); n != 0 {
+				t.Errorf("%d are urgent and gone", n)
+			}
+		})
+	}
+}
+
+// TestBusLingerEnds: nothing else comes, and the event is fired all the same.
+func TestBusLingerEnds(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Millisecond})
+	startFakeBus(t, dir, prefixed)
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.FireAuth(t.Context(), AuthEvent{ID: "m1"}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }

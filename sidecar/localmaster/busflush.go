@@ -118,6 +118,9 @@ func (b *Bus) settled() error {
 // Flush waits until the master has taken every event that was queued before. Errors: ErrBusDown when it turns out not to
 // take any (the events stay queued), ErrBusClosed, and ctx's.
 func (b *Bus) Flush(ctx context.Context) error {
+	b.urgent.Add(1)
+	defer b.urgent.Add(-1)
+	b.quicken()
 	b.mu.Lock()
 	target := b.flow.queued
 	for {

@@ -165,6 +165,9 @@ func (b *Bus) send() {
 		if !ok {
 			return
 		}
+		if first.lazy {
+			b.linger()
+		}
 		batch, count := b.batch(batch[:0], first)
 		for rest := batch; ; {
 			n, err := b.write(&c, rest)
@@ -211,10 +214,49 @@ func (b *Bus) take() (queuedEvent, bool) {
 
 func (b *Bus) taken(e queuedEvent) queuedEvent {
 	b.mu.Lock()
+	if !e.lazy {
+		b.urgent.Add(-1)
+	}
 	b.bytes -= int64(len(e.tag) + len(e.data))
 	b.metrics.waiting.Dec()
 	b.mu.Unlock()
 	return e
+}
+
+// busLinger is how long a lazy event waits for others at most unless told otherwise. Each process of the master that listens pays for
+// waking up: a dozen events together cost it a third to a half less than a dozen alone.
+const busLinger = 20 * time.Millisecond
+
+// linger waits for more events while those that are queued may wait.
+func (b *Bus) linger() {
+	timer := time.NewTimer(b.o.Linger)
+	defer timer.Stop()
+	for !b.pressing() {
+		select {
+		case <-b.hurry: // perhaps for what was written long ago
+		case <-timer.C:
+			return
+		case <-b.closing:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// pressing says whether something is queued, or somebody waits, that should not wait for more events.
+func (b *Bus) pressing() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.urgent.Load() > 0 || b.bytes > busBatch
+}
+
+// quicken ends a linger.
+func (b *Bus) quicken() {
+	select {
+	case b.hurry <- struct{}{}:
+	default:
+	}
 }
 
 // batch frames the event and what else waits.

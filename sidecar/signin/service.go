@@ -58,7 +58,7 @@ type Master interface {
 type Config struct {
 	Identity    Identity
 	PubSigner   func() PubSigner // it and what it returns may be nil: master_sign_pubkey is off
-	PublishPort int // port that minions are told to subscribe at
+	PublishPort int              // port that minions are told to subscribe at
 	Epochs      interface {
 		ForSignIn(id string) *epochs.Material
 	}
