@@ -3,6 +3,7 @@ module saltclusterd
 go 1.26.0
 
 require (
+	filippo.io/bigmod v0.1.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-zeromq/zmq4 v0.17.0

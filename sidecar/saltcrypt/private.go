@@ -11,6 +11,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+
+	"saltclusterd/sidecar/saltcrypt/ifma"
 )
 
 // Errors about private keys.
@@ -32,6 +34,7 @@ type MasterKey struct {
 	pub  *PublicKey
 	text string // clean public text
 	x931 *rawRSA
+	fast *ifma.Key // nil: not with this key or processor
 }
 
 // ParseMasterKey reads a PEM private key, PKCS#1 (as Salt writes it) or PKCS#8. Errors: ErrEncryptedKey, ErrPrivateKey.
@@ -89,7 +92,7 @@ func newMasterKey(key *rsa.PrivateKey) (*MasterKey, error) {
 		return nil, fmt.Errorf("%w: its numbers do not belong together", ErrPrivateKey)
 	}
 	key.Precompute()
-	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key)}, nil
+	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key), fast: ifma.New(key)}, nil
 }
 
 // PEM is the private key as Salt writes it: PKCS#1, unencrypted. The result is a secret.
@@ -112,7 +115,13 @@ func (m *MasterKey) Sign(algo string, data []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrAlgorithm
 	}
-	sig, err := rsa.SignPKCS1v15(nil, m.key, h, digest(h, data))
+	sum := digest(h, data)
+	if m.fast != nil {
+		if sig, err := m.fast.Private(padPKCS1(h, sum, m.key.Size())); err == nil {
+			return sig, nil
+		}
+	}
+	sig, err := rsa.SignPKCS1v15(nil, m.key, h, sum)
 	if err != nil {
 		return nil, fmt.Errorf("signing with %s: %w", algo, err)
 	}
@@ -134,6 +143,11 @@ func (m *MasterKey) DecryptOAEP(algo string, ct []byte) ([]byte, error) {
 	h, ok := encHash(algo)
 	if !ok {
 		return nil, ErrAlgorithm
+	}
+	if m.fast != nil && len(ct) == m.key.Size() {
+		if em, err := m.fast.Private(ct); err == nil {
+			return unpadOAEP(h, em)
+		}
 	}
 	msg, err := rsa.DecryptOAEP(h.New(), nil, m.key, ct, nil)
 	if err != nil {

@@ -50,6 +50,16 @@ func (r *rawRSA) private(m *big.Int) (*big.Int, error) {
 	return s, nil
 }
 
+// raw is the bare private operation in whichever way is the fastest.
+func (m *MasterKey) raw(f *big.Int) (*big.Int, error) {
+	if m.fast != nil {
+		if s, err := m.fast.Private(f.FillBytes(make([]byte, m.key.Size()))); err == nil {
+			return new(big.Int).SetBytes(s), nil
+		}
+	}
+	return m.x931.private(f)
+}
+
 // blinding returns a random unit modulo n and its inverse.
 func (r *rawRSA) blinding() (b, inverse *big.Int, err error) {
 	for range 8 {
@@ -76,7 +86,7 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 	if f.Cmp(m.key.N) >= 0 { // only for a modulus whose length is no multiple of 8
 		return nil, ErrX931
 	}
-	s, err := m.x931.private(f)
+	s, err := m.raw(f)
 	if err != nil {
 		return nil, err
 	}

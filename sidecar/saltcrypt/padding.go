@@ -1,0 +1,71 @@
+package saltcrypt
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/subtle"
+	"encoding/binary"
+)
+
+// What crypto/rsa does around the private operation, for where that is done by another package (RFC 8017).
+
+// hashNames are the beginnings of DigestInfo, up to the digest, of what sigHash knows (RFC 8017, 9.2, note 1).
+var hashNames = map[crypto.Hash]string{
+	crypto.SHA1:   "\x30\x21\x30\x09\x06\x05\x2b\x0e\x03\x02\x1a\x05\x00\x04\x14",
+	crypto.SHA224: "\x30\x2d\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x04\x05\x00\x04\x1c",
+}
+
+// padPKCS1 is EMSA-PKCS1-v1_5 (9.2) in k bytes, which are enough for any key that is accepted.
+func padPKCS1(h crypto.Hash, sum []byte, k int) []byte {
+	name := hashNames[h]
+	em := bytes.Repeat([]byte{0xff}, k)
+	em[0], em[1] = 0, 1
+	end := em[k-len(name)-len(sum):]
+	em[k-len(end)-1] = 0
+	copy(end[copy(end, name):], sum)
+	return em
+}
+
+// unpadOAEP is EME-OAEP decoding (7.1.2, step 3) without a label, of what is as long as the key. What is wrong with it cannot be told from outside, by
+// time either: one who knew whether the first byte is nought could open what others have sealed (Manger's attack). It writes into em.
+// Errors: ErrDecrypt.
+func unpadOAEP(h crypto.Hash, em []byte) ([]byte, error) {
+	size := h.Size()
+	if len(em) < 2*size+2 {
+		return nil, ErrDecrypt
+	}
+	good := subtle.ConstantTimeByteEq(em[0], 0)
+	seed, db := em[1:1+size], em[1+size:]
+	maskMGF1(seed, h, db)
+	maskMGF1(db, h, seed)
+	good &= subtle.ConstantTimeCompare(db[:size], h.New().Sum(nil))
+
+	// Noughts, a one, the message: looking is nought once the one was found, and at is where.
+	rest := db[size:]
+	looking, at := 1, 0
+	for i, b := range rest {
+		nought, one := subtle.ConstantTimeByteEq(b, 0), subtle.ConstantTimeByteEq(b, 1)
+		at = subtle.ConstantTimeSelect(looking&one, i, at)
+		good &= subtle.ConstantTimeSelect(looking, nought|one, 1)
+		looking &^= one
+	}
+	if good&(1-looking) != 1 {
+		return nil, ErrDecrypt
+	}
+	return rest[at+1:], nil
+}
+
+// maskMGF1 is MGF1 (B.2.1) of seed, over dst.
+func maskMGF1(dst []byte, h crypto.Hash, seed []byte) {
+	f := h.New()
+	var counter [4]byte
+	var sum []byte
+	for i := uint32(0); len(dst) > 0; i++ {
+		f.Reset()
+		f.Write(seed)
+		binary.BigEndian.PutUint32(counter[:], i)
+		f.Write(counter[:])
+		sum = f.Sum(sum[:0])
+		dst = dst[subtle.XORBytes(dst, dst, sum):]
+	}
+}
