@@ -7,7 +7,7 @@
 // Salt's normal form of a PEM text.
 //
 // Promises: everything is safe for concurrent use; ciphertext is authenticated in constant time before a byte of it is
-// decrypted; RSA private operations are blinded; key types print as [redacted] whatever verb is used, and no error
+// decrypted; RSA private operations run in constant time or are blinded; key types print as [redacted] whatever verb is used, and no error
 // carries key material. The algorithms are Salt's choice and not ours: SHA-1 and PKCS#1 v1.5 are here because the minions in
 // the field speak nothing else.
 package saltcrypt

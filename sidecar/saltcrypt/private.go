@@ -106,6 +106,9 @@ func (m *MasterKey) DER() []byte { return x509.MarshalPKCS1PrivateKey(m.key) }
 // PublicText is the public half as clean SubjectPublicKeyInfo PEM: pub_key of a sign-in reply.
 func (m *MasterKey) PublicText() string { return m.text }
 
+// Accelerated says whether private operations use instructions that make them as fast as OpenSSL's (package ifma).
+func (m *MasterKey) Accelerated() bool { return m.fast != nil }
+
 // Public is the public half.
 func (m *MasterKey) Public() *PublicKey { return m.pub }
 
