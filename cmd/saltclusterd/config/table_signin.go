@@ -13,7 +13,7 @@ func signInOptions() []Option {
 		{
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
 			Doc: "Keys nobody knows yet that this node lets through to the local master per second; forty seconds' worth may come at once. " +
-				"A minion beyond that hears that its key is pending, as it would anyway, but is listed only when it asks " +
+				"A minion beyond that hears that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
 				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),
 		},
