@@ -53,6 +53,9 @@ func (p *Proxy) sealLent(c *call, reply []byte) []byte {
 // bodies are pieces of memory for answers. The garbage collector takes what is not used.
 type bodies struct{ pool sync.Pool }
 
+// maxLent is the room of a piece that is kept at most: what a slow reader has lent is counted by what is in it, not by its room.
+const maxLent = 2 << 20
+
 // get returns an empty slice with room for n bytes.
 func (b *bodies) get(n int) []byte {
 	if body, ok := b.pool.Get().(*[]byte); ok && cap(*body) >= n {
@@ -61,7 +64,11 @@ func (b *bodies) get(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-func (b *bodies) put(body []byte) { b.pool.Put(&body) }
+func (b *bodies) put(body []byte) {
+	if cap(body) <= maxLent {
+		b.pool.Put(&body)
+	}
+}
 
 // rawHeader is the longest header of a raw value in msgpack.
 const rawHeader = 5

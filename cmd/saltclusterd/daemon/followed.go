@@ -29,6 +29,16 @@ func (f *followed) algorithm() string           { return f.Load().algorithm }
 func (f *followed) pubSigner() signin.PubSigner { return f.Load().pubSigner }
 func (f *followed) master() *localmaster.Config { return f.Load().from }
 
+// followedMaster is the local master's configuration as the master reads it: the one of saltclusterd's own start, as long as nothing else was read.
+func (m *member) followedMaster() *localmaster.Config {
+	if m.svc != nil {
+		if now := m.svc.followed.Load(); now != nil {
+			return now.from
+		}
+	}
+	return m.d.master
+}
+
 // obey takes over what a configuration of the master says; with an error everything stays as it was.
 func (s *service) obey(master *localmaster.Config) error {
 	signer, err := readPubSigner(s.m.d, master, s.m.public)

@@ -70,3 +70,21 @@ func TestOptionsStayWhenTheyCannotBeFollowed(t *testing.T) {
 		t.Errorf("%v, %v", err, s.followed.ttl())
 	}
 }
+
+func TestEventGrains(t *testing.T) {
+	for name, tt := range map[string]struct{ raw, want string }{
+		"none":              {"", ""},
+		"empty map":         {"\x80", ""},
+		"text":              {"\x81\xa4uuid\xa1x", "\x81\xa4uuid\xa1x"},
+		"text that is none": {"\x81\xa4uuid\xa2\xff\xfe", "\x81\xa4uuid\xc4\x02\xff\xfe"},
+		"bytes of text":     {"\x81\xa4uuid\xc4\x01x", "\x81\xa4uuid\xa1x"},
+		"cut off":           {"\x81\xa4uuid", ""},
+		"something behind":  {"\x81\xa4uuid\xa1xx", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := string(eventGrains([]byte(tt.raw))); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -58,7 +58,7 @@ func (m *member) prepareIdentity(ctx context.Context, r adminapi.RotateRequest, 
 	if c.Stage != state.NoIdentity {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate identity", "an identity is %s already", c.Stage)
 	}
-	if m.d.master.Bool("master_sign_pubkey") && m.d.master.Bool("master_use_pubkey_signature") {
+	if master := m.followedMaster(); master.Bool("master_sign_pubkey") && master.Bool("master_use_pubkey_signature") {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "set master_use_pubkey_signature: False, with master_sign.pem on every master, and repeat this",
 			"the salt-master shows a signature that was made beforehand, for the key it has now")
 	}

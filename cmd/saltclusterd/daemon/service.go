@@ -27,6 +27,7 @@ import (
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
@@ -152,9 +153,22 @@ func (s *service) authEvent(a saltwire.AuthRequest) {
 	}
 	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
 	if options.authGrains {
-		e.AutosignGrains = a.AutosignGrains
+		e.AutosignGrains = eventGrains(a.AutosignGrains)
 	}
 	if err := s.bus.FireAuth(s.ctx, e); err != nil {
 		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
 	}
+}
+
+// eventGrains are a minion's grains as a stock master fires them: decoded (salt/utils/data.py decode_embedded_strs) and packed again, for a text that
+// is none would have the bus's readers decode the whole event as bytes. nil, which leaves them out, where there are none or they cannot be read.
+func eventGrains(raw []byte) []byte {
+	if !saltvalue.Truth(raw) {
+		return nil
+	}
+	out, rest, err := saltvalue.AppendDisk(nil, raw)
+	if err != nil || len(rest) > 0 {
+		return nil
+	}
+	return out
 }

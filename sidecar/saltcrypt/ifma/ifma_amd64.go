@@ -1,3 +1,5 @@
+//go:build !purego
+
 package ifma
 
 import "github.com/klauspost/cpuid/v2"

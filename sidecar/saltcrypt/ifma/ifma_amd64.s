@@ -1,3 +1,5 @@
+//go:build !purego
+
 #include "textflag.h"
 
 // A number is twenty digits of 52 bits, low ones first, in 24 quadwords: three registers of 512 bits, of which the last half is nought.

@@ -1,3 +1,5 @@
+//go:build !purego
+
 package stitched
 
 import "github.com/klauspost/cpuid/v2"
