@@ -18,8 +18,8 @@ import (
 // Errors about private keys.
 var (
 	// ErrEncryptedKey names the option because the remedy is the operator's: we do not know the passphrase.
-	ErrEncryptedKey = errors.New("the private key is encrypted: saltclusterd cannot use a master.pem with a passphrase (master option key_pass); " +
-		"store the key unencrypted and unset key_pass")
+	ErrEncryptedKey = errors.New("the private key is encrypted: saltclusterd has no passphrases (master options key_pass, for master_sign.pem signing_key_pass); " +
+		"store the key unencrypted and unset the option")
 	ErrPrivateKey = errors.New("not an acceptable RSA private key")
 	ErrDecrypt    = errors.New("ciphertext does not decrypt with this key")
 )

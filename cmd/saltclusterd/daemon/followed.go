@@ -1,16 +1,19 @@
 package daemon
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/signin"
 )
 
 // followed are the options of the local master by which saltclusterd itself signs minions in, judges requests and signs
-// publications. A master reads them when it starts, so do we then.
+// publications. A master reads them when it starts. saltclusterd reads them whenever the master is back, for it may have been restarted:
+// also when it only stood still, and then they may be newer than those of the master's start.
 type followed struct{ atomic.Pointer[masterOptions] }
 
 type masterOptions struct {
@@ -39,16 +42,41 @@ func (m *member) followedMaster() *localmaster.Config {
 	return m.d.master
 }
 
-// obey takes over what a configuration of the master says; with an error everything stays as it was.
+// obey takes over what a configuration of the master says; with an error everything stays as it was, and health says so.
 func (s *service) obey(master *localmaster.Config) error {
 	signer, err := readPubSigner(s.m.d, master, s.m.public)
 	if err != nil {
-		return err
+		return s.disobey(err)
 	}
+	s.unread.Store(nil)
 	now := optionsOf(master)
 	now.pubSigner = signer
 	s.followed.Store(now)
 	return nil
+}
+
+// disobey notes why the options of the master are not followed, and returns the reason.
+func (s *service) disobey(why error) error {
+	text := why.Error()
+	s.unread.Store(&text)
+	return why
+}
+
+// checkOptions warns while saltclusterd does not work by the options that the master has.
+func (d *Daemon) checkOptions(context.Context) health.Result {
+	m := d.current()
+	if m == nil || m.svc == nil {
+		return fine
+	}
+	why := m.svc.unread.Load()
+	if why == nil {
+		return fine
+	}
+	return health.Result{
+		Level:  health.Warn,
+		Reason: "the salt-master's options are not followed, those of before hold: " + *why,
+		Hint:   "mend that, then restart the salt-master (systemctl restart salt-master)",
+	}
 }
 
 // optionsOf reads the options that need no files.

@@ -1,13 +1,18 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -68,6 +73,134 @@ func TestOptionsStayWhenTheyCannotBeFollowed(t *testing.T) {
 	}
 	if err := s.obey(loadMaster(t, 3006, "")); err != nil || s.followed.ttl() != 0 {
 		t.Errorf("%v, %v", err, s.followed.ttl())
+	}
+}
+
+// While two identities answer, both follow the options of the master; whether there may be a second one is asked of the master of now.
+func TestIdentitiesFollowOptions(t *testing.T) {
+	t.Parallel()
+	n := cluster(t, t.TempDir())[0]
+	m := n.current()
+	signing, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pki := t.TempDir()
+	for name, text := range map[string]string{"master_sign.pem": string(signing.PEM()), "signature": "made beforehand"} {
+		if err := os.WriteFile(filepath.Join(pki, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signs := "master_sign_pubkey: True\npki_dir: " + pki + "\n"
+	obey := func(text string) {
+		t.Helper()
+		if err := m.svc.obey(loadMaster(t, n.master.Version.Major, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepare := func() error {
+		_, err := n.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare}, quiet)
+		return err
+	}
+
+	obey(signs + "master_use_pubkey_signature: True\nmaster_pubkey_signature: signature\n")
+	if err := prepare(); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("a second identity beside a signature that was made beforehand: %v", err)
+	}
+	obey("")
+	if err := prepare(); err != nil {
+		t.Fatal(err)
+	}
+	answers := func(signed bool) func() error {
+		return func() error {
+			m.ident.mu.Lock()
+			defer m.ident.mu.Unlock()
+			if m.ident.options == nil || m.ident.options != m.svc.followed.Load() {
+				return errors.New("not by the options of now")
+			}
+			c := m.cons.View().IdentityChange()
+			another, err := m.secondIdentity(c.FP, c.Sealed, m.ident.options)
+			if err == nil && (another.PubSigner != nil) != signed {
+				err = fmt.Errorf("signs its key: %v", !signed)
+			}
+			return err
+		}
+	}
+	eventually(t, "the second identity", answers(false))
+	obey(signs)
+	eventually(t, "the second identity with a signature", answers(true))
+	rotate(t, n, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityAbort})
+	eventually(t, "one identity", func() error {
+		m.ident.mu.Lock()
+		defer m.ident.mu.Unlock()
+		if m.ident.other != "" || m.ident.options != nil {
+			return errors.New("there are two")
+		}
+		return nil
+	})
+
+	if r := n.checkOptions(t.Context()); r != fine {
+		t.Errorf("%+v", r)
+	}
+	if err := m.svc.obey(loadMaster(t, n.master.Version.Major, "master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
+		t.Error("no error without a key to sign with")
+	}
+	if r := n.checkOptions(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMasterKeyFile(t *testing.T) {
+	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
+	d := &Daemon{cfg: &config.Config{}, master: master}
+	path := filepath.Join(master.PkiDir, "k")
+	if _, err := d.masterKeyFile(master, "k"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	for size, ok := range map[int]bool{0: true, maxKeyFile: true, maxKeyFile + 1: false} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := d.masterKeyFile(master, "k"); (err == nil) != ok || ok && len(text) != size {
+			t.Errorf("%d bytes: %d, %v", size, len(text), err)
+		}
+	}
+}
+
+// What was signed beforehand is named after the master since 3008 (salt/crypt.py:MasterKeys).
+func TestSignatureMadeBeforehand(t *testing.T) {
+	for name, c := range map[string]struct {
+		major      int
+		file, text string
+		options    string
+		want       string
+	}{
+		"3006":    {3006, "master_pubkey_signature", " c2ln\r\nbmVk\n", "", "c2ln\nbmVk"},
+		"3008":    {3008, "m1_pubkey_signature", "c2ln\n", "", "c2ln"},
+		"named":   {3008, "signature", "c2ln\n", "master_pubkey_signature: signature\n", "c2ln"},
+		"empty":   {3007, "master_pubkey_signature", " \n", "", ""},
+		"missing": {3007, "another", "c2ln", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pki := t.TempDir()
+			if err := os.WriteFile(filepath.Join(pki, c.file), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			master := loadMaster(t, c.major, "id: m1\nmaster_sign_pubkey: True\nmaster_use_pubkey_signature: True\npki_dir: "+pki+"\n"+c.options)
+			signer, err := readPubSigner(&Daemon{cfg: &config.Config{}, master: master}, master, "")
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "gen-signature") {
+					t.Errorf("%v, %v", signer, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := signer.PubSig(""); err != nil || got != c.want {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
 	}
 }
 

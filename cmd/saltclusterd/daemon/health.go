@@ -20,6 +20,7 @@ func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
 	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
 	d.checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
 	d.checks.Register("version", health.ScopeReady, d.checkVersion)
+	d.checks.Register("options", health.ScopeReady, d.checkOptions)
 	d.checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
 	d.checks.Register("roots", health.ScopeReady, d.checkRoots)
 	d.checks.Register("keystore", health.ScopeReady, d.checkKeyStore)

@@ -39,11 +39,12 @@ const (
 // identity is what a node knows of a change of the identity.
 type identity struct {
 	mu      sync.Mutex
-	other   string      // fingerprint of the second identity that sign-ins are answered under
-	shown   atomic.Bool // the local master has shown the new one
-	restart time.Time   // when it was restarted for it; the keeper's
-	failed  string      // the last reason; the keeper's
-	handed  bool        // another process goes on; the keeper's
+	other   string         // fingerprint of the second identity that sign-ins are answered under
+	options *masterOptions // by which they are; nil without a second identity
+	shown   atomic.Bool    // the local master has shown the new one
+	restart time.Time      // when it was restarted for it; the keeper's
+	failed  string         // the last reason; the keeper's
+	handed  bool           // another process goes on; the keeper's
 	pins    pins
 }
 
@@ -161,29 +162,43 @@ func (m *member) answerBoth(v state.View) error {
 	case identityFollow:
 		fp, sealed = c.Former, c.SealedFormer
 	}
-	if m.ident.other == fp {
+	options := m.svc.followed.Load()
+	if fp == "" {
+		options = nil
+	}
+	if m.ident.other == fp && m.ident.options == options {
 		return nil
 	}
 	var another *signin.Another
 	if fp != "" {
-		text, err := m.openIdentity(sealed, fp)
-		if err != nil {
+		var err error
+		if another, err = m.secondIdentity(fp, sealed, options); err != nil {
 			return err
 		}
-		key, err := saltcrypt.ParseMasterKey(text)
-		if err != nil {
-			return fmt.Errorf("the other identity: %w", err)
+		if m.ident.other != fp {
+			m.log.Info("sign-ins are answered under two identities, by what minions have pinned", "node", m.d.id, "fingerprint", fp)
 		}
-		pubSigner, err := readPubSigner(m.d, m.svc.followed.master(), key.PublicText())
-		if err != nil {
-			return err
-		}
-		another = &signin.Another{Identity: key, PubSigner: pubSigner}
-		m.log.Info("sign-ins are answered under two identities, by what minions have pinned", "node", m.d.id, "fingerprint", fp)
 	}
 	m.svc.signin.Answer(another)
-	m.ident.other = fp
+	m.ident.other, m.ident.options = fp, options
 	return nil
+}
+
+// secondIdentity is the other identity, by the options of a master.
+func (m *member) secondIdentity(fp string, sealed []byte, options *masterOptions) (*signin.Another, error) {
+	text, err := m.openIdentity(sealed, fp)
+	if err != nil {
+		return nil, err
+	}
+	key, err := saltcrypt.ParseMasterKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("the other identity: %w", err)
+	}
+	pubSigner, err := readPubSigner(m.d, options.from, key.PublicText())
+	if err != nil {
+		return nil, err
+	}
+	return &signin.Another{Identity: key, PubSigner: pubSigner}, nil
 }
 
 // identityWaitsFor says for whom this node waits before it takes the new identity: the others come before it that are there, by their

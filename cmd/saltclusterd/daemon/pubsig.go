@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"saltclusterd/sidecar/localmaster"
@@ -15,14 +17,19 @@ func readPubSigner(d *Daemon, master *localmaster.Config, masterPub string) (sig
 		return nil, nil
 	}
 	if master.Bool("master_use_pubkey_signature") {
-		sig, err := d.masterKeyFile(master.Text("master_pubkey_signature"))
+		name := cmp.Or(master.Text("master_pubkey_signature"), master.ID+"_pubkey_signature") // 3008's default is None
+		text, err := d.masterKeyFile(master, name)
+		sig := saltcrypt.CleanKey(string(text))
+		if err == nil && sig == "" {
+			err = errors.New(name + " is empty")
+		}
 		if err != nil {
-			return nil, fmt.Errorf("master_use_pubkey_signature: %w", err)
+			return nil, fmt.Errorf("master_use_pubkey_signature: %w: salt-key --gen-signature makes it", err)
 		}
 		return signin.FixedPubSig(sig), nil
 	}
 	name := master.Text("master_sign_key_name") + ".pem"
-	pem, err := d.masterKeyFile(name)
+	pem, err := d.masterKeyFile(master, name)
 	if err != nil {
 		return nil, fmt.Errorf("master_sign_pubkey: %w: start the salt-master once so that it makes the key, or copy it from another node", err)
 	}

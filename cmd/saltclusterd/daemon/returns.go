@@ -109,19 +109,23 @@ func storedReturn(master *localmaster.Config) func(jid, minion string) bool {
 	}
 }
 
-// lookAgain follows the master's configuration, which it reads when it starts.
+// lookAgain follows the master's configuration, which it reads when it starts. What cannot be followed leaves all of it as it was.
 func (s *service) lookAgain() {
 	d := s.m.d
 	now, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version)
 	if err != nil {
-		d.log.Warn("the master's configuration cannot be read again", "err", err)
+		d.log.Warn("the master's configuration cannot be read again", "err", s.disobey(err))
+		d.checks.Kick("options")
+		return
+	}
+	err = s.obey(now)
+	d.checks.Kick("options")
+	if err != nil {
+		d.log.Error("the master's options are not followed, those of before hold", "err", err)
 		return
 	}
 	s.cache.SetKeep(keepJobs(now))
 	s.wall.Use(wallPolicy(now))
-	if err := s.obey(now); err != nil {
-		d.log.Error("minions are signed in, and publications are signed, as before", "err", err)
-	}
 	s.lookAtFiles(now)
 	s.lookAtMines(now)
 	native := true

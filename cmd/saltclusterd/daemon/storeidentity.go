@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
+
+// maxKeyFile bounds what is read of a key or a signature of the master's own.
+const maxKeyFile = 64 << 10
 
 // storedMasterKey returns one of the master's own keys from its store; nil when it is not there.
 func (d *Daemon) storedMasterKey(name string) ([]byte, error) {
@@ -31,12 +35,22 @@ func (d *Daemon) storedMasterKey(name string) ([]byte, error) {
 	return e.Value, nil
 }
 
-// masterKeyFile reads one of the master's own keys where the master reads it.
-func (d *Daemon) masterKeyFile(name string) ([]byte, error) {
+// masterKeyFile reads one of the master's own keys where a master of that configuration reads it.
+func (d *Daemon) masterKeyFile(master *localmaster.Config, name string) ([]byte, error) {
 	if text, err := d.storedMasterKey(name); text != nil || err != nil {
 		return text, err
 	}
-	return os.ReadFile(filepath.Join(d.master.PkiDir, name))
+	path := filepath.Join(master.PkiDir, name)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && len(text) > maxKeyFile {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxKeyFile)
+	}
+	return text, err
 }
 
 // storeStem is the name, without ending, of the master's own key in its store (salt/crypt.py:MasterKeys._setup_keys).
