@@ -30,7 +30,6 @@ func (f *followed) askAll() bool                { return f.Load().askAll }
 func (f *followed) ttl() time.Duration          { return f.Load().ttl }
 func (f *followed) algorithm() string           { return f.Load().algorithm }
 func (f *followed) pubSigner() signin.PubSigner { return f.Load().pubSigner }
-func (f *followed) master() *localmaster.Config { return f.Load().from }
 
 // followedMaster is the local master's configuration as the master reads it: the one of saltclusterd's own start, as long as nothing else was read.
 func (m *member) followedMaster() *localmaster.Config {
