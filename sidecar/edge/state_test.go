@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -380,6 +381,67 @@ func TestAnswersGivenInAFrostAreWrittenAfterTheThaw(t *testing.T) {
 		expect(t, c, fmt.Sprint("a", i))
 	}
 	eventually(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
+}
+
+// TestLentAnswersInAFrost: what waits for its reader while the edge stands still is not given back before it was read, and what is lent
+// meanwhile never.
+func TestLentAnswersInAFrost(t *testing.T) {
+	const size = 8 << 20 // more than the sockets hold
+	for _, moves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moves %v", moves), func(t *testing.T) {
+			var waiting, frozen atomic.Pointer[Request]
+			var back atomic.Int64
+			lend := func(r *Request) {
+				r.ReplyLent(bytes.Repeat(r.Body, size), func(b []byte) {
+					clear(b) // whoever has it next writes to it
+					back.Add(1)
+				})
+			}
+			e := openReq(t, ReqConfig{MaxOutput: 4 * size}, func(r *Request) {
+				if string(r.Body) == "f" {
+					frozen.Store(r)
+					return
+				}
+				waiting.Store(r)
+				lend(r)
+			})
+			c := dial(t, e, "DEALER")
+			for _, body := range []string{"f", "w"} {
+				if err := c.WriteMessage(nil, []byte(body)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "an answer that waits for who has asked", func() bool { return waiting.Load() != nil && e.unread.Load() > 0 })
+			later := func(*ReqEdge) { lend(frozen.Load()) }
+			if moves {
+				upgradeReq(t, e, echo, later)
+			} else {
+				if err := e.Freeze(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := e.Export(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				later(e)
+				e.Thaw()
+			}
+			for _, body := range []string{"w", "f"} {
+				got, err := c.ReadMessage()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b := got[len(got)-1]; !bytes.Equal(b, bytes.Repeat([]byte(body), size)) {
+					t.Fatalf("answer %s was changed under way", body)
+				}
+			}
+			if !moves {
+				eventually(t, "the memory of the first answer", func() bool { return back.Load() > 0 })
+			}
+			if n := back.Load(); n > 1 || moves && n > 0 {
+				t.Errorf("given back %d times", n)
+			}
+		})
+	}
 }
 
 func TestAFrostThatTakesTooLongIsGivenUp(t *testing.T) {

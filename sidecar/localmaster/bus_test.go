@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -341,25 +342,7 @@ func TestBusLingers(t *testing.T) {
 			if err := c.end(b); err != nil {
 				t.Fatal(err)
 			}
-			r := frameReader{limit: 1 << 20}
-			var got []string
-			for len(got) < len(c.want) {
-				body, err := r.next()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if body == nil {
-					if err := r.fill(reader); err != nil {
-						t.Fatal(err)
-					}
-					continue
-				}
-				tag, _, err := splitEvent(body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, tag)
-			}
+			got := tags(t, reader, len(c.want))
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -368,6 +351,69 @@ func TestBusLingers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tags reads so many events and returns theirs.
+func tags(t *testing.T, reader io.Reader, n int) (got []string) {
+	t.Helper()
+	for r := (frameReader{limit: 1 << 20}); len(got) < n; {
+		body, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body == nil {
+			if err := r.fill(reader); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		tag, _, err := splitEvent(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, tag)
+	}
+	return got
+}
+
+// TestBusKeepsOrder: of what one who fires fires, whether it may wait or not.
+func TestBusKeepsOrder(t *testing.T) {
+	const producers, each = 4, 500
+	b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Millisecond})
+	master := startFakeBus(t, dir, prefixed)
+	reader, err := net.Dial("unix", b.pub.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := reader.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { master.mu.Lock(); defer master.mu.Unlock(); return len(master.subs) == 1 })
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var fired sync.WaitGroup
+	for p := range producers {
+		fired.Go(func() {
+			for n := range each {
+				e := queuedEvent{tag: fmt.Sprintf("%d/%d", p, n), data: []byte("\x80"), lazy: (n+p)%3 > 0}
+				if err := b.enqueue(t.Context(), e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var next [producers]int
+	for _, tag := range tags(t, reader, producers*each) {
+		var p, n int
+		if _, err := fmt.Sscanf(tag, "%d/%d", &p, &n); err != nil || n != next[p] {
+			t.Fatalf("%s, want %d (%v)", tag, next[p], err)
+		}
+		next[p]++
+	}
+	fired.Wait()
 }
 
 // TestBusLingerEnds: nothing else comes, and the event is fired all the same.
