@@ -156,12 +156,18 @@ func newTestNode(t *testing.T, id string, log *shared) *testNode {
 func (n *testNode) start() *testNode {
 	n.t.Helper()
 	n.open()
+	n.synced()
+	return n
+}
+
+// synced waits until the node has done what consensus says now, and knows it.
+func (n *testNode) synced() {
+	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
 	defer cancel()
 	if err := n.dir.WaitSynced(ctx, n.log.View().Rev()); err != nil {
-		n.t.Fatalf("first round: %v", err)
+		n.t.Fatalf("%s is not where consensus is: %v", n.id, err)
 	}
-	return n
 }
 
 func (n *testNode) open() {

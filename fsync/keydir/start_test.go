@@ -86,6 +86,7 @@ func TestConsensusWentBack(t *testing.T) {
 	m1.put(acceptedDir, "web", k[0])
 	m1.put(acceptedDir, "db", k[1])
 	await(t, files{"minions/web": k[0], "minions/db": k[1]}, m1)
+	m1.synced() // or it proposes them once more: it has not heard that they were decided
 	m1.stop()
 	m1.log = newShared(t)
 	if _, err := m1.log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}}); err != nil {
