@@ -75,6 +75,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = newMigration(d)
+	d.checks = d.newChecks()
 	return d, nil
 }
 

@@ -150,6 +150,24 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	}
 }
 
+// A process that takes over looks at the master's options before it has opened its doors.
+func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master")
+	if err := os.WriteFile(path, []byte("master_sign_pubkey: True\npki_dir: /nonexistent\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(&config.Config{ID: "a", Salt: config.Salt{Config: path}}, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.master = loadMaster(t, 3006, "")
+	s := &service{m: &member{d: d}}
+	s.lookAgain()
+	if s.unread.Load() == nil {
+		t.Error("nothing is said of options that cannot be followed")
+	}
+}
+
 func TestMasterKeyFile(t *testing.T) {
 	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
 	d := &Daemon{cfg: &config.Config{}, master: master}

@@ -11,23 +11,28 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// openHealth registers the checks and opens the listeners for load balancers and monitoring.
+// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it has opened its doors.
+func (d *Daemon) newChecks() *health.Checker {
+	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
+	checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
+	checks.Register("member", health.ScopeServe, d.checkMember)
+	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
+	checks.Register("edges", health.ScopeServe, d.checkEdges)
+	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
+	checks.Register("version", health.ScopeReady, d.checkVersion)
+	checks.Register("options", health.ScopeReady, d.checkOptions)
+	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
+	checks.Register("roots", health.ScopeReady, d.checkRoots)
+	checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
+	checks.Register("share", health.ScopeReady, d.checkShare)
+	checks.Register("clock", health.ScopeReady, d.checkClock)
+	checks.Register("disk", health.ScopeReady, d.checkDisk)
+	checks.Register("reload", health.ScopeReady, d.checkReload)
+	return checks
+}
+
+// openHealth begins the checks and opens the listeners for load balancers and monitoring.
 func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
-	d.checks = health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
-	d.checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
-	d.checks.Register("member", health.ScopeServe, d.checkMember)
-	d.checks.Register("consensus", health.ScopeReady, d.checkConsensus)
-	d.checks.Register("edges", health.ScopeServe, d.checkEdges)
-	d.checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
-	d.checks.Register("version", health.ScopeReady, d.checkVersion)
-	d.checks.Register("options", health.ScopeReady, d.checkOptions)
-	d.checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
-	d.checks.Register("roots", health.ScopeReady, d.checkRoots)
-	d.checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
-	d.checks.Register("share", health.ScopeReady, d.checkShare)
-	d.checks.Register("clock", health.ScopeReady, d.checkClock)
-	d.checks.Register("disk", health.ScopeReady, d.checkDisk)
-	d.checks.Register("reload", health.ScopeReady, d.checkReload)
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}
