@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tinylib/msgp/msgp"
+
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/localmaster"
@@ -19,6 +21,7 @@ import (
 // authEvent is one salt/auth event as a reactor on that master sees it.
 type authEvent struct {
 	on, id, act, pub string
+	grains           string // autosign_grains, printed
 	result           bool
 	at               time.Time // when it was heard
 }
@@ -66,6 +69,9 @@ func (l *listeners) heard(on, tag string, data []byte) {
 			e.act = string(text)
 		case "pub":
 			e.pub = string(text)
+		case "autosign_grains":
+			grains, _, err := msgp.ReadIntfBytes(value)
+			e.grains = fmt.Sprint(grains, err)
 		case "result":
 			e.result, _ = saltwire.Bool(value)
 		}

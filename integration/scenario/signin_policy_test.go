@@ -40,7 +40,7 @@ func (p *place) policyFiles() lab.Settings {
 	in := func(name string) string { return filepath.Join(p.master.Host().Dir(), name) }
 	return lab.Settings{
 		"autosign_file": in("autosign.conf"), "autoreject_file": in("autoreject.conf"), "autosign_grains_dir": in("autosign_grains"),
-		"auth_events": true,
+		"auth_events": true, "auth_events_autosign_grains": []string{"accept"}, // the latter is 3008's
 	}
 }
 
@@ -191,11 +191,14 @@ func (x *trial) settle(want map[string]string) {
 }
 
 // collect keeps the salt/auth events of the trial's minions, all masters taken together.
-func (x *trial) collect() {
+func (x *trial) collect(t *testing.T) {
 	x.seen.Events = map[string][]string{}
 	for name, m := range x.minions {
 		for _, e := range x.bus.signIns(m.id) {
 			whose := "?"
+			if want := x.grainsOfEvent(e, m); e.grains != want {
+				t.Errorf("%s: event %s of %s on %s with grains %q, want %q", x.name, e.act, m.id, e.on, e.grains, want)
+			}
 			for k, key := range x.keys {
 				if e.pub == key.PublicText() {
 					whose = k
@@ -205,6 +208,15 @@ func (x *trial) collect() {
 		}
 		slices.Sort(x.seen.Events[name]) // buses of several masters have no common order
 	}
+}
+
+// grainsOfEvent are those that an event has: where the master is of 3008, and the minion came in.
+func (x *trial) grainsOfEvent(e authEvent, m *byteMinion) string {
+	on := slices.IndexFunc(x.masters, func(m *lab.Master) bool { return m.Host().Name == e.on })
+	if on < 0 || !strings.HasPrefix(x.masters[on].Version, "3008") || e.act != "accept" || m.more == nil {
+		return ""
+	}
+	return fmt.Sprint(m.more, nil)
 }
 
 // policyCase is one sign-in policy of stock masters.
@@ -247,8 +259,8 @@ func runPolicy(t *testing.T, cases []policyCase, bare, nodes []*place) {
 			if stock == nil || ours == nil {
 				continue // it has failed before
 			}
-			stock.collect()
-			ours.collect()
+			stock.collect(t)
+			ours.collect(t)
 			fired := 0
 			for _, events := range ours.seen.Events {
 				fired += len(events)
