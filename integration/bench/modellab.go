@@ -47,7 +47,7 @@ type stormSeen struct {
 	Share                    float64            // until the slowest had signed in
 	CPU                      map[string]float64 // s, until the last was served
 	After                    map[string]float64 // and until all is quiet again
-	Outages                  []time.Duration
+	Outages, SignInTimes     []time.Duration    // sorted
 }
 
 // Groups of processes whose CPU is told apart, as the model names them.
@@ -329,7 +329,7 @@ func (m *modelLab) kill(ctx context.Context, s *stormSeen) error {
 	s.Served = st.LastServed.Sub(killed).Seconds()
 	s.SignIns = float64(st.SignIns - before.SignIns)
 	s.Slowest = herd.Quantile(st.SignInTimes, 1).Seconds()
-	s.Outages = st.Outages
+	s.Outages, s.SignInTimes = st.Outages, st.SignInTimes
 	s.Share = meter.share(killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
 	s.CPU = meter.beyondIdle(calm, killed, killed, st.LastServed)
 	if err := m.quiet(ctx); err != nil {
