@@ -68,6 +68,44 @@ func TestPrivateIsMathBigs(t *testing.T) {
 	}
 }
 
+// TestUnequalPrimes: one as large and one as small as primes of a key may be, in both orders.
+func TestUnequalPrimes(t *testing.T) {
+	newKey(t)
+	e, one, two := big.NewInt(65537), big.NewInt(1), big.NewInt(2)
+	from := func(start, step *big.Int) *big.Int {
+		for p := new(big.Int).Set(start); ; p.Add(p, step) {
+			if p.ProbablyPrime(10) && new(big.Int).GCD(nil, nil, e, new(big.Int).Sub(p, one)).Cmp(one) == 0 {
+				return p
+			}
+		}
+	}
+	large := from(new(big.Int).Sub(new(big.Int).Lsh(one, primeBits), one), big.NewInt(-2))
+	small := new(big.Int).Lsh(one, primeBits-1)
+	small = from(small.Add(small, new(big.Int).Lsh(one, primeBits-24)).Add(small, one), two)
+	for _, primes := range [][]*big.Int{{large, small}, {small, large}} {
+		phi := new(big.Int).Mul(new(big.Int).Sub(large, one), new(big.Int).Sub(small, one))
+		private := &rsa.PrivateKey{
+			PublicKey: rsa.PublicKey{N: new(big.Int).Mul(large, small), E: int(e.Int64())},
+			D:         new(big.Int).ModInverse(e, phi), Primes: primes,
+		}
+		private.Precompute()
+		k := New(private)
+		if k == nil {
+			t.Fatal("New refused a good key")
+		}
+		for _, c := range []*big.Int{one, two, large, small, new(big.Int).Sub(private.N, one), new(big.Int).Sub(private.N, large), new(big.Int).Sub(large, one)} {
+			compare(t, private, k, c)
+		}
+		for range 20 {
+			c, err := rand.Int(rand.Reader, private.N)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, private, k, c)
+		}
+	}
+}
+
 // TestMultiply has the largest factors that may come, beside random ones, and looks at the size of what comes out.
 func TestMultiply(t *testing.T) {
 	private, k := newKey(t)
