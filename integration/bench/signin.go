@@ -78,7 +78,7 @@ func (d *duel) targets() []*target {
 
 // opensslNode is clusterNode with the program of make build-openssl beside the usual one; nil when there is none, or it does without OpenSSL.
 func (b *bench) opensslNode(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity) (*target, error) {
-	if key, err := saltcrypt.GenerateMasterKey(2048); err != nil || key.Accelerated() { // then it does without
+	if key, err := saltcrypt.GenerateMasterKey(2048); err != nil || key.Accelerated() != "" { // then it does without
 		return nil, err
 	}
 	program := filepath.Join(cmp.Or(b.bin, filepath.Join(lab.ModuleRoot(), "bin")), "openssl", "saltclusterd")
@@ -151,15 +151,15 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Ident
 		switch {
 		case d.fast != nil:
 			row(d.version+", OpenSSL", "–", costs[d.bare], costs[d.fast], d.fastGoal)
-		case ordinary.Accelerated():
-			row(d.version+", AVX-512 IFMA: the same", floor.show("%.2f"), costs[d.bare], costs[d.ours], d.fastGoal)
+		case ordinary.Accelerated() != "":
+			row(d.version+", "+ordinary.Accelerated()+": the same", floor.show("%.2f"), costs[d.bare], costs[d.ours], d.fastGoal)
 		}
 	}
 	b.out.table("Sign-ins (`_auth`) of accepted keys", fmt.Sprintf(
 		"CPU milliseconds per sign-in, whole process trees. %d sign-ins per side and round, %d at a time, each over a new connection; "+
 			"%d minions with 2048-bit keys play, %d keys are accepted; each reply is opened and verified. "+
 			"RSA: the two private operations that no answer can do without, measured by themselves in the same round. "+
-			"The lower rows judge accelerated RSA: the packaged program itself where it has AVX-512 IFMA, else that of `make build-openssl`.",
+			"The lower rows judge accelerated RSA: the packaged program itself where it has instructions for it, else that of `make build-openssl`.",
 		b.signIns, atATime, b.minions, b.minions+b.fleet),
 		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of that RSA", "of it the master", "ratio", "target", ""}, rows)
 	return nil

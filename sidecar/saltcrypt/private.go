@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"saltclusterd/sidecar/saltcrypt/ifma"
+	"saltclusterd/sidecar/saltcrypt/fastrsa"
 )
 
 // Errors about private keys.
@@ -34,7 +34,7 @@ type MasterKey struct {
 	pub  *PublicKey
 	text string // clean public text
 	x931 *rawRSA
-	fast *ifma.Key // nil: not with this key or processor
+	fast *fastrsa.Key // nil: not with this key or processor
 }
 
 // ParseMasterKey reads a PEM private key, PKCS#1 (as Salt writes it) or PKCS#8. Errors: ErrEncryptedKey, ErrPrivateKey.
@@ -92,7 +92,7 @@ func newMasterKey(key *rsa.PrivateKey) (*MasterKey, error) {
 		return nil, fmt.Errorf("%w: its numbers do not belong together", ErrPrivateKey)
 	}
 	key.Precompute()
-	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key), fast: ifma.New(key)}, nil
+	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key), fast: fastrsa.New(key)}, nil
 }
 
 // PEM is the private key as Salt writes it: PKCS#1, unencrypted. The result is a secret.
@@ -106,8 +106,13 @@ func (m *MasterKey) DER() []byte { return x509.MarshalPKCS1PrivateKey(m.key) }
 // PublicText is the public half as clean SubjectPublicKeyInfo PEM: pub_key of a sign-in reply.
 func (m *MasterKey) PublicText() string { return m.text }
 
-// Accelerated says whether private operations use instructions that make them as fast as OpenSSL's (package ifma).
-func (m *MasterKey) Accelerated() bool { return m.fast != nil }
+// Accelerated names the instructions that make private operations as fast as OpenSSL's, or faster (package fastrsa); empty where Go's RSA does them.
+func (m *MasterKey) Accelerated() string {
+	if m.fast == nil {
+		return ""
+	}
+	return m.fast.Instructions()
+}
 
 // Public is the public half.
 func (m *MasterKey) Public() *PublicKey { return m.pub }

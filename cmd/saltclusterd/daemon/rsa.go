@@ -10,8 +10,8 @@ import (
 // operations are the cluster's private key as sign-ins and publications use it: our own where the processor makes it as fast as OpenSSL's,
 // OpenSSL's where this program was built for it and the host has one that is fit, else Go's.
 func (m *member) operations() signin.Identity {
-	if m.key.Accelerated() {
-		m.log.Info("RSA is done with AVX-512 IFMA")
+	if how := m.key.Accelerated(); how != "" {
+		m.log.Info("RSA is done by saltclusterd", "instructions", how)
 		return m.key
 	}
 	k, err := libcrypto.Accelerate(m.key)

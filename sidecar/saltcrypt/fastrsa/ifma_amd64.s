@@ -5,7 +5,7 @@
 // A number is twenty digits of 52 bits, low ones first, in 24 quadwords: three registers of 512 bits, of which the last half is nought.
 // Two numbers beside each other, one for each prime, are a pair: 384 bytes.
 //
-// In multiply, for the first prime | the second one:
+// In multiplyIFMA, for the first prime | the second one:
 //
 //	SI, SI+192       a                   R8 | R9    what has become of digits below those in the registers: the carry into lane 0
 //	BX, BX+192       b, digit by digit   R10 | R11  -1/modulus
@@ -65,14 +65,13 @@
 #define CARRY4(offset, acc) \
 	CARRY(offset, acc); CARRY(offset+8, acc); CARRY(offset+16, acc); CARRY(offset+24, acc)
 
-// func multiply(dst, a, b, m *pair, k *[2]uint64)
-TEXT ·multiply(SB), NOSPLIT, $0-40
+// func multiplyIFMA(dst, a, b *pair, m *moduli)
+TEXT ·multiplyIFMA(SB), NOSPLIT, $0-32
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), BX
 	MOVQ m+24(FP), DI
-	MOVQ k+32(FP), CX
-	MOVQ (CX), R10
-	MOVQ 8(CX), R11
+	MOVQ 768(DI), R10
+	MOVQ 776(DI), R11
 
 	VMOVDQU64 (SI), Z0
 	VMOVDQU64 64(SI), Z1
@@ -143,10 +142,10 @@ digit:
 	VZEROUPPER
 	RET
 
-// func choose(dst *pair, table *[32]pair, first, second uint64)
+// func chooseIFMA(dst *pair, table *[32]pair, first, second uint64)
 //
 // Every entry is read, whichever is wanted: AX counts them, Z1 and Z2 are all ones where it is the one.
-TEXT ·choose(SB), NOSPLIT, $0-32
+TEXT ·chooseIFMA(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ table+8(FP), SI
 	MOVQ first+16(FP), BX

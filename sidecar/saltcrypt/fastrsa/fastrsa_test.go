@@ -1,4 +1,4 @@
-package ifma
+package fastrsa
 
 import (
 	"bytes"
@@ -8,20 +8,28 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"runtime"
 	"strings"
 	"testing"
 )
 
-func newKey(tb testing.TB) (*rsa.PrivateKey, *Key) {
-	tb.Helper()
-	if !supported {
-		tb.Skip("this processor has not got AVX-512 IFMA")
+// each runs a test with every engine that this processor has.
+func each(t *testing.T, test func(*testing.T, engine)) {
+	if len(engines) == 0 {
+		t.Skip("this processor has none of the instructions")
 	}
+	for _, e := range engines {
+		t.Run(e.String(), func(t *testing.T) { test(t, e) })
+	}
+}
+
+func generate(tb testing.TB, e engine) (*rsa.PrivateKey, *Key) {
+	tb.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := New(private)
+	k := newKey(private, e)
 	if k == nil {
 		tb.Fatal("New refused a good key")
 	}
@@ -46,9 +54,11 @@ func compare(tb testing.TB, private *rsa.PrivateKey, k *Key, c *big.Int) {
 	}
 }
 
-func TestPrivateIsMathBigs(t *testing.T) {
+func TestPrivateIsMathBigs(t *testing.T) { each(t, testPrivateIsMathBigs) }
+
+func testPrivateIsMathBigs(t *testing.T, e engine) {
 	for range 4 {
-		private, k := newKey(t)
+		private, k := generate(t, e)
 		one, two := big.NewInt(1), big.NewInt(2)
 		p, q := private.Primes[0], private.Primes[1]
 		for _, c := range []*big.Int{
@@ -69,12 +79,13 @@ func TestPrivateIsMathBigs(t *testing.T) {
 }
 
 // TestUnequalPrimes: one as large and one as small as primes of a key may be, in both orders.
-func TestUnequalPrimes(t *testing.T) {
-	newKey(t)
-	e, one, two := big.NewInt(65537), big.NewInt(1), big.NewInt(2)
+func TestUnequalPrimes(t *testing.T) { each(t, testUnequalPrimes) }
+
+func testUnequalPrimes(t *testing.T, e engine) {
+	exponent, one, two := big.NewInt(65537), big.NewInt(1), big.NewInt(2)
 	from := func(start, step *big.Int) *big.Int {
 		for p := new(big.Int).Set(start); ; p.Add(p, step) {
-			if p.ProbablyPrime(10) && new(big.Int).GCD(nil, nil, e, new(big.Int).Sub(p, one)).Cmp(one) == 0 {
+			if p.ProbablyPrime(10) && new(big.Int).GCD(nil, nil, exponent, new(big.Int).Sub(p, one)).Cmp(one) == 0 {
 				return p
 			}
 		}
@@ -85,11 +96,11 @@ func TestUnequalPrimes(t *testing.T) {
 	for _, primes := range [][]*big.Int{{large, small}, {small, large}} {
 		phi := new(big.Int).Mul(new(big.Int).Sub(large, one), new(big.Int).Sub(small, one))
 		private := &rsa.PrivateKey{
-			PublicKey: rsa.PublicKey{N: new(big.Int).Mul(large, small), E: int(e.Int64())},
-			D:         new(big.Int).ModInverse(e, phi), Primes: primes,
+			PublicKey: rsa.PublicKey{N: new(big.Int).Mul(large, small), E: int(exponent.Int64())},
+			D:         new(big.Int).ModInverse(exponent, phi), Primes: primes,
 		}
 		private.Precompute()
-		k := New(private)
+		k := newKey(private, e)
 		if k == nil {
 			t.Fatal("New refused a good key")
 		}
@@ -107,38 +118,73 @@ func TestUnequalPrimes(t *testing.T) {
 }
 
 // TestMultiply has the largest factors that may come, beside random ones, and looks at the size of what comes out.
-func TestMultiply(t *testing.T) {
-	private, k := newKey(t)
+func TestMultiply(t *testing.T) { each(t, testMultiply) }
+
+func testMultiply(t *testing.T, e engine) {
+	private, k := generate(t, e)
+	largest := uint64(mask)
+	if e == fma {
+		largest++
+	}
 	value := func(x []uint64) *big.Int {
 		v := new(big.Int)
-		for i := lanes - 1; i >= 0; i-- {
-			if x[i] > mask {
-				t.Fatalf("digit %d is none: %#x", i, x[i])
+		for i := digits - 1; i >= 0; i-- {
+			if d := x[e.lane(i)]; d > largest {
+				t.Fatalf("digit %d is none: %#x", i, d)
+			} else {
+				v.Lsh(v, digitBits).Add(v, new(big.Int).SetUint64(d))
 			}
-			v.Lsh(v, digitBits).Or(v, new(big.Int).SetUint64(x[i]))
 		}
 		return v
 	}
 	set := func(dst []uint64, v *big.Int) {
 		v = new(big.Int).Set(v)
-		for i := range dst {
-			dst[i] = new(big.Int).And(v, big.NewInt(mask)).Uint64()
+		for i := range digits {
+			dst[e.lane(i)] = new(big.Int).And(v, big.NewInt(mask)).Uint64()
 			v.Rsh(v, digitBits)
 		}
 	}
-	for round := range 200 {
+	// swell gives a digit that is nought one of the next, where the engine knows such digits.
+	swell := func(x []uint64) {
+		for i := range digits - 1 {
+			if digit, next := &x[e.lane(i)], &x[e.lane(i+1)]; e == fma && *digit == 0 && *next > 0 {
+				*digit, *next = largest, *next-1
+			}
+		}
+	}
+	holes := new(big.Int)
+	for i := range digits / 2 {
+		holes.SetBit(holes, (2*i+1)*digitBits, 1)
+	}
+	for round := range 400 {
 		var a, b, out pair
 		for i, m := range private.Primes {
 			twice := new(big.Int).Lsh(m, 1)
 			for _, x := range []*pair{&a, &b} {
 				v := new(big.Int).Sub(twice, big.NewInt(1))
-				if round > 0 {
+				switch round {
+				case 0:
+				case 1:
+					v.SetInt64(0)
+				case 2:
+					v.Set(holes)
+				case 3: // its digits are as large as they can be, but for the highest one
+					v.Lsh(big.NewInt(1), 19*digitBits).Sub(v, big.NewInt(1))
+				default:
 					var err error
 					if v, err = rand.Int(rand.Reader, twice); err != nil {
 						t.Fatal(err)
 					}
+					if round%2 == 1 { // half of its digits are nought
+						for j := range digits / 2 {
+							for bit := range digitBits {
+								v.SetBit(v, 2*j*digitBits+bit, 0)
+							}
+						}
+					}
 				}
 				set(x.of(i), v)
+				swell(x.of(i))
 			}
 		}
 		k.multiply(&out, &a, &b)
@@ -151,15 +197,15 @@ func TestMultiply(t *testing.T) {
 				t.Fatalf("round %d, prime %d: wrong product", round, i)
 			}
 		}
-		k.multiply(&a, &a, &b) // in place
-		if a != out {
+		if k.multiply(&a, &a, &b); a != out {
 			t.Fatal("in place it is another product")
 		}
 	}
 }
 
-func TestChoose(t *testing.T) {
-	newKey(t)
+func TestChoose(t *testing.T) { each(t, testChoose) }
+
+func testChoose(t *testing.T, e engine) {
 	var table [1 << windowBits]pair
 	for i := range table {
 		for j := range table[i] {
@@ -169,13 +215,13 @@ func TestChoose(t *testing.T) {
 	for i := range table {
 		other := (i*7 + 3) % len(table)
 		var got pair
-		choose(&got, &table, uint64(i), uint64(other))
+		e.choose(&got, &table, uint64(i), uint64(other))
 		for j := range got {
 			want := i
 			if j >= lanes {
 				want = other
 			}
-			if got[j] != uint64(want*1000+j) {
+			if j%lanes < digits && got[j] != uint64(want*1000+j) {
 				t.Fatalf("entries %d and %d: lane %d is %d", i, other, j, got[j])
 			}
 		}
@@ -195,8 +241,10 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // TestFaultsDoNotLeave: a result that is wrong for one prime would give the other one away.
-func TestFaultsDoNotLeave(t *testing.T) {
-	_, k := newKey(t)
+func TestFaultsDoNotLeave(t *testing.T) { each(t, testFaultsDoNotLeave) }
+
+func testFaultsDoNotLeave(t *testing.T, e engine) {
+	_, k := generate(t, e)
 	k.exponents[0][windows-1] ^= 1
 	c := make([]byte, keyBits/8)
 	c[200] = 7
@@ -205,8 +253,10 @@ func TestFaultsDoNotLeave(t *testing.T) {
 	}
 }
 
-func TestPrintsNothing(t *testing.T) {
-	_, k := newKey(t)
+func TestPrintsNothing(t *testing.T) { each(t, testPrintsNothing) }
+
+func testPrintsNothing(t *testing.T, e engine) {
+	_, k := generate(t, e)
 	var out strings.Builder
 	fmt.Fprintf(&out, "%v|%+v|%#v|%x", k, k, k, k)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", k)
@@ -216,37 +266,79 @@ func TestPrintsNothing(t *testing.T) {
 }
 
 func FuzzPrivate(f *testing.F) {
-	private, k := newKey(f)
+	if len(engines) == 0 {
+		f.Skip("this processor has none of the instructions")
+	}
+	private, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add([]byte{1})
 	f.Add(bytes.Repeat([]byte{0xff}, keyBits/8))
 	f.Add(private.Primes[0].Bytes())
 	f.Fuzz(func(t *testing.T, c []byte) {
-		if len(c) > keyBits/8 {
-			if _, err := k.Private(c); !errors.Is(err, ErrRange) {
+		for _, e := range engines {
+			k := newKey(private, e)
+			if len(c) <= keyBits/8 {
+				compare(t, private, k, new(big.Int).SetBytes(c))
+			} else if _, err := k.Private(c); !errors.Is(err, ErrRange) {
 				t.Fatal(err)
 			}
-			return
 		}
-		compare(t, private, k, new(big.Int).SetBytes(c))
 	})
 }
 
 func BenchmarkPrivate(b *testing.B) {
-	_, k := newKey(b)
-	c := make([]byte, keyBits/8)
-	c[10] = 3
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := k.Private(c); err != nil {
-			b.Fatal(err)
-		}
+	for _, e := range engines {
+		_, k := generate(b, e)
+		c := make([]byte, keyBits/8)
+		c[10] = 3
+		b.Run(e.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := k.Private(c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
 func BenchmarkMultiply(b *testing.B) {
-	_, k := newKey(b)
+	for _, e := range engines {
+		_, k := generate(b, e)
+		x := k.squares
+		b.Run(e.String(), func(b *testing.B) {
+			for b.Loop() {
+				k.multiply(&x, &x, &x)
+			}
+		})
+	}
+}
+
+func BenchmarkChoose(b *testing.B) {
+	for _, e := range engines {
+		var table [1 << windowBits]pair
+		var x pair
+		b.Run(e.String(), func(b *testing.B) {
+			for b.Loop() {
+				e.choose(&x, &table, 3, 9)
+			}
+		})
+	}
+}
+
+// TestRoundingIsGosAfterwards: an engine may round towards zero, which nobody else on the thread does.
+func TestRoundingIsGosAfterwards(t *testing.T) { each(t, testRoundingIsGosAfterwards) }
+
+func testRoundingIsGosAfterwards(t *testing.T, e engine) {
+	_, k := generate(t, e)
+	one := float64(min(len(t.Name()), 1)) // what the compiler knows it adds itself
 	x := k.squares
-	for b.Loop() {
-		k.multiply(&x, &x, &x)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	k.multiply(&x, &x, &x)
+	if sum := one + one*0x1.8p-53; sum != 1+0x1p-52 {
+		t.Errorf("1 + 1.5·2^-53 = 1 + %g", sum-1)
 	}
 }

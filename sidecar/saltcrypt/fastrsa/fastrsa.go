@@ -1,4 +1,4 @@
-package ifma
+package fastrsa
 
 import (
 	"crypto/rsa"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/big"
 	"slices"
 
@@ -20,7 +21,7 @@ const (
 
 	digitBits = 52
 	digits    = 20 // 1040 bits: sixteen to spare, so that sums need no reduction under way
-	lanes     = 24 // quadwords of a number, a multiple of eight
+	lanes     = 24 // quadwords of a number: a multiple of eight for the one engine, of four for the other
 	mask      = 1<<digitBits - 1
 
 	windowBits = 5
@@ -33,10 +34,43 @@ var ErrFaulty = errors.New("RSA private operation gave a wrong result: faulty ha
 // ErrRange means that a number is none modulo the key.
 var ErrRange = errors.New("number is not smaller than the modulus")
 
-// pair is a number modulo each of the primes, in digits, low ones first.
+// engine is what multiplies. Each has its own order of digits.
+type engine byte
+
+const (
+	ifma engine = 1 + iota // AVX-512 IFMA
+	fma                    // AVX2 and FMA, in floating point
+)
+
+func (e engine) String() string {
+	switch e {
+	case ifma:
+		return "AVX-512 IFMA"
+	case fma:
+		return "AVX2"
+	}
+	return "none"
+}
+
+// lane is where a digit is, of which the lowest is number 0.
+func (e engine) lane(digit int) int {
+	if e == fma {
+		return digit%5*4 + digit/5
+	}
+	return digit
+}
+
+// pair is a number modulo each of the primes, in digits.
 type pair [2 * lanes]uint64
 
 func (p *pair) of(i int) []uint64 { return p[i*lanes:][:lanes:lanes] }
+
+// moduli are the primes, as the assembly finds them.
+type moduli struct {
+	digits    pair
+	doubles   pair      // the digits in floating point
+	negatives [2]uint64 // -1/prime modulo 2^52
+}
 
 // exponent is in windows, high ones first.
 type exponent [windows]byte
@@ -48,24 +82,31 @@ type Key struct {
 	qn      *bigmod.Nat // q, modulo n
 	e       uint
 
-	primes    pair
-	negatives [2]uint64 // -1/prime modulo 2^52
-	squares   pair      // 2^2080 modulo the primes, which makes Montgomery's form
-	uppers    pair      // 2^(1024+2080), which makes it of the upper half of a number
+	engine    engine
+	moduli    moduli
+	squares   pair // 2^2080 modulo the primes, which makes Montgomery's form
+	uppers    pair // 2^(1024+2080), which makes it of the upper half of a number
 	exponents [2]exponent
 }
 
 // New prepares a key; nil where the processor cannot do it, and for one that has not two primes of 1024 bits. The key must be valid and
 // precomputed.
 func New(key *rsa.PrivateKey) *Key {
-	if !supported || len(key.Primes) != 2 || key.N.BitLen() != keyBits || key.Precomputed.Qinv == nil {
+	if len(engines) == 0 {
+		return nil
+	}
+	return newKey(key, engines[0])
+}
+
+func newKey(key *rsa.PrivateKey, e engine) *Key {
+	if len(key.Primes) != 2 || key.N.BitLen() != keyBits || key.Precomputed.Qinv == nil {
 		return nil
 	}
 	p, q := key.Primes[0], key.Primes[1]
 	if p.BitLen() != primeBits || q.BitLen() != primeBits || key.E < 3 {
 		return nil
 	}
-	k := &Key{e: uint(key.E)}
+	k := &Key{e: uint(key.E), engine: e}
 	var errs [5]error
 	k.n, errs[0] = bigmod.NewModulus(key.N.Bytes())
 	k.p, errs[1] = bigmod.NewModulus(p.Bytes())
@@ -81,12 +122,15 @@ func New(key *rsa.PrivateKey) *Key {
 	word := new(big.Int).Lsh(big.NewInt(1), digitBits)
 	square := new(big.Int).Lsh(big.NewInt(1), 2*digits*digitBits)
 	for i, prime := range []*big.Int{p, q} {
-		split(k.primes.of(i), prime.Bytes())
+		e.split(k.moduli.digits.of(i), prime.Bytes())
+		for j, digit := range k.moduli.digits.of(i) {
+			k.moduli.doubles.of(i)[j] = math.Float64bits(float64(digit))
+		}
 		inverse := new(big.Int).ModInverse(prime, word)
-		k.negatives[i] = new(big.Int).Sub(word, inverse).Uint64()
-		split(k.squares.of(i), new(big.Int).Mod(square, prime).FillBytes(make([]byte, primeSize)))
+		k.moduli.negatives[i] = new(big.Int).Sub(word, inverse).Uint64()
+		e.split(k.squares.of(i), new(big.Int).Mod(square, prime).FillBytes(make([]byte, primeSize)))
 		upper := new(big.Int).Lsh(square, primeBits)
-		split(k.uppers.of(i), upper.Mod(upper, prime).FillBytes(make([]byte, primeSize)))
+		e.split(k.uppers.of(i), upper.Mod(upper, prime).FillBytes(make([]byte, primeSize)))
 	}
 	k.exponents[0].set(key.Precomputed.Dp)
 	k.exponents[1].set(key.Precomputed.Dq)
@@ -100,6 +144,9 @@ func (x *exponent) set(d *big.Int) {
 		}
 	}
 }
+
+// Instructions names what multiplies: "AVX-512 IFMA" or "AVX2".
+func (k *Key) Instructions() string { return k.engine.String() }
 
 // Format prints [redacted] for every verb.
 func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacted]") }
@@ -119,8 +166,8 @@ func (k *Key) Private(c []byte) ([]byte, error) {
 	power := k.montgomery(c)
 	k.exp(&power)
 	var room [primeSize]byte
-	mp, errP := bigmod.NewNat().SetOverflowingBytes(join(&room, power.of(0)), k.p)
-	mq, errQ := bigmod.NewNat().SetOverflowingBytes(join(&room, power.of(1)), k.q)
+	mp, errP := bigmod.NewNat().SetOverflowingBytes(k.engine.join(&room, power.of(0)), k.p)
+	mq, errQ := bigmod.NewNat().SetOverflowingBytes(k.engine.join(&room, power.of(1)), k.q)
 	if errP != nil || errQ != nil {
 		return nil, ErrFaulty
 	}
@@ -143,16 +190,17 @@ func (k *Key) Private(c []byte) ([]byte, error) {
 func (k *Key) montgomery(c []byte) pair {
 	var upper, lower pair
 	for i := range 2 {
-		split(upper.of(i), c[:primeSize])
-		split(lower.of(i), c[primeSize:])
+		k.engine.split(upper.of(i), c[:primeSize])
+		k.engine.split(lower.of(i), c[primeSize:])
 	}
 	k.multiply(&upper, &upper, &k.uppers)
 	k.multiply(&lower, &lower, &k.squares)
 	for i := range 2 {
 		a, b, carry := upper.of(i), lower.of(i), uint64(0)
 		for j := range digits {
-			carry += a[j] + b[j]
-			a[j] = carry & mask
+			at := k.engine.lane(j)
+			carry += a[at] + b[at]
+			a[at] = carry & mask
 			carry >>= digitBits
 		}
 	}
@@ -170,12 +218,12 @@ func (k *Key) exp(x *pair) {
 		k.multiply(&table[i], &table[i-1], &table[1])
 	}
 	var power, factor pair
-	choose(&power, &table, uint64(k.exponents[0][0]), uint64(k.exponents[1][0]))
+	k.engine.choose(&power, &table, uint64(k.exponents[0][0]), uint64(k.exponents[1][0]))
 	for i := 1; i < windows; i++ {
 		for range windowBits {
 			k.multiply(&power, &power, &power)
 		}
-		choose(&factor, &table, uint64(k.exponents[0][i]), uint64(k.exponents[1][i]))
+		k.engine.choose(&factor, &table, uint64(k.exponents[0][i]), uint64(k.exponents[1][i]))
 		k.multiply(&power, &power, &factor)
 	}
 	k.multiply(x, &power, &one)
@@ -186,27 +234,29 @@ func (k *Key) exp(x *pair) {
 	clear(factor[:])
 }
 
-// multiply is a·b/2^1040 modulo each prime, give or take one of it. dst may be a or b.
-func (k *Key) multiply(dst, a, b *pair) { multiply(dst, a, b, &k.primes, &k.negatives) }
+func (k *Key) multiply(dst, a, b *pair) { k.engine.multiply(dst, a, b, &k.moduli) }
 
 // split makes digits of a number of primeSize bytes, the highest first.
-func split(dst []uint64, number []byte) {
+func (e engine) split(dst []uint64, number []byte) {
 	var low [primeSize + 8]byte
 	copy(low[:], number)
 	slices.Reverse(low[:primeSize])
 	for i := range digits {
 		bit := i * digitBits
-		dst[i] = binary.LittleEndian.Uint64(low[bit/8:]) >> (bit % 8) & mask
+		dst[e.lane(i)] = binary.LittleEndian.Uint64(low[bit/8:]) >> (bit % 8) & mask
 	}
 	clear(low[:])
 }
 
-// join is the reverse of split, for a number that fits into room.
-func join(room *[primeSize]byte, number []uint64) []byte {
+// join is the reverse of split, for a number that fits into room. Its digits may be larger than digits are.
+func (e engine) join(room *[primeSize]byte, number []uint64) []byte {
 	clear(room[:])
-	for i, digit := range number[:digits] {
+	var carry uint64
+	for i := range digits {
 		bit := i * digitBits
-		digit <<= bit % 8
+		carry += number[e.lane(i)]
+		digit := carry & mask << (bit % 8)
+		carry >>= digitBits
 		for at := bit / 8; at < min(bit/8+8, primeSize); at++ {
 			room[primeSize-1-at] |= byte(digit)
 			digit >>= 8
