@@ -114,6 +114,14 @@ func (m *MasterKey) Accelerated() string {
 	return m.fast.Instructions()
 }
 
+// Faults counts private operations that Accelerated's instructions did wrong; Go's RSA did each again.
+func (m *MasterKey) Faults() uint64 {
+	if m.fast == nil {
+		return 0
+	}
+	return m.fast.Faults()
+}
+
 // Public is the public half.
 func (m *MasterKey) Public() *PublicKey { return m.pub }
 

@@ -3,6 +3,8 @@ package daemon
 import (
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"saltclusterd/sidecar/saltcrypt/libcrypto"
 	"saltclusterd/sidecar/signin"
 )
@@ -12,6 +14,10 @@ import (
 func (m *member) operations() signin.Identity {
 	if how := m.key.Accelerated(); how != "" {
 		m.log.Info("RSA is done by saltclusterd", "instructions", how)
+		m.d.reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "saltcluster_sidecar_rsa_faults_total",
+			Help: "Private operations with a wrong result, which Go's RSA did again: more than none means faulty hardware.",
+		}, func() float64 { return float64(m.key.Faults()) }))
 		return m.key
 	}
 	k, err := libcrypto.Accelerate(m.key)

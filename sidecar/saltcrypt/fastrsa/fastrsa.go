@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sync/atomic"
 
 	"filippo.io/bigmod"
 )
@@ -81,6 +82,7 @@ type Key struct {
 	qinv    *bigmod.Nat // of q, modulo p
 	qn      *bigmod.Nat // q, modulo n
 	e       uint
+	faults  atomic.Uint64
 
 	engine    engine
 	moduli    moduli
@@ -154,8 +156,19 @@ func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacted]
 // LogValue keeps keys out of structured logs.
 func (k *Key) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
+// Faults counts results that were wrong.
+func (k *Key) Faults() uint64 { return k.faults.Load() }
+
 // Private is c to the power of the private exponent: 256 bytes, the highest first, and as many out. Errors: ErrRange, ErrFaulty.
 func (k *Key) Private(c []byte) ([]byte, error) {
+	m, err := k.private(c)
+	if errors.Is(err, ErrFaulty) {
+		k.faults.Add(1)
+	}
+	return m, err
+}
+
+func (k *Key) private(c []byte) ([]byte, error) {
 	if len(c) != k.n.Size() {
 		return nil, ErrRange
 	}

@@ -251,6 +251,9 @@ func testFaultsDoNotLeave(t *testing.T, e engine) {
 	if out, err := k.Private(c); !errors.Is(err, ErrFaulty) || out != nil {
 		t.Errorf("%x, %v", out, err)
 	}
+	if k.Faults() != 1 {
+		t.Errorf("%d faults are counted, want 1", k.Faults())
+	}
 }
 
 func TestPrintsNothing(t *testing.T) { each(t, testPrintsNothing) }
