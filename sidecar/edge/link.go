@@ -140,14 +140,14 @@ func (l *link) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 		if l.reason() != reasonNone { // one who always has more never waits
 			return false, errCut
 		}
-		n, err := syscall.Read(fd, room[:])
+		n, err := zmtp.Recv(fd, room[:])
 		switch {
 		case err == syscall.EAGAIN:
 			return true, nil
 		case err == syscall.EINTR:
 			continue
 		case err != nil:
-			return false, os.NewSyscallError("read", err)
+			return false, os.NewSyscallError("recv", err)
 		case n == 0:
 			return false, io.EOF
 		}
@@ -176,7 +176,7 @@ func (l *link) endReached() bool {
 
 // greet sends greeting and READY. A fresh socket has room for them.
 func (l *link) greet(hello []byte) error {
-	_, err := syscall.Write(l.fd, hello)
+	_, err := zmtp.Send(l.fd, hello)
 	return err
 }
 

@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/zmtp"
 )
 
 // maxIOV is the most buffers one system call is given.
@@ -13,7 +15,9 @@ const maxIOV = 32
 // EAGAIN comes with the number of bytes taken before.
 func writeNow(fd int, bufs [][]byte) (n int, err error) {
 	for {
-		if len(bufs) == 1 {
+		if len(bufs) == 1 && len(bufs[0]) <= zmtp.MaxSend {
+			n, err = zmtp.Send(fd, bufs[0])
+		} else if len(bufs) == 1 {
 			n, err = syscall.Write(fd, bufs[0])
 		} else {
 			n, err = unix.Writev(fd, bufs[:min(len(bufs), maxIOV)])

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -57,11 +59,29 @@ type Client struct {
 	in   []byte // what was read and not yet decoded, a part of space
 	room []byte
 
-	parts [][]byte    // of a message that is not complete
-	stop  atomic.Bool // Interrupt was called
+	parts [][]byte        // of a message that is not complete
+	stop  atomic.Bool     // Interrupt was called
+	raw   syscall.RawConn // of conn; nil: it is no socket
+	got   received        // by take
+	take  func(fd uintptr) bool
 
 	wmu  sync.Mutex
 	wbuf []byte
+	left toSend // by give
+	give func(fd uintptr) bool
+}
+
+// received is what a read of the socket came to.
+type received struct {
+	n   int
+	err error
+}
+
+// toSend is what is left of a message that is being written.
+type toSend struct {
+	rest  []byte
+	waits bool // the socket was full
+	err   error
 }
 
 const (
@@ -73,7 +93,7 @@ const (
 // read. When it fails, c is closed.
 func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error) {
 	o = o.withDefaults()
-	cl := &Client{conn: c, opts: o, room: make([]byte, o.ReadBuffer)}
+	cl := newClient(c, o, o.ReadBuffer)
 	cl.dec = NewDecoder(&cl.opts.Limits)
 	if o.FirstGrab > 0 {
 		cl.dec.SetFirstGrab(o.FirstGrab)
@@ -86,6 +106,19 @@ func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error
 		return nil, fmt.Errorf("zmtp handshake: %w", err)
 	}
 	return cl, nil
+}
+
+// newClient wants options that are complete.
+func newClient(c net.Conn, o ClientOptions, room int) *Client {
+	cl := &Client{conn: c, opts: o, room: make([]byte, room)}
+	switch s := c.(type) {
+	case *net.TCPConn:
+		cl.raw, _ = s.SyscallConn()
+	case *net.UnixConn:
+		cl.raw, _ = s.SyscallConn()
+	}
+	cl.take, cl.give = cl.recv, cl.transmit
+	return cl
 }
 
 func (o ClientOptions) withDefaults() ClientOptions {
@@ -256,11 +289,44 @@ func (c *Client) read(limited bool, wait time.Duration) error {
 			_ = c.conn.SetReadDeadline(longAgo)
 		}
 	}
-	n, err := c.conn.Read(c.room)
+	n, err := c.readOnce()
 	if c.in = c.room[:n]; n > 0 {
 		return nil // a lasting error shows again at the next read
 	}
 	return err
+}
+
+// readOnce waits for input and reads it.
+func (c *Client) readOnce() (int, error) {
+	if c.raw == nil {
+		return c.conn.Read(c.room)
+	}
+	c.got = received{}
+	if err := c.raw.Read(c.take); err != nil {
+		return 0, err
+	}
+	if c.got.n == 0 && c.got.err == nil {
+		return 0, io.EOF
+	}
+	return c.got.n, c.got.err
+}
+
+// recv reads what the socket holds; false: nothing.
+func (c *Client) recv(fd uintptr) bool {
+	for {
+		n, err := Recv(int(fd), c.room)
+		switch err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		case nil:
+			c.got.n = n
+		default:
+			c.got.err = os.NewSyscallError("recv", err)
+		}
+		return true
+	}
 }
 
 func (c *Client) command(body []byte) error {
@@ -310,10 +376,7 @@ func (c *Client) send(encode func([]byte) []byte) error {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	c.wbuf = encode(c.wbuf[:0])
-	if err := c.conn.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout)); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	_, err := c.conn.Write(c.wbuf)
+	err := c.write(c.wbuf)
 	if cap(c.wbuf) > clientKeepsOut {
 		c.wbuf = nil
 	}
@@ -321,6 +384,55 @@ func (c *Client) send(encode func([]byte) []byte) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
+}
+
+// write wants wmu. What is short finds room in the socket nearly always, and is given a deadline when it does not.
+func (c *Client) write(b []byte) (err error) {
+	if c.raw == nil || len(b) > MaxSend {
+		if err := c.limitWrite(); err != nil {
+			return err
+		}
+		if _, err := c.conn.Write(b); err != nil {
+			return err
+		}
+		return c.conn.SetWriteDeadline(time.Time{})
+	}
+	c.left = toSend{rest: b}
+	err = c.raw.Write(c.give)
+	if err == nil {
+		err = c.left.err
+	}
+	if err == nil && c.left.waits {
+		err = c.conn.SetWriteDeadline(time.Time{})
+	}
+	c.left = toSend{}
+	return err
+}
+
+func (c *Client) limitWrite() error {
+	return c.conn.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout))
+}
+
+// transmit writes what the socket takes; false: some is left.
+func (c *Client) transmit(fd uintptr) bool {
+	l := &c.left
+	for {
+		n, err := Send(int(fd), l.rest)
+		l.rest = l.rest[n:]
+		switch {
+		case err == syscall.EINTR, err == nil && len(l.rest) > 0:
+			continue
+		case err == syscall.EAGAIN:
+			if !l.waits {
+				l.waits = true
+				l.err = c.limitWrite()
+			}
+			return l.err != nil
+		case err != nil:
+			l.err = os.NewSyscallError("send", err)
+		}
+		return true
+	}
 }
 
 // Close closes the connection; a blocked call returns.

@@ -43,7 +43,7 @@ func ResumeClient(conn net.Conn, s ClientState, o ClientOptions) (*Client, error
 	if !s.Decoder.Ready {
 		return nil, fmt.Errorf("no handshake: %w", ErrDecoderState)
 	}
-	c := &Client{conn: conn, opts: o.withDefaults(), room: make([]byte, clientRoom)}
+	c := newClient(conn, o.withDefaults(), clientRoom)
 	var err error
 	if c.dec, err = ResumeDecoder(&c.opts.Limits, s.Decoder); err != nil {
 		return nil, err
