@@ -175,9 +175,7 @@ func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 		p.forwardResealed(c, saltcrypt.NewCrypticle(local), others)
 		return
 	}
-	ctx, cancel := p.atMaster(c)
-	p.cfg.Master.Go(ctx, c.sender(), c.body, func(reply []byte, err error) {
-		cancel()
+	p.cfg.Master.Go(p.ctx, p.atMaster(c), c.sender(), c.body, func(reply []byte, err error) {
 		switch {
 		case err != nil:
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)

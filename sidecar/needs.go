@@ -26,8 +26,8 @@ type Keys interface {
 
 // Master sends requests to the local stock master (upstream.ReqClient).
 type Master interface {
-	// Go calls done exactly once, from any goroutine, when ctx ends at the latest. Senders (from) take turns.
-	Go(ctx context.Context, from string, body []byte, done func(reply []byte, err error))
+	// Go calls done exactly once, from any goroutine, when ctx ends or by has come at the latest. Senders (from) take turns.
+	Go(ctx context.Context, by time.Time, from string, body []byte, done func(reply []byte, err error))
 	Up() bool
 }
 

@@ -234,9 +234,7 @@ func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
 
 // forwardRaw hands a clear request to the local master as it is.
 func (p *Proxy) forwardRaw(x *exchange, cmd string) {
-	ctx, cancel := p.deadline(x)
-	p.cfg.Master.Go(ctx, x.remote.Addr().String(), x.body, func(reply []byte, err error) {
-		cancel()
+	p.cfg.Master.Go(p.ctx, p.until(x), x.remote.Addr().String(), x.body, func(reply []byte, err error) {
 		if err != nil {
 			p.lose(x, cmd, "local", err)
 			return
@@ -272,5 +270,8 @@ func (p *Proxy) lose(x *exchange, cmd, where string, err error) {
 
 // deadline bounds a request from its arrival on. It outlives the reader of the connection it came on.
 func (p *Proxy) deadline(x *exchange) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(p.ctx, x.at.Add(p.cfg.ForwardTimeout))
+	return context.WithDeadline(p.ctx, p.until(x))
 }
+
+// until is the end of deadline.
+func (p *Proxy) until(x *exchange) time.Time { return x.at.Add(p.cfg.ForwardTimeout) }

@@ -114,7 +114,7 @@ func (w *world) Invalidate(string) { w.invalidate++; w.stale = false }
 func (w *world) Up() bool { return w.masterErr == nil }
 
 // Go answers {"ok": true} under the session key the master holds, or "bad load".
-func (w *world) Go(_ context.Context, _ string, body []byte, done func([]byte, error)) {
+func (w *world) Go(_ context.Context, _ time.Time, _ string, body []byte, done func([]byte, error)) {
 	w.mu.Lock()
 	w.atMaster = append(w.atMaster, body)
 	err := w.masterErr

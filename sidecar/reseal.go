@@ -87,9 +87,7 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	p.metrics.resealed.Inc()
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
-	ctx, cancel := p.atMaster(c)
-	p.cfg.Master.Go(ctx, c.sender(), saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
-		cancel()
+	p.cfg.Master.Go(p.ctx, p.atMaster(c), c.sender(), saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
 		if err != nil {
 			p.elsewhere(c, others, "local", upstream.Retryable(err), err)
 			return

@@ -143,11 +143,11 @@ func (p *Proxy) later(c *call, others []node.ID, unsent bool, err error) bool {
 }
 
 // atMaster bounds a call at the local master.
-func (p *Proxy) atMaster(c *call) (context.Context, context.CancelFunc) {
+func (p *Proxy) atMaster(c *call) (until time.Time) {
 	if p.takesReturn(c) && !c.shared && !c.late && p.cfg.Returns.Defers() {
-		return context.WithTimeout(p.ctx, min(masterPatience, p.cfg.ForwardTimeout))
+		return time.Now().Add(min(masterPatience, p.cfg.ForwardTimeout))
 	}
-	return p.deadline(c.exchange)
+	return p.until(c.exchange)
 }
 
 // atPeer bounds a call at another node.
@@ -196,15 +196,13 @@ func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {
 
 // ask sends one sealed load of a minion to the local master and waits for the answer.
 func (p *Proxy) ask(ctx context.Context, minion string, sealed []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.ForwardTimeout)
-	defer cancel()
 	env := saltwire.Envelope{Enc: saltwire.EncAES, Version: sessionVersion, HasVersion: true, ID: minion, Load: sealed}
 	type answer struct {
 		reply []byte
 		err   error
 	}
 	got := make(chan answer, 1)
-	p.cfg.Master.Go(ctx, "", saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
+	p.cfg.Master.Go(ctx, time.Now().Add(p.cfg.ForwardTimeout), "", saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
 	a := <-got
 	return a.reply, a.err
 }

@@ -42,7 +42,7 @@ func testStockMaster(t *testing.T, m *mastertest.Master) {
 	const calls = 200
 	results := make(chan error, calls)
 	for range calls {
-		c.Go(context.Background(), "", ping(), func(reply []byte, err error) {
+		c.Go(context.Background(), time.Now().Add(time.Minute), "", ping(), func(reply []byte, err error) {
 			if err == nil && len(reply) == 0 {
 				err = errors.New("empty reply")
 			}

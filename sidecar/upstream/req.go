@@ -103,14 +103,14 @@ func (c *ReqClient) Close() error {
 	return nil
 }
 
-// Go is Do without waiting: done is called exactly once, from a goroutine of the client or before Go returns, and
-// must not block. body must stay unchanged until then, and for good after an error that is not Retryable. Calls wait in
+// Go is Do without waiting: done is called exactly once, when ctx ends or by has come at the latest, from a goroutine of the client or
+// before Go returns, and must not block. (A time costs less than a context that has one.) body must stay unchanged until then, and for good after an error that is not Retryable. Calls wait in
 // turns by from, which names the sender; empty: each call has a turn of its own. Of a sender PerSender are under way at a time,
 // or PerWaiter.
-func (c *ReqClient) Go(ctx context.Context, from string, body []byte, done func([]byte, error)) {
+func (c *ReqClient) Go(ctx context.Context, by time.Time, from string, body []byte, done func([]byte, error)) {
 	ca := &call{c: c, from: from, body: body, done: done}
 	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set
-	ca.start(c.cfg.Timeout)
+	ca.start(min(c.cfg.Timeout, time.Until(by)))
 	if ctx.Done() != nil {
 		ca.unwatch = context.AfterFunc(ctx, func() { c.abandon(ca, context.Cause(ctx)) })
 	}

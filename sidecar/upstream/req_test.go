@@ -65,7 +65,7 @@ func TestGoRunsInOrderOfTheQueue(t *testing.T) {
 	var got []int
 	done := make(chan struct{})
 	for i := range 50 {
-		c.Go(context.Background(), "", []byte{byte(i)}, func(_ []byte, err error) {
+		c.Go(context.Background(), never, "", []byte{byte(i)}, func(_ []byte, err error) {
 			if got = append(got, i); len(got) == 50 {
 				close(done)
 			}
@@ -89,7 +89,7 @@ func TestQueueIsBounded(t *testing.T) {
 	c := openReq(t, ReqConfig{Addr: f.addr(), MaxConns: 1, MaxQueue: 2})
 	waitUp(t, c, true)
 	for range 3 {
-		c.Go(context.Background(), "", nil, func([]byte, error) {})
+		c.Go(context.Background(), never, "", nil, func([]byte, error) {})
 	}
 	_, err := c.Do(context.Background(), nil)
 	if !errors.Is(err, ErrBusy) || !Retryable(err) {
@@ -148,6 +148,35 @@ func TestConnectionThatNeverDrainsIsClosed(t *testing.T) {
 	}
 }
 
+// never is a time that no call of these tests sees.
+var never = time.Now().Add(time.Hour)
+
+// A call ends at the time it is given, in flight or queued, whatever its context.
+func TestGoEndsInTime(t *testing.T) {
+	block := make(chan struct{})
+	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) { <-block; c.reply(body) })
+	c := openReq(t, ReqConfig{Addr: f.addr(), MaxConns: 1, Timeout: time.Hour})
+	waitUp(t, c, true)
+	errs := make(chan error, 3)
+	for _, by := range []time.Time{time.Now().Add(20 * time.Millisecond), time.Now().Add(20 * time.Millisecond), time.Now().Add(-time.Second)} {
+		c.Go(context.Background(), by, "", nil, func(_ []byte, err error) { errs <- err })
+	}
+	retryable := 0
+	for range 3 {
+		err := <-errs
+		if !errors.Is(err, ErrTimeout) {
+			t.Errorf("ended with %v", err)
+		}
+		if Retryable(err) {
+			retryable++
+		}
+	}
+	close(block)
+	if retryable != 2 {
+		t.Errorf("%d were never sent", retryable)
+	}
+}
+
 func TestCancelQueuedAndInFlight(t *testing.T) {
 	block := make(chan struct{})
 	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) { <-block; c.reply(body) })
@@ -156,7 +185,7 @@ func TestCancelQueuedAndInFlight(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	errs := make(chan error, 2)
 	for range 2 {
-		c.Go(ctx, "", nil, func(_ []byte, err error) { errs <- err })
+		c.Go(ctx, never, "", nil, func(_ []byte, err error) { errs <- err })
 	}
 	eventually(t, func() (bool, any) { return c.Stats().Waiting == 1, c.Stats() })
 	cancel()
@@ -254,7 +283,7 @@ func TestCloseEndsWhatIsOutstanding(t *testing.T) {
 	waitUp(t, c, true)
 	errs := make(chan error, 2)
 	for range 2 {
-		c.Go(context.Background(), "", nil, func(_ []byte, err error) { errs <- err })
+		c.Go(context.Background(), never, "", nil, func(_ []byte, err error) { errs <- err })
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -344,13 +373,13 @@ func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
 	ctx, giveUp := context.WithCancel(context.Background())
 	ends := make(chan error, 8)
 	for range 8 {
-		c.Go(ctx, "mallory", []byte("wait"), func(_ []byte, err error) { ends <- err })
+		c.Go(ctx, never, "mallory", []byte("wait"), func(_ []byte, err error) { ends <- err })
 	}
 	others := func() {
 		t.Helper()
 		for i := range 32 {
 			got := make(chan error, 1)
-			c.Go(context.Background(), fmt.Sprint("minion", i%3), []byte("x"), func(_ []byte, err error) { got <- err })
+			c.Go(context.Background(), never, fmt.Sprint("minion", i%3), []byte("x"), func(_ []byte, err error) { got <- err })
 			if err := <-got; err != nil {
 				t.Fatal(err)
 			}
@@ -373,7 +402,7 @@ func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
 		}
 	}
 	last := make(chan string, 1)
-	c.Go(context.Background(), "mallory", []byte("y"), func(got []byte, _ error) { last <- string(got) })
+	c.Go(context.Background(), never, "mallory", []byte("y"), func(got []byte, _ error) { last <- string(got) })
 	eventually(t, func() (bool, any) { c.mu.Lock(); defer c.mu.Unlock(); return c.kept == 2, c.kept })
 	others()
 	if s := c.Stats(); s.Waiting != 1 || at() != 2 {
@@ -409,7 +438,7 @@ func TestStaleCallsEnd(t *testing.T) {
 	for _, end := range []func(){func() {}, f.cut} {
 		ctx, giveUp := context.WithCancel(context.Background())
 		for range 8 {
-			c.Go(ctx, "mallory", nil, func([]byte, error) {})
+			c.Go(ctx, never, "mallory", nil, func([]byte, error) {})
 		}
 		eventually(t, func() (bool, any) { busy, _ := count(); return busy == 8, busy })
 		giveUp()

@@ -203,7 +203,7 @@ func TestOneBusyWorkerIsNotStuck(t *testing.T) {
 	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
-	c.Go(ctx, "", []byte("long"), func(_ []byte, err error) { answer <- err })
+	c.Go(ctx, never, "", []byte("long"), func(_ []byte, err error) { answer <- err })
 	waitFor(t, "many probes", func() bool {
 		if s := c.Stats(); !s.Up || s.Stalled != "" {
 			t.Fatalf("%+v", s)
@@ -229,7 +229,7 @@ func TestBusyIsNotStuck(t *testing.T) {
 	})
 	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute})
 	answer := make(chan error, 1)
-	c.Go(t.Context(), "", []byte("long"), func(_ []byte, err error) { answer <- err })
+	c.Go(t.Context(), never, "", []byte("long"), func(_ []byte, err error) { answer <- err })
 	if _, err := c.Do(t.Context(), []byte("short")); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestSilentMaster(t *testing.T) {
 	}
 	relay.set(true)
 	under := make(chan error, 1)
-	c.Go(t.Context(), "", []byte("y"), func(_ []byte, err error) { under <- err })
+	c.Go(t.Context(), never, "", []byte("y"), func(_ []byte, err error) { under <- err })
 	waitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
 	if err := <-under; !errors.Is(err, ErrLost) {
 		t.Errorf("a call under way: %v", err)
