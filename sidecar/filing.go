@@ -7,8 +7,10 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// takesFiles says whether a call may be answered without any master.
-func (p *Proxy) takesFiles(c *call) bool { return p.cfg.Files != nil && p.cfg.Files.Takes(c.peek.Cmd) }
+// takesFiles says whether a call may be answered without any master. What shows at once saves a goroutine.
+func (p *Proxy) takesFiles(c *call) bool {
+	return p.cfg.Files != nil && p.cfg.Files.Takes(c.peek.Cmd) && p.cfg.Files.Reads(c.peek.Cmd, c.plain)
+}
 
 // file answers a request for files from this node's own roots, whatever the local master does. What only a master can answer
 // goes on as if there were no Files.

@@ -15,6 +15,8 @@ func shelf() *substitute { return &substitute{takes: []string{"_serve_file"}, sa
 
 func TestFilesWithoutTheMaster(t *testing.T) {
 	down := func(w *world) { w.masterErr = upstream.ErrDown; w.view.Nodes[0].MasterUp = false }
+	blind := func(w *world) { w.proxy.cfg.Files.(*substitute).blind = true }
+	both := func(w *world) { blind(w); down(w) }
 	for _, c := range []withoutMaster{
 		{name: "here", asked: 1},
 		{name: "relayed by a peer", from: "c", asked: 1},
@@ -22,6 +24,8 @@ func TestFilesWithoutTheMaster(t *testing.T) {
 		{name: "another command", cmd: "_pillar", want: byMaster, master: 1, done: 1},
 		{name: "only Python can", err: errOnlyPython, want: byMaster, asked: 1, master: 1, done: 1},
 		{name: "only Python can, relayed by a peer", err: errOnlyPython, from: "c", want: byMaster, asked: 1, master: 1, done: 1},
+		{name: "a load that cannot be read", change: blind, want: byMaster, master: 1, done: 1},
+		{name: "a load that cannot be read, the master is down", change: both, want: byMaster, peers: 1},
 		{name: "only Python can, which is down", err: errOnlyPython, change: down, want: byMaster, asked: 1, peers: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -78,6 +78,8 @@ type Events interface {
 type Files interface {
 	// Takes says whether a command may be answered here now.
 	Takes(cmd string) bool
+	// Reads says whether the load of such a command can be read here, without waiting for anything; if not, only a master can answer.
+	Reads(cmd string, load []byte) bool
 	// Answer gives the answer to finish, once, or returns an error: then only a master can answer. It may take its time.
 	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
 }

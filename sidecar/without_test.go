@@ -16,12 +16,15 @@ type substitute struct {
 	says  []byte
 	err   error
 	busy  chan struct{} // it answers when that is closed; nil: at once
+	blind bool          // it cannot read a load
 
 	mu    sync.Mutex
 	asked []string
 }
 
 func (s *substitute) Takes(cmd string) bool { return slices.Contains(s.takes, cmd) }
+
+func (s *substitute) Reads(string, []byte) bool { return !s.blind }
 
 func (s *substitute) Answer(_ context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
 	s.mu.Lock()

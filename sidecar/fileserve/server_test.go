@@ -416,6 +416,11 @@ func TestNothingServed(t *testing.T) {
 		t.Errorf("%v %q", ok, reason)
 	}
 	s.Use(s.set, "")
+	for load, want := range map[string]bool{"\x80": true, "\x81\xa7sources\xc0": true, "\x81\xa7sources\xc2": false, "\x91\xc0": false} {
+		if s.Reads("_file_envs", []byte(load)) != want {
+			t.Errorf("%q: %t", load, !want)
+		}
+	}
 	if !s.Takes("_file_hash") || s.Takes("_pillar") || s.Takes("_file_recv") {
 		t.Error("the wrong commands are taken")
 	}

@@ -73,6 +73,9 @@ func (f servedFiles) Takes(cmd string) bool {
 	return f.s.files.Takes(cmd) && !f.s.shareHangs() && !f.s.m.d.migration.oldMaster.Load()
 }
 
+// Reads implements sidecar.Files.
+func (f servedFiles) Reads(cmd string, load []byte) bool { return f.s.files.Reads(cmd, load) }
+
 // Answer implements sidecar.Files.
 func (f servedFiles) Answer(ctx context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
 	return f.s.files.Answer(ctx, cmd, minion, load, finish)
