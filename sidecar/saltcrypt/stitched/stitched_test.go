@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -96,6 +97,36 @@ func TestManyKeys(t *testing.T) {
 		aesKey, macKey := random(100+i, AESKeySize), random(1000+i, int(i%65))
 		compare(t, sealer(t, aesKey, macKey), aesKey, macKey, random(2000+i, 30*aesBlock))
 	}
+}
+
+// TestSum: any length, of which those of texts are only the ones in whole blocks of AES.
+func TestSum(t *testing.T) {
+	sealer(t, make([]byte, AESKeySize), nil)
+	all := random(10, 4*shaBlock)
+	for n := shaBlock; n <= len(all); n++ {
+		d := keyed(all[:shaBlock], 0)
+		if d.sum(all[shaBlock:n], uint64(n)) != sha256.Sum256(all[:n]) {
+			t.Fatalf("%d bytes: differs from the standard library's", n)
+		}
+	}
+}
+
+func TestSealConcurrently(t *testing.T) {
+	aesKey, macKey := random(11, AESKeySize), random(12, 32)
+	s := sealer(t, aesKey, macKey)
+	var wg sync.WaitGroup
+	for i := range uint64(4) {
+		wg.Go(func() {
+			for n := range 50 {
+				text := random(i, (2+n*90)*aesBlock)
+				want, wantMAC := plainly(t, aesKey, macKey, text)
+				if mac := s.Seal(text); mac != wantMAC || !bytes.Equal(text, want) {
+					t.Errorf("%d bytes: differs from the standard library's", len(text))
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestNewRefuses(t *testing.T) {
