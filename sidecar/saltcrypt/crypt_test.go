@@ -2,9 +2,13 @@ package saltcrypt
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -118,7 +122,7 @@ func TestCrypticleConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			want := bytes.Repeat([]byte{byte(i)}, 100)
+			want := bytes.Repeat([]byte{byte(i)}, 100+i%2*long) // long ones have keys of their own, made by whoever comes first
 			for range 200 {
 				if got, err := c.Open(nil, c.Seal(nil, want, nil)); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%x, %v", got, err)
@@ -128,6 +132,49 @@ func TestCrypticleConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestCrypticleSealsLongTexts: behind what stands in dst already, as the standard library opens it.
+func TestCrypticleSealsLongTexts(t *testing.T) {
+	key, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewCrypticle(key)
+	block, err := aes.NewCipher(key[:aesKeySize])
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := strings.Repeat("n", 32)
+	for _, n := range []int{long - 100, long - 80, long - 64, long - 48, long, 64 << 10, 64<<10 + 7, 1 << 20} {
+		text := make([]byte, n)
+		_, _ = rand.Read(text)
+		for _, room := range []int{0, n + Overhead + 100} {
+			dst := append(make([]byte, 0, room), "before"...)
+			out, ok := bytes.CutPrefix(c.Seal(dst, text, []byte(nonce)), []byte("before"))
+			if !ok || len(out) != SealedLen(len(nonce)+n) {
+				t.Fatalf("%d bytes: %d bytes sealed, %v", n, len(out), ok)
+			}
+			end := len(out) - macSize
+			mac := hmac.New(sha256.New, key[aesKeySize:])
+			mac.Write(out[:end])
+			if !hmac.Equal(mac.Sum(nil), out[end:]) {
+				t.Fatalf("%d bytes: another MAC", n)
+			}
+			plain := out[ivSize:end]
+			cipher.NewCBCDecrypter(block, out[:ivSize]).CryptBlocks(plain, plain)
+			if !bytes.Equal(plain[:len(plain)-int(plain[len(plain)-1])], append([]byte(pad+nonce), text...)) {
+				t.Fatalf("%d bytes: another text", n)
+			}
+		}
+	}
+	if raceEnabled {
+		return // it makes sync.Pool allocate
+	}
+	text, buf := make([]byte, 2*long), make([]byte, 0, 2*long+Overhead)
+	if n := testing.AllocsPerRun(100, func() { buf = c.Seal(buf[:0], text, nil) }); n > 0.5 {
+		t.Errorf("Seal: %v allocations", n)
+	}
 }
 
 func TestParseKey(t *testing.T) {
