@@ -9,7 +9,7 @@ var engines = supported()
 
 func supported() []engine {
 	var all []engine
-	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512IFMA, cpuid.BMI2) {
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512VL, cpuid.AVX512IFMA, cpuid.BMI2) {
 		all = append(all, ifma)
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3) {
@@ -18,7 +18,8 @@ func supported() []engine {
 	return all
 }
 
-// multiply is a·b/2^1040 modulo each prime, plus that at most, for both numbers of a pair. dst may be a or b.
+// multiply is a·b/2^1040 modulo each prime, plus that prime at most, for both numbers of a pair. a and b may be up to four times the prime: what comes
+// out is less than the prime and a·b/2^1040 together, which is a 4096th of it there. dst may be a or b.
 func (e engine) multiply(dst, a, b *pair, m *moduli) {
 	if e == ifma {
 		multiplyIFMA(dst, a, b, m)

@@ -159,9 +159,9 @@ func testMultiply(t *testing.T, e engine) {
 	for round := range 400 {
 		var a, b, out pair
 		for i, m := range private.Primes {
-			twice := new(big.Int).Lsh(m, 1)
+			four := new(big.Int).Lsh(m, 2)
 			for _, x := range []*pair{&a, &b} {
-				v := new(big.Int).Sub(twice, big.NewInt(1))
+				v := new(big.Int).Sub(four, big.NewInt(1))
 				switch round {
 				case 0:
 				case 1:
@@ -172,7 +172,7 @@ func testMultiply(t *testing.T, e engine) {
 					v.Lsh(big.NewInt(1), 19*digitBits).Sub(v, big.NewInt(1))
 				default:
 					var err error
-					if v, err = rand.Int(rand.Reader, twice); err != nil {
+					if v, err = rand.Int(rand.Reader, four); err != nil {
 						t.Fatal(err)
 					}
 					if round%2 == 1 { // half of its digits are nought
@@ -237,6 +237,25 @@ func TestNewRefuses(t *testing.T) {
 		if New(private) != nil {
 			t.Errorf("a key of %d bits was taken", bits)
 		}
+	}
+}
+
+// TestNewPassesOver an engine whose results are wrong: this one has the digits of the other in the wrong order.
+func TestNewPassesOver(t *testing.T) { each(t, testNewPassesOver) }
+
+func testNewPassesOver(t *testing.T, e engine) {
+	private, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := engines
+	defer func() { engines = all }()
+	engines = []engine{0, e}
+	if k := New(private); k == nil || k.engine != e {
+		t.Error("New did not pass over it")
+	}
+	if engines = []engine{0}; New(private) != nil {
+		t.Error("New took it")
 	}
 }
 
