@@ -20,6 +20,7 @@ type masterOptions struct {
 	from       *localmaster.Config
 	authEvents bool             // a sign-in is an event
 	authGrains bool             // with the grains that the minion brought to be signed by; 3008
+	authStrips bool             // with the key without the white space around it; 3008 takes it away from what the minion sent
 	askAll     bool             // max_minions counts what is connected, which only the master does
 	ttl        time.Duration    // of a request; 0: it does not age
 	algorithm  string           // by which publications are signed; empty: they are not
@@ -85,6 +86,7 @@ func optionsOf(master *localmaster.Config) *masterOptions {
 	o := &masterOptions{
 		from: master, authEvents: events == true, askAll: master.Int("max_minions") > 0,
 		authGrains: master.Version.Major >= 3008 && slices.Contains(master.Strings("auth_events_autosign_grains"), "accept"),
+		authStrips: master.Version.Major >= 3008,
 		ttl:        time.Duration(max(master.Int("request_server_ttl"), 0)) * time.Second,
 	}
 	if master.Bool("sign_pub_messages") {

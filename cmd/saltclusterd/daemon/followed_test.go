@@ -15,6 +15,7 @@ import (
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
 )
 
 func loadMaster(t *testing.T, major int, text string) *localmaster.Config {
@@ -39,12 +40,12 @@ func TestOptionsThatAreFollowed(t *testing.T) {
 	}{
 		"none":                   {3006, "", masterOptions{authEvents: true, algorithm: sha1}},
 		"no events":              {3006, "auth_events: False\n", masterOptions{algorithm: sha1}},
-		"not quite True":         {3008, "auth_events: 1\n", masterOptions{algorithm: sha1}},
+		"not quite True":         {3008, "auth_events: 1\n", masterOptions{algorithm: sha1, authStrips: true}},
 		"a limit":                {3007, "max_minions: 5\nrequest_server_ttl: 30\n", masterOptions{authEvents: true, askAll: true, ttl: 30 * time.Second, algorithm: sha1}},
-		"signed":                 {3008, "publish_signing_algorithm: PKCS1v15-SHA224\n", masterOptions{authEvents: true, algorithm: "PKCS1v15-SHA224"}},
-		"not signed":             {3008, "sign_pub_messages: False\n", masterOptions{authEvents: true}},
-		"grains":                 {3008, "sign_pub_messages: False\nauth_events_autosign_grains: [pend, accept]\n", masterOptions{authEvents: true, authGrains: true}},
-		"grains of other events": {3008, "sign_pub_messages: False\nauth_events_autosign_grains: [pend]\n", masterOptions{authEvents: true}},
+		"signed":                 {3008, "publish_signing_algorithm: PKCS1v15-SHA224\n", masterOptions{authEvents: true, algorithm: "PKCS1v15-SHA224", authStrips: true}},
+		"not signed":             {3008, "sign_pub_messages: False\n", masterOptions{authEvents: true, authStrips: true}},
+		"grains":                 {3008, "sign_pub_messages: False\nauth_events_autosign_grains: [pend, accept]\n", masterOptions{authEvents: true, authGrains: true, authStrips: true}},
+		"grains of other events": {3008, "sign_pub_messages: False\nauth_events_autosign_grains: [pend]\n", masterOptions{authEvents: true, authStrips: true}},
 		"no such option then":    {3007, "auth_events_autosign_grains: [accept]\n", masterOptions{authEvents: true, algorithm: sha1}},
 	} {
 		got := *optionsOf(loadMaster(t, c.major, c.text))
@@ -53,6 +54,16 @@ func TestOptionsThatAreFollowed(t *testing.T) {
 		}
 		if got.from = nil; got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// A 3008 master fires a sign-in's key without the white space around it, the older ones as the minion sent it (salt/master.py AuthFuncs).
+func TestKeysInEventsOfSignIns(t *testing.T) {
+	for major, want := range map[int]string{3006: " key\r\n\x1f", 3007: " key\r\n\x1f", 3008: "key"} {
+		e := optionsOf(loadMaster(t, major, "")).signInEvent(saltwire.AuthRequest{ID: "m1", Pub: " key\r\n\x1f"})
+		if e.Pub != want || e.ID != "m1" || e.Act != "accept" || !e.Result {
+			t.Errorf("%d: %+v, want the key %q", major, e, want)
 		}
 	}
 }

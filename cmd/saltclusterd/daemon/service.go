@@ -3,9 +3,11 @@ package daemon
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -152,14 +154,24 @@ func (s *service) authEvent(a saltwire.AuthRequest) {
 	if !options.authEvents {
 		return
 	}
-	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
-	if options.authGrains {
-		e.AutosignGrains = eventGrains(a.AutosignGrains)
-	}
-	if err := s.bus.FireAuth(s.ctx, e); err != nil {
+	if err := s.bus.FireAuth(s.ctx, options.signInEvent(a)); err != nil {
 		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
 	}
 }
+
+func (o *masterOptions) signInEvent(a saltwire.AuthRequest) localmaster.AuthEvent {
+	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
+	if o.authStrips {
+		e.Pub = strings.TrimFunc(a.Pub, pythonSpace)
+	}
+	if o.authGrains {
+		e.AutosignGrains = eventGrains(a.AutosignGrains)
+	}
+	return e
+}
+
+// pythonSpace is what Python's str.strip removes, which is more than what Go calls a space.
+func pythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // eventGrains are a minion's grains as a stock master fires them: decoded (salt/utils/data.py decode_embedded_strs) and packed again, for a text that
 // is none would have the bus's readers decode the whole event as bytes. nil, which leaves them out, where there are none or they cannot be read.
