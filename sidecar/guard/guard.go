@@ -29,7 +29,9 @@ type Config struct {
 	// AllowClear names the networks that may use an administrative clear command (publish, runner, wheel, mk_token,
 	// get_token). Others, and all without an entry, are refused.
 	AllowClear map[string][]netip.Prefix
-	Wall       *wall.Wall       // rules for what passes here, and counts by rule; nil: none
+	Wall       *wall.Wall // rules for what passes here, and counts by rule; nil: none
+	// Known says that a text is that of a usable public key, because it was looked at before; nil: nothing is known.
+	Known      func(pub string) bool
 	MaxTokens  int              // verified tokens remembered; zero: DefaultTokens
 	Now        func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: slog.Default
@@ -134,6 +136,9 @@ func (g *Guard) CheckClear(cmd string, remote netip.AddrPort) *Refusal {
 func (g *Guard) CheckAuth(auth saltwire.AuthRequest, remote netip.AddrPort) *Refusal {
 	if saltwire.ValidID(auth.ID) != nil {
 		return g.refuse(ReasonInvalidID, auth.ID, "_auth", remote)
+	}
+	if g.cfg.Known != nil && g.cfg.Known(auth.Pub) {
+		return nil
 	}
 	if _, err := saltcrypt.ParsePublicKey(auth.Pub); err != nil {
 		return g.refuse(ReasonUnusablePub, auth.ID, "_auth", remote)

@@ -134,7 +134,7 @@ func TestCheckClear(t *testing.T) {
 }
 
 func TestCheckAuth(t *testing.T) {
-	g := New(Config{Logger: quiet()})
+	g := New(Config{Logger: quiet(), Known: func(pub string) bool { return pub == "looked at before" }})
 	good := newMinion(t, "salt").public.Text()
 	for _, c := range []struct {
 		name string
@@ -142,6 +142,8 @@ func TestCheckAuth(t *testing.T) {
 		want Reason
 	}{
 		{"good", saltwire.AuthRequest{ID: "web", Pub: good}, ""},
+		{"known", saltwire.AuthRequest{ID: "web", Pub: "looked at before"}, ""},
+		{"known, hidden id", saltwire.AuthRequest{ID: ".web", Pub: "looked at before"}, ReasonInvalidID},
 		{"hidden id", saltwire.AuthRequest{ID: ".web", Pub: good}, ReasonInvalidID},
 		{"no key", saltwire.AuthRequest{ID: "web"}, ReasonUnusablePub},
 		{"no RSA key", saltwire.AuthRequest{ID: "web", Pub: strings.Replace(good, "A", "!", 5)}, ReasonUnusablePub},

@@ -61,6 +61,13 @@ func newKeyCache(max int) *keyCache {
 	return &keyCache{max: max, keys: map[string]*minionKey{}}
 }
 
+// has says whether the key of a text was parsed and is still kept.
+func (c *keyCache) has(pem string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keys[pem] != nil
+}
+
 func (c *keyCache) get(pem string) (*minionKey, error) {
 	c.mu.Lock()
 	key, ok := c.keys[pem]

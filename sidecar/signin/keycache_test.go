@@ -14,8 +14,12 @@ func TestSealedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := newKeyCache(10).get(minion.PublicText())
-	if err != nil {
+	cache := newKeyCache(10)
+	if _, err := cache.get("no key"); err == nil || cache.has("no key") || cache.has(minion.PublicText()) {
+		t.Errorf("%v: what was not parsed is kept", err)
+	}
+	key, err := cache.get(minion.PublicText())
+	if err != nil || !cache.has(minion.PublicText()) {
 		t.Fatal(err)
 	}
 	last := map[seal][]byte{}

@@ -181,6 +181,9 @@ func (s *Service) Close() error {
 // Answer has minions that have pinned another identity answered under it; nil: nobody is.
 func (s *Service) Answer(another *Another) { s.replier.another.Store(another) }
 
+// Parsed says that a text is that of a public key which was parsed for a sign-in lately.
+func (s *Service) Parsed(pub string) bool { return s.parsed.has(pub) }
+
 // Rate is how many sign-ins of accepted keys this node answers per second at most, as measured lately; 0 before Open.
 func (s *Service) Rate() float64 {
 	if b := s.budget.Load(); b != nil {

@@ -39,7 +39,8 @@ func (s *service) buildGuard() *guard.Guard {
 	})
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
-		TTL: s.followed.ttl, Logger: d.log, Registerer: d.reg,
+		Known: func(pub string) bool { return s.signin.Parsed(pub) },
+		TTL:   s.followed.ttl, Logger: d.log, Registerer: d.reg,
 	})
 }
 
