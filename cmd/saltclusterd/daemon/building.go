@@ -70,7 +70,7 @@ func (s *service) buildEdges() (err error) {
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
 		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout,
-		Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
+		Listen: d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *service) buildEdges() (err error) {
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
 		HandshakeTimeout: e.HandshakeTimeout,
-		Handler:          edgeHandler{s}, Listen: d.sockets.Listen, Logger: d.log, Registerer: d.reg,
+		Handler:          edgeHandler{s}, Listen: d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }

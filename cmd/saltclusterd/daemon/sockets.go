@@ -51,8 +51,17 @@ func (s *sockets) take(name string) *os.File {
 
 // Listen returns the listener for an address: the inherited one, a reserved one, or a new one.
 func (s *sockets) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
+	return s.listenAs(ctx, &net.ListenConfig{}, network, addr)
+}
+
+// ListenBare is Listen for who sees to keep-alives himself. Only a new one leaves them to him.
+func (s *sockets) ListenBare(ctx context.Context, network, addr string) (net.Listener, error) {
+	return s.listenAs(ctx, &net.ListenConfig{KeepAlive: -1}, network, addr)
+}
+
+func (s *sockets) listenAs(ctx context.Context, anew *net.ListenConfig, network, addr string) (net.Listener, error) {
 	name := network + " " + addr
-	l, err := s.listen(ctx, name, network, addr)
+	l, err := s.listen(ctx, anew, name, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +71,7 @@ func (s *sockets) Listen(ctx context.Context, network, addr string) (net.Listene
 	return l, nil
 }
 
-func (s *sockets) listen(ctx context.Context, name, network, addr string) (net.Listener, error) {
+func (s *sockets) listen(ctx context.Context, anew *net.ListenConfig, name, network, addr string) (net.Listener, error) {
 	s.mu.Lock()
 	l := s.reserved[name]
 	delete(s.reserved, name)
@@ -78,13 +87,13 @@ func (s *sockets) listen(ctx context.Context, name, network, addr string) (net.L
 		}
 		return l, nil
 	}
-	return (&net.ListenConfig{}).Listen(ctx, network, addr)
+	return anew.Listen(ctx, network, addr)
 }
 
 // reserve binds addresses before it is too late to say that one is taken.
 func (s *sockets) reserve(ctx context.Context, network string, addrs ...string) error {
 	for _, addr := range addrs {
-		l, err := s.listen(ctx, network+" "+addr, network, addr)
+		l, err := s.listen(ctx, &net.ListenConfig{}, network+" "+addr, network, addr)
 		if err != nil {
 			return err
 		}
