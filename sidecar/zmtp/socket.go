@@ -7,9 +7,6 @@ import (
 	"unsafe"
 )
 
-// MaxSend is the most that Send is to be given at a time: the kernel may carry a packet to its receiver, on the same host, before it returns.
-const MaxSend = 64 << 10
-
 // Recv reads what a socket holds, into a buffer of some length; EAGAIN: nothing. At the end it returns 0 and no error.
 //
 // It and Send never wait, whatever the descriptor is set to, and so need not tell Go's scheduler that they may. Where a program has nothing
