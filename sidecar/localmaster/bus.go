@@ -28,8 +28,8 @@ var (
 
 // BusOptions configures a Bus. Zero values take the defaults named.
 type BusOptions struct {
-	// FireOnly leaves the bus unread: every reader costs the master CPU for each event. Not for 3006, whose framing is
-	// told by what it publishes.
+	// FireOnly leaves the bus unread: every reader costs the master CPU for each event. That of 3006, whose framing is told by what it
+	// publishes, is read until that is known.
 	FireOnly bool
 	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was away: what
 	// listens to the bus (the reactor, engines, event_return) connects while the master starts, and would miss what is fired before.
@@ -39,6 +39,7 @@ type BusOptions struct {
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
 	Linger      time.Duration // how long the event of a sign-in waits for others at most (20 ms)
+	Learn       time.Duration // how long a bus that is read for its framing is at least (a minute)
 	BackoffMin  time.Duration // 20 ms, doubled up to
 	BackoffMax  time.Duration // 1 s
 	Logger      *slog.Logger
@@ -60,8 +61,10 @@ type Bus struct {
 	deaf      context.CancelFunc
 	wg        sync.WaitGroup
 	isUp      atomic.Bool
+	hearing   atomic.Bool   // the bus is read, or is about to be
 	frames    atomic.Uint32 // framing seen on the pub socket
 
+	anew     chan struct{} // the pull socket was connected to, perhaps another master's
 	back     chan struct{} // somebody has met the bus after it was away
 	queue    chan queuedEvent
 	hurry    chan struct{} // what is queued is not to wait for more
@@ -91,6 +94,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxEvent = cmp.Or(o.MaxEvent, 64<<20)
 	o.Linger = cmp.Or(o.Linger, busLinger)
+	o.Learn = cmp.Or(o.Learn, busLearn)
 	o.BackoffMin = cmp.Or(o.BackoffMin, 20*time.Millisecond)
 	o.BackoffMax = max(cmp.Or(o.BackoffMax, time.Second), o.BackoffMin)
 	if o.Logger == nil {
@@ -104,7 +108,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
-	b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
+	b.anew, b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	return b
 }
 
@@ -119,7 +123,8 @@ func busEndpoint(cfg *Config, socket, portOption string) endpoint {
 func (b *Bus) Open(ctx context.Context) error {
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.receiving, b.deaf = context.WithCancel(b.ctx)
-	if !b.o.FireOnly {
+	if !b.o.FireOnly || b.learns() {
+		b.hearing.Store(true)
 		b.wg.Go(b.receive)
 	}
 	b.wg.Go(b.send)

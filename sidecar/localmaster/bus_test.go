@@ -429,3 +429,55 @@ func TestBusLingerEnds(t *testing.T) {
 	}
 	waitFor(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }
+
+// subscribers are those of the fake that are connected, or were.
+func (b *fakeBus) subscribers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.subs)
+}
+
+// TestBusHearsUntilTheFramingIsKnown: who only fires leaves a bus of 3006 when it knows how, and hears it again when there may be another
+// master; an early one of 3006 is heard all the time.
+func TestBusHearsUntilTheFramingIsKnown(t *testing.T) {
+	ctx := t.Context()
+	b, dir := busRig(t, BusOptions{FireOnly: true, Learn: time.Nanosecond, BackoffMax: 10 * time.Millisecond})
+	b.major = 3006
+	fake := startFakeBus(t, dir, prefixed)
+	if err := b.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	fire := func() {
+		t.Helper()
+		if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return b.Flush(ctx) == nil })
+	}
+	waitFor(t, func() bool { return b.Up() && fake.subscribers() == 1 })
+	fire()
+	waitFor(t, func() bool { return !b.hearing.Load() })
+	if b.Up() || framing(b.frames.Load()) != prefixed {
+		t.Errorf("up %v, framing %d", b.Up(), b.frames.Load())
+	}
+	fire()
+	if n := fake.subscribers(); n != 1 {
+		t.Errorf("it came back: %d", n)
+	}
+	fake.stop()
+	early := startFakeBus(t, dir, bare)
+	if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil { // only so is it seen that the master has ended
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return b.Up() && early.subscribers() == 1 })
+	for range 3 {
+		early.mu.Lock()
+		_, _ = early.subs[0].Write(appendFrame(nil, bare, "t", []byte("\x80")))
+		early.mu.Unlock()
+	}
+	waitFor(t, func() bool { return framing(b.frames.Load()) == bare })
+	if !b.hearing.Load() || early.subscribers() != 1 {
+		t.Errorf("hearing %v, %d came", b.hearing.Load(), early.subscribers())
+	}
+}

@@ -48,6 +48,16 @@ func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
+// busLearn is longer than anybody waits for those who hear a master that has just started (AwaitActors): they are told by their number,
+// which must not count one too many who has just left.
+const busLearn = time.Minute
+
+// learns says whether the bus is read for its framing only.
+func (b *Bus) learns() bool { return b.o.FireOnly && b.major <= 3006 }
+
+// errLearnt ends a subscription that was for the framing.
+var errLearnt = errors.New("the framing is known")
+
 // receive keeps the subscription alive until the bus closes.
 func (b *Bus) receive() {
 	ctx, wait := b.receiving, b.backoff()
@@ -60,6 +70,12 @@ func (b *Bus) receive() {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errLearnt) {
+			if !b.another(ctx) {
+				return
+			}
+			continue
+		}
 		b.o.Logger.Debug("event bus not readable", "path", b.pub.address, "err", err)
 		if !wait.pause(ctx) {
 			return
@@ -67,7 +83,31 @@ func (b *Bus) receive() {
 	}
 }
 
+// another waits until there may be another master than the one whose framing is known; false: the bus closes.
+func (b *Bus) another(ctx context.Context) bool {
+	b.hearing.Store(false)
+	select {
+	case <-b.anew:
+		b.hearing.Store(true)
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hearAgain ends the wait in another. Who hears a master now notices by himself when it ends.
+func (b *Bus) hearAgain() {
+	if b.hearing.Load() {
+		return
+	}
+	select {
+	case b.anew <- struct{}{}:
+	default:
+	}
+}
+
 func (b *Bus) events(ctx context.Context, c net.Conn) error {
+	began := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	defer c.Close()
@@ -80,6 +120,9 @@ func (b *Bus) events(ctx context.Context, c net.Conn) error {
 			return err
 		}
 		b.frames.Store(uint32(r.framing))
+		if b.learns() && r.framing == prefixed && time.Since(began) >= b.o.Learn {
+			return errLearnt
+		}
 		for {
 			body, err := r.next()
 			if err != nil {
@@ -297,6 +340,7 @@ func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
 			b.lost()
 			return 0, err
 		}
+		b.hearAgain()
 		if err = b.settled(); err != nil {
 			return 0, err
 		}

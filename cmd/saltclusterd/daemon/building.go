@@ -36,7 +36,7 @@ func (s *service) buildMaster() error {
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
-		FireOnly: d.master.Version.Major >= 3007 && len(cfg.Events.Mirror) == 0, Serving: s.takesEvents,
+		FireOnly: len(cfg.Events.Mirror) == 0, Serving: s.takesEvents,
 		Logger: d.log, Registerer: d.reg,
 	})
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
