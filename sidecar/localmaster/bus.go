@@ -62,7 +62,7 @@ type Bus struct {
 	wg        sync.WaitGroup
 	isUp      atomic.Bool
 	hearing   atomic.Bool   // the bus is read, or is about to be
-	frames    atomic.Uint32 // framing seen on the pub socket
+	frames    atomic.Uint32 // framing seen on the pub socket, see noteFraming
 
 	anew     chan struct{} // the pull socket was connected to, perhaps another master's
 	back     chan struct{} // somebody has met the bus after it was away

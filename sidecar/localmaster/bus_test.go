@@ -438,7 +438,7 @@ func (b *fakeBus) subscribers() int {
 }
 
 // TestBusHearsUntilTheFramingIsKnown: who only fires leaves a bus of 3006 when it knows how, and hears it again when there may be another
-// master; an early one of 3006 is heard all the time.
+// master; one that sends no lengths is heard all the time, and gets them: it is one of 3007 or 3008.
 func TestBusHearsUntilTheFramingIsKnown(t *testing.T) {
 	ctx := t.Context()
 	b, dir := busRig(t, BusOptions{FireOnly: true, Learn: time.Nanosecond, BackoffMax: 10 * time.Millisecond})
@@ -466,18 +466,40 @@ func TestBusHearsUntilTheFramingIsKnown(t *testing.T) {
 		t.Errorf("it came back: %d", n)
 	}
 	fake.stop()
-	early := startFakeBus(t, dir, bare)
+	next := startFakeBus(t, dir, bare)
+	heard := make(chan string, 10)
+	b.Subscribe(func(tag string, _ []byte) { heard <- tag })
 	if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil { // only so is it seen that the master has ended
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return b.Up() && early.subscribers() == 1 })
+	waitFor(t, func() bool { return b.Up() && next.subscribers() == 1 })
 	for range 3 {
-		early.mu.Lock()
-		_, _ = early.subs[0].Write(appendFrame(nil, bare, "t", []byte("\x80")))
-		early.mu.Unlock()
+		next.mu.Lock()
+		_, _ = next.subs[0].Write(appendFrame(nil, bare, "of the master", []byte("\x80")))
+		next.mu.Unlock()
 	}
-	waitFor(t, func() bool { return framing(b.frames.Load()) == bare })
-	if !b.hearing.Load() || early.subscribers() != 1 {
-		t.Errorf("hearing %v, %d came", b.hearing.Load(), early.subscribers())
+	hear := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case tag := <-heard:
+				if tag == want {
+					return
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s was not heard", want)
+			}
+		}
+	}
+	for range 3 {
+		hear("of the master")
+	}
+	if f := b.pullFraming(); f != prefixed {
+		t.Fatalf("events are framed by %d after an upgrade", f)
+	}
+	fire()
+	hear("t")
+	if !b.hearing.Load() || next.subscribers() != 1 {
+		t.Errorf("hearing %v, %d came", b.hearing.Load(), next.subscribers())
 	}
 }

@@ -119,7 +119,7 @@ func (b *Bus) events(ctx context.Context, c net.Conn) error {
 		if err := r.fill(c); err != nil {
 			return err
 		}
-		b.frames.Store(uint32(r.framing))
+		b.noteFraming(r.framing)
 		if b.learns() && r.framing == prefixed && time.Since(began) >= b.o.Learn {
 			return errLearnt
 		}
@@ -317,6 +317,15 @@ func (b *Bus) batch(dst []byte, first queuedEvent) ([]byte, int) {
 		default:
 			return dst, count
 		}
+	}
+}
+
+// noteFraming keeps what the bus is framed by. A master of 3006 that sent lengths and sends none any more is one of 3007 or 3008 now, which wants
+// lengths all the same and would take an event without for the beginning of one of two gigabytes, and all that follow for its rest. saltclusterd is
+// made anew for it soon; for an early one of 3006, to which somebody has gone back, too.
+func (b *Bus) noteFraming(f framing) {
+	if framing(b.frames.Load()) != prefixed {
+		b.frames.Store(uint32(f))
 	}
 }
 
