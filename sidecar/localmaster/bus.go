@@ -50,6 +50,7 @@ type BusOptions struct {
 type Bus struct {
 	o            BusOptions
 	major        int
+	lengths      bool // the master's version takes events with their length
 	maxEventSize int64
 	pub, pull    endpoint
 	actors       int // see AwaitActors
@@ -101,7 +102,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Bus{
-		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
+		o: o, major: cfg.Version.Major, lengths: cfg.Version.takesLengths(), maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
 		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
 		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
 		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: actors(cfg),

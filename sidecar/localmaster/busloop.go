@@ -2,10 +2,10 @@ package localmaster
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -329,10 +329,12 @@ func (b *Bus) noteFraming(f framing) {
 	}
 }
 
-// pullFraming: every supported release takes events with a length, but for early ones of 3006, which give themselves
-// away by sending events without.
+// pullFraming is what the master's version takes. Those of 3006 publish as they take; so does one that runs still when a newer one was installed.
 func (b *Bus) pullFraming() framing {
-	if b.major <= 3006 && framing(b.frames.Load()) == bare {
+	if f := framing(b.frames.Load()); b.major <= 3006 && f != unknownFraming {
+		return f
+	}
+	if !b.lengths {
 		return bare
 	}
 	return prefixed
@@ -368,9 +370,13 @@ func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
 
 // unwritten drops the messages that were written whole before a connection broke, so that no event is fired twice.
 func unwritten(batch []byte, n int) []byte {
-	for len(batch) >= 4 && batch[0] == 0 {
-		size := 4 + int(binary.BigEndian.Uint32(batch))
-		if n < size {
+	for len(batch) > 0 {
+		f, err := detectFraming(batch[0])
+		if err != nil {
+			break
+		}
+		_, size, err := cutFrame(batch, f, math.MaxInt64)
+		if err != nil || size == 0 || n < size {
 			break
 		}
 		batch, n = batch[size:], n-size

@@ -94,11 +94,38 @@ func TestStamp(t *testing.T) {
 }
 
 func TestUnwritten(t *testing.T) {
-	one, two := appendFrame(nil, prefixed, "a", []byte("x")), appendFrame(nil, prefixed, "b", []byte("y"))
-	both := append(append([]byte{}, one...), two...)
-	for n, want := range map[int][]byte{0: both, len(one) - 1: both, len(one): two, len(one) + 3: two, len(both): {}} {
-		if got := unwritten(both, n); !bytes.Equal(got, want) {
-			t.Errorf("after %d bytes: %q", n, got)
+	for _, f := range []framing{prefixed, bare} {
+		one, two := appendFrame(nil, f, "a", []byte("x")), appendFrame(nil, f, "b", []byte("y"))
+		both := append(append([]byte{}, one...), two...)
+		for n, want := range map[int][]byte{0: both, len(one) - 1: both, len(one): two, len(one) + 3: two, len(both): {}} {
+			if got := unwritten(both, n); !bytes.Equal(got, want) {
+				t.Errorf("framing %d, after %d bytes: %q", f, n, got)
+			}
+		}
+	}
+}
+
+// What the releases take was looked up in each of them.
+func TestFramingOfReleases(t *testing.T) {
+	for text, want := range map[string]framing{
+		"3006.25": bare, "3006.26": prefixed, "3006.28": prefixed, "3006": prefixed,
+		"3007.0": bare, "3007.4": bare, "3007.14": bare, "3007.15": prefixed, "3007": prefixed,
+		"3008.1": bare, "3008.2": prefixed, "3008.3": prefixed,
+	} {
+		cfg := testMaster(t, 3007, "x")
+		var err error
+		if cfg.Version, err = ParseVersion(text); err != nil {
+			t.Fatal(err)
+		}
+		b := NewBus(cfg, BusOptions{})
+		if got := b.pullFraming(); got != want {
+			t.Errorf("%s: %d", text, got)
+		}
+		for _, heard := range []framing{bare, prefixed, bare} {
+			b.noteFraming(heard)
+			if got := b.pullFraming(); b.major == 3006 && got != framing(b.frames.Load()) || b.major > 3006 && got != want {
+				t.Errorf("%s: %d when %d was heard", text, got, heard)
+			}
 		}
 	}
 }

@@ -108,6 +108,14 @@ func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Versio
 	return v, nil
 }
 
+// takesLengths reports whether the event bus of a release takes events with their length before them: from 3006.26, 3007.15 and 3008.2 on
+// (salt/transport/frame.py frame_msg_ipc). The ones before take the maps alone; a length is four numbers to them, which are no maps, and the event
+// is lost. Who does not tell which release of a line it is is taken to have a late one.
+func (v Version) takesLengths() bool {
+	since, early := map[int]int{3006: 26, 3007: 15, 3008: 2}[v.Major]
+	return !early || v.Minor >= since || v.Minor == 0 && !strings.Contains(v.Text, ".")
+}
+
 // Supported reports whether this release line is one the sidecar knows.
 func (v Version) Supported() bool { return v.Major >= MinMajor && v.Major <= MaxMajor }
 
