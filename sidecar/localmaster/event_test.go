@@ -105,6 +105,16 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
+func TestReleasesThatRereadSessions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"3006.28": false, "3007.0": false, "3007.8": false, "3007.14": false, "3007.15": true, "3007": true, "3008.1": false, "3008.2": false, "3008.3": true,
+	} {
+		if v, err := ParseVersion(text); err != nil || v.RereadsSessions() != want {
+			t.Errorf("%s: %t, %v", text, !want, err)
+		}
+	}
+}
+
 // What the releases take was looked up in each of them.
 func TestFramingOfReleases(t *testing.T) {
 	for text, want := range map[string]framing{

@@ -45,10 +45,10 @@ func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (sessio
 	return session{want: want, local: want, life: life, own: own}, nil
 }
 
-// replaceable tells whether a file of another content may be replaced: always where workers notice that, and on 3006
+// replaceable tells whether a file of another content may be replaced: always where workers notice that, else
 // when the content is of no use, or has expired in every memory, or the master has restarted since it was left alone.
 func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known session, life masterLife, now time.Time) bool {
-	if s.o.Version.Major > 3006 || have.IsZero() {
+	if s.o.Version.RereadsSessions() || have.IsZero() {
 		return true
 	}
 	if now.Sub(mtime) > s.o.PublishSession {

@@ -51,8 +51,8 @@ func SessionsOf(cfg *Config) (SessionsOptions, error) {
 }
 
 // Sessions provides the master with the session key of each minion before its first request is forwarded: the file
-// cachedir/sessions/<id>, 76 characters, 0600, dated in the future. Workers of 3007 and 3008 look at the file's date
-// on each use, so that it can be replaced at any time; one of 3006 that has read it keeps what it read for
+// cachedir/sessions/<id>, 76 characters, 0600, dated in the future. Workers of late 3007 and 3008 releases (Version.RereadsSessions) look at the
+// file's date on each use, so that it can be replaced at any time; any other that has read it keeps what it read for
 // publish_session, so there a file of another content is only replaced when no worker can have it in memory.
 type Sessions struct {
 	o       SessionsOptions
@@ -184,7 +184,7 @@ func (s *Sessions) Reset() {
 		st := &s.stripes[i]
 		st.mu.Lock()
 		for id, e := range st.ids {
-			if s.o.Version.Major > 3006 || e.local.Equal(e.want) {
+			if s.o.Version.RereadsSessions() || e.local.Equal(e.want) {
 				st.forget(id)
 			}
 		}
@@ -225,7 +225,7 @@ func validSessionID(id string) bool {
 		!strings.HasPrefix(id, tempPrefix)
 }
 
-// masterLife tells one life of a 3006 master from the next: it makes its root key anew at each start, before it forks
+// masterLife tells one life of a master whose workers do not reread sessions from the next: it makes its root key anew at each start, before it forks
 // its workers (salt/daemons/masterapi.py:mk_key).
 type masterLife struct {
 	inode uint64
@@ -233,7 +233,7 @@ type masterLife struct {
 }
 
 func (s *Sessions) life() masterLife {
-	if s.o.Version.Major > 3006 {
+	if s.o.Version.RereadsSessions() {
 		return masterLife{}
 	}
 	info, err := os.Lstat(filepath.Join(s.o.CacheDir, "."+s.o.User+"_key"))

@@ -112,8 +112,19 @@ func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Versio
 // (salt/transport/frame.py frame_msg_ipc). The ones before take the maps alone; a length is four numbers to them, which are no maps, and the event
 // is lost. Who does not tell which release of a line it is is taken to have a late one.
 func (v Version) takesLengths() bool {
-	since, early := map[int]int{3006: 26, 3007: 15, 3008: 2}[v.Major]
-	return !early || v.Minor >= since || v.Minor == 0 && !strings.Contains(v.Text, ".")
+	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 2})
+}
+
+// RereadsSessions reports whether the workers of a release notice that the file of a session key was replaced: from 3007.15 and 3008.3 on
+// (salt/channel/server.py session_key). The ones before, and all of 3006, keep what they have read for publish_session.
+func (v Version) RereadsSessions() bool {
+	return v.Major > 3006 && v.since(map[int]int{3007: 15, 3008: 3})
+}
+
+// since reports whether this is the release of its line that first has something, or a later one. One whose line is not listed has it.
+func (v Version) since(first map[int]int) bool {
+	minor, listed := first[v.Major]
+	return !listed || v.Minor >= minor || v.Minor == 0 && !strings.Contains(v.Text, ".")
 }
 
 // Supported reports whether this release line is one the sidecar knows.
