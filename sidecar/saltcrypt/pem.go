@@ -10,7 +10,7 @@ import (
 // CleanKey is Salt's normal form of a PEM text (salt/crypt.py:clean_key): no space around it, LF line ends, no newline
 // at the end. Keys are compared in this form.
 func CleanKey(text string) string {
-	text = strings.TrimFunc(text, isSpace)
+	text = Strip(text)
 	if !strings.ContainsAny(text, "\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029") {
 		return text
 	}
@@ -20,6 +20,9 @@ func CleanKey(text string) string {
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
 	"\x1c", "\n", "\x1d", "\n", "\x1e", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// Strip takes off what Python's str.strip takes off, which is more than what Go calls a space.
+func Strip(text string) string { return strings.TrimFunc(text, isSpace) }
 
 // isSpace is what Python's str.strip takes off.
 func isSpace(r rune) bool {

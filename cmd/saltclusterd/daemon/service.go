@@ -3,11 +3,9 @@ package daemon
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -29,6 +27,7 @@ import (
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
@@ -162,16 +161,13 @@ func (s *service) authEvent(a saltwire.AuthRequest) {
 func (o *masterOptions) signInEvent(a saltwire.AuthRequest) localmaster.AuthEvent {
 	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
 	if o.authStrips {
-		e.Pub = strings.TrimFunc(a.Pub, pythonSpace)
+		e.Pub = saltcrypt.Strip(a.Pub)
 	}
 	if o.authGrains {
 		e.AutosignGrains = eventGrains(a.AutosignGrains)
 	}
 	return e
 }
-
-// pythonSpace is what Python's str.strip removes, which is more than what Go calls a space.
-func pythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // eventGrains are a minion's grains as a stock master fires them: decoded (salt/utils/data.py decode_embedded_strs) and packed again, for a text that
 // is none would have the bus's readers decode the whole event as bytes. nil, which leaves them out, where there are none or they cannot be read.
