@@ -28,18 +28,17 @@ var (
 
 // BusOptions configures a Bus. Zero values take the defaults named.
 type BusOptions struct {
-	// FireOnly leaves the bus unread: every reader costs the master CPU for each event. That of 3006, whose framing is told by what it
-	// publishes, is read until that is known.
+	// FireOnly leaves the bus unread: every reader costs the master CPU for each event.
 	FireOnly bool
 	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was away: what
 	// listens to the bus (the reactor, engines, event_return) connects while the master starts, and would miss what is fired before.
-	// A stock master fires nothing before its workers are there. nil: the bus is used as soon as it is back.
+	// A stock master fires nothing before its workers are there. It may be another release now, and Serving tells Serves which, before
+	// anything is fired. nil: the bus is used as soon as it is back.
 	Serving     func(ctx context.Context)
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
 	Linger      time.Duration // how long the event of a sign-in waits for others at most (20 ms)
-	Learn       time.Duration // how long a bus that is read for its framing is at least (a minute)
 	BackoffMin  time.Duration // 20 ms, doubled up to
 	BackoffMax  time.Duration // 1 s
 	Logger      *slog.Logger
@@ -50,7 +49,7 @@ type BusOptions struct {
 type Bus struct {
 	o            BusOptions
 	major        int
-	lengths      bool // the master's version takes events with their length
+	lengths      atomic.Bool // the master takes events with their length, see Serves
 	maxEventSize int64
 	pub, pull    endpoint
 	actors       int // see AwaitActors
@@ -62,10 +61,7 @@ type Bus struct {
 	deaf      context.CancelFunc
 	wg        sync.WaitGroup
 	isUp      atomic.Bool
-	hearing   atomic.Bool   // the bus is read, or is about to be
-	frames    atomic.Uint32 // framing seen on the pub socket, see noteFraming
 
-	anew     chan struct{} // the pull socket was connected to, perhaps another master's
 	back     chan struct{} // somebody has met the bus after it was away
 	queue    chan queuedEvent
 	hurry    chan struct{} // what is queued is not to wait for more
@@ -95,23 +91,27 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxEvent = cmp.Or(o.MaxEvent, 64<<20)
 	o.Linger = cmp.Or(o.Linger, busLinger)
-	o.Learn = cmp.Or(o.Learn, busLearn)
 	o.BackoffMin = cmp.Or(o.BackoffMin, 20*time.Millisecond)
 	o.BackoffMax = max(cmp.Or(o.BackoffMax, time.Second), o.BackoffMin)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Bus{
-		o: o, major: cfg.Version.Major, lengths: cfg.Version.takesLengths(), maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
+		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
 		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
 		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
 		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: actors(cfg),
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
-	b.anew, b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
+	b.Serves(cfg.Version)
 	return b
 }
+
+// Serves says which release the master is from now on: what it takes is framed by it. Not to be told by listening: those of 3007 and 3008
+// publish without lengths whatever they take, and one that has nothing to say publishes nothing.
+func (b *Bus) Serves(v Version) { b.lengths.Store(v.takesLengths()) }
 
 func busEndpoint(cfg *Config, socket, portOption string) endpoint {
 	if cfg.IPCMode == "tcp" {
@@ -124,8 +124,7 @@ func busEndpoint(cfg *Config, socket, portOption string) endpoint {
 func (b *Bus) Open(ctx context.Context) error {
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.receiving, b.deaf = context.WithCancel(b.ctx)
-	if !b.o.FireOnly || b.learns() {
-		b.hearing.Store(true)
+	if !b.o.FireOnly {
 		b.wg.Go(b.receive)
 	}
 	b.wg.Go(b.send)
@@ -242,7 +241,7 @@ func (b *Bus) change(edit func([]*handler) []*handler) {
 	b.active.Store(&list)
 }
 
-// Up reports whether the receiving side is connected.
+// Up reports whether the receiving side is connected; never with FireOnly.
 func (b *Bus) Up() bool { return b.isUp.Load() }
 
 func indexTagEnd(tag string) bool {

@@ -2,7 +2,6 @@ package localmaster
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,8 @@ import (
 // fakeBus is a master's pair of event sockets: what is fired comes back to every subscriber.
 type fakeBus struct {
 	t       *testing.T
-	framing framing
+	framing framing // in which it publishes
+	takes   framing
 	ln      [2]net.Listener
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -30,7 +30,11 @@ type fakeBus struct {
 }
 
 func startFakeBus(t *testing.T, dir string, f framing) *fakeBus {
-	b := &fakeBus{t: t, framing: f}
+	return startFakeBusTaking(t, dir, f, prefixed)
+}
+
+func startFakeBusTaking(t *testing.T, dir string, f, takes framing) *fakeBus {
+	b := &fakeBus{t: t, framing: f, takes: takes}
 	for i, name := range []string{"master_event_pub.ipc", "master_event_pull.ipc"} {
 		var err error
 		if b.ln[i], err = net.Listen("unix", filepath.Join(dir, name)); err != nil {
@@ -60,24 +64,37 @@ func (b *fakeBus) accept(i int) {
 }
 
 func (b *fakeBus) pull(c net.Conn) {
-	for {
-		var h [4]byte
-		if _, err := io.ReadFull(c, h[:]); err != nil {
+	for r := (frameReader{framing: b.takes, limit: 1 << 20}); ; {
+		body, err := r.next()
+		if err != nil {
+			b.t.Errorf("a master that takes framing %d: %v", b.takes, err)
 			return
 		}
-		payload := make([]byte, binary.BigEndian.Uint32(h[:]))
-		if _, err := io.ReadFull(c, payload); err != nil {
+		if body == nil {
+			if r.fill(c) != nil {
+				return
+			}
+			continue
+		}
+		tag, data, err := splitEvent(body)
+		if err != nil {
+			b.t.Error(err)
 			return
 		}
-		if b.framing == prefixed {
-			payload = append(h[:], payload...)
-		}
+		text := appendFrame(nil, b.framing, tag, data)
 		b.mu.Lock()
 		for _, s := range b.subs {
-			_, _ = s.Write(payload)
+			_, _ = s.Write(text)
 		}
 		b.mu.Unlock()
 	}
+}
+
+// subscribers are those of the fake that are connected, or were.
+func (b *fakeBus) subscribers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.subs)
 }
 
 func (b *fakeBus) stop() {
@@ -131,7 +148,7 @@ func TestBusThroughRestarts(t *testing.T) {
 		for round := range 3 {
 			fake := startFakeBus(t, dir, f)
 			waitFor(t, b.Up)
-			waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+			waitFor(t, func() bool { return fake.subscribers() == 1 })
 			for i := range 50 {
 				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i), map[string]any{"n": i}); err != nil {
 					t.Fatal(err)
@@ -180,7 +197,7 @@ func TestBusWaitsForTheMasterToServe(t *testing.T) {
 	}
 	heard := func(fake *fakeBus, tag string) {
 		t.Helper()
-		waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+		waitFor(t, func() bool { return fake.subscribers() == 1 })
 		select {
 		case have := <-got:
 			if have != tag {
@@ -190,7 +207,7 @@ func TestBusWaitsForTheMasterToServe(t *testing.T) {
 			t.Fatalf("%s did not come", tag)
 		}
 	}
-	waitFor(t, b.Up)
+	waitFor(t, func() bool { return b.Up() && fake.subscribers() == 1 })
 	fire("there all along")
 	heard(fake, "there all along")
 	for _, when := range []string{"while it is away", "when it is back"} {
@@ -271,7 +288,7 @@ func TestBusUnsubscribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	waitFor(t, func() bool { fake.mu.Lock(); defer fake.mu.Unlock(); return len(fake.subs) == 1 })
+	waitFor(t, func() bool { return fake.subscribers() == 1 })
 	if err := b.Fire(context.Background(), "t", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +346,7 @@ func TestBusLingers(t *testing.T) {
 			if err := reader.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, func() bool { master.mu.Lock(); defer master.mu.Unlock(); return len(master.subs) == 1 })
+			waitFor(t, func() bool { return master.subscribers() == 1 })
 			if err := b.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -389,7 +406,7 @@ func TestBusKeepsOrder(t *testing.T) {
 	if err := reader.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { master.mu.Lock(); defer master.mu.Unlock(); return len(master.subs) == 1 })
+	waitFor(t, func() bool { return master.subscribers() == 1 })
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -430,76 +447,101 @@ func TestBusLingerEnds(t *testing.T) {
 	waitFor(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }
 
-// subscribers are those of the fake that are connected, or were.
-func (b *fakeBus) subscribers() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.subs)
-}
-
-// TestBusHearsUntilTheFramingIsKnown: who only fires leaves a bus of 3006 when it knows how, and hears it again when there may be another
-// master; one that sends no lengths is heard all the time, and gets them: it is one of 3007 or 3008.
-func TestBusHearsUntilTheFramingIsKnown(t *testing.T) {
+// TestBusOfAnotherRelease: what waits while another release takes a master's place arrives there, framed as that one takes it. What Serving
+// learns counts, what it asked a master that has gone again does not.
+func TestBusOfAnotherRelease(t *testing.T) {
 	ctx := t.Context()
-	b, dir := busRig(t, BusOptions{FireOnly: true, Learn: time.Nanosecond, BackoffMax: 10 * time.Millisecond})
-	b.major = 3006
-	fake := startFakeBus(t, dir, prefixed)
+	releases := make(chan string)
+	var b *Bus
+	serving := func(ctx context.Context) {
+		select {
+		case text := <-releases:
+			if text == "" { // it could not be asked
+				return
+			}
+			v, err := ParseVersion(text)
+			if err != nil {
+				t.Error(err)
+			}
+			b.Serves(v)
+		case <-ctx.Done():
+		}
+	}
+	b, dir := busRig(t, BusOptions{FireOnly: true, Serving: serving, BackoffMax: 10 * time.Millisecond})
 	if err := b.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
+	n := 0
 	fire := func() {
 		t.Helper()
-		if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil {
+		for range 20 { // more than one batch
+			if err := b.FireTrimmed(ctx, strconv.Itoa(n), make([]byte, 20_000)); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	for _, step := range []struct {
+		release string
+		takes   framing
+	}{
+		{"3006.28", prefixed}, {"3006.16", bare}, {"3007.8", bare}, {"", bare}, {"3007.15", prefixed}, {"3008.1", bare}, {"3008.3", prefixed},
+	} {
+		first := n
+		fire()
+		waitFor(t, func() bool { return !b.Takes() })
+		fake := startFakeBusTaking(t, dir, bare, step.takes)
+		reader, err := net.Dial("unix", b.pub.address)
+		if err == nil {
+			err = reader.SetDeadline(time.Now().Add(10 * time.Second))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, func() bool { return b.Flush(ctx) == nil })
-	}
-	waitFor(t, func() bool { return b.Up() && fake.subscribers() == 1 })
-	fire()
-	waitFor(t, func() bool { return !b.hearing.Load() })
-	if b.Up() || framing(b.frames.Load()) != prefixed {
-		t.Errorf("up %v, framing %d", b.Up(), b.frames.Load())
-	}
-	fire()
-	if n := fake.subscribers(); n != 1 {
-		t.Errorf("it came back: %d", n)
-	}
-	fake.stop()
-	next := startFakeBus(t, dir, bare)
-	heard := make(chan string, 10)
-	b.Subscribe(func(tag string, _ []byte) { heard <- tag })
-	if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil { // only so is it seen that the master has ended
-		t.Fatal(err)
-	}
-	waitFor(t, func() bool { return b.Up() && next.subscribers() == 1 })
-	for range 3 {
-		next.mu.Lock()
-		_, _ = next.subs[0].Write(appendFrame(nil, bare, "of the master", []byte("\x80")))
-		next.mu.Unlock()
-	}
-	hear := func(want string) {
-		t.Helper()
-		for {
-			select {
-			case tag := <-heard:
-				if tag == want {
-					return
-				}
-			case <-time.After(10 * time.Second):
-				t.Fatalf("%s was not heard", want)
+		defer reader.Close()
+		waitFor(t, func() bool { return fake.subscribers() == 1 })
+		releases <- step.release
+		fire()
+		for i, tag := range tags(t, reader, n-first) {
+			if want := strconv.Itoa(first + i); tag != want {
+				t.Fatalf("%s heard %s, want %s", step.release, tag, want)
 			}
 		}
+		fake.stop()
 	}
-	for range 3 {
-		hear("of the master")
+}
+
+// TestBusOfAMasterThatGoesAgain: what a master said that is gone before its workers answered does not count for the next.
+func TestBusOfAMasterThatGoesAgain(t *testing.T) {
+	begun, serving := make(chan struct{}), make(chan struct{})
+	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
+		for _, c := range []chan struct{}{begun, serving} {
+			select {
+			case c <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	}})
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if f := b.pullFraming(); f != prefixed {
-		t.Fatalf("events are framed by %d after an upgrade", f)
+	defer b.Close()
+	waitFor(t, func() bool { return !b.Takes() })
+	fake := startFakeBus(t, dir, prefixed)
+	waitFor(t, func() bool { return !b.Takes() })
+	<-begun
+	fake.stop()
+	waitFor(t, func() bool { return !b.Takes() })
+	startFakeBus(t, dir, prefixed)
+	<-serving
+	for range 20 {
+		if b.Takes() {
+			t.Fatal("it takes events, and nobody knows what it is")
+		}
+		time.Sleep(time.Millisecond)
 	}
-	fire()
-	hear("t")
-	if !b.hearing.Load() || next.subscribers() != 1 {
-		t.Errorf("hearing %v, %d came", b.hearing.Load(), next.subscribers())
-	}
+	<-begun
+	<-serving
+	waitFor(t, b.Takes)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type flow struct {
 	moved        chan struct{} // closed and replaced when sent has grown or the connection broke
 	connected    bool          // the last write went well
 	away         bool          // since then it could not be reached, and the master's workers have not been waited for
+	losses       uint64        // how often it could not be reached
 }
 
 // Takes reports whether the master takes events: the last write went well, or its pull socket can be connected to. A
@@ -50,6 +52,7 @@ func (b *Bus) lost() {
 	if b.o.Serving != nil {
 		b.mu.Lock()
 		b.flow.away = true
+		b.flow.losses++
 		b.mu.Unlock()
 	}
 }
@@ -67,28 +70,41 @@ func (b *Bus) settling() bool {
 	return b.flow.away
 }
 
-// settle waits for the master's workers whenever the bus is back.
+// settle waits for the master's workers whenever the bus is back. When it was lost meanwhile, they may have been another master's than the
+// one that is there now, which is waited for in turn.
 func (b *Bus) settle() {
 	for {
 		select {
 		case <-b.ctx.Done():
 			return
-		case <-b.closing:
+		case <-b.closing: // what is left is fired at once
+			b.use(math.MaxUint64)
+			return
 		case <-b.back:
-			ctx, cancel := context.WithTimeout(b.ctx, settleTimeout)
-			stop := context.AfterFunc(b.receiving, cancel) // what is left when the bus closes is fired at once
-			b.o.Serving(ctx)
-			stop()
-			cancel()
 		}
 		b.mu.Lock()
-		b.flow.away = false
-		b.flow.move()
+		away, losses := b.flow.away, b.flow.losses
 		b.mu.Unlock()
-		if b.receiving.Err() != nil {
-			return
+		if !away { // said before somebody else's wait was over
+			continue
 		}
+		ctx, cancel := context.WithTimeout(b.ctx, settleTimeout)
+		stop := context.AfterFunc(b.receiving, cancel)
+		b.o.Serving(ctx)
+		stop()
+		cancel()
+		b.use(losses)
 	}
+}
+
+// use lets the bus be used, unless it was lost more often.
+func (b *Bus) use(losses uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.flow.losses <= losses {
+		b.flow.away = false
+	}
+	b.flow.move()
 }
 
 // move wakes who waits for a change. Wants the bus's mu.

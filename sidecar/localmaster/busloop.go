@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -48,16 +47,6 @@ func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// busLearn is longer than anybody waits for those who hear a master that has just started (AwaitActors): they are told by their number,
-// which must not count one too many who has just left.
-const busLearn = time.Minute
-
-// learns says whether the bus is read for its framing only.
-func (b *Bus) learns() bool { return b.o.FireOnly && b.major <= 3006 }
-
-// errLearnt ends a subscription that was for the framing.
-var errLearnt = errors.New("the framing is known")
-
 // receive keeps the subscription alive until the bus closes.
 func (b *Bus) receive() {
 	ctx, wait := b.receiving, b.backoff()
@@ -70,12 +59,6 @@ func (b *Bus) receive() {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, errLearnt) {
-			if !b.another(ctx) {
-				return
-			}
-			continue
-		}
 		b.o.Logger.Debug("event bus not readable", "path", b.pub.address, "err", err)
 		if !wait.pause(ctx) {
 			return
@@ -83,31 +66,7 @@ func (b *Bus) receive() {
 	}
 }
 
-// another waits until there may be another master than the one whose framing is known; false: the bus closes.
-func (b *Bus) another(ctx context.Context) bool {
-	b.hearing.Store(false)
-	select {
-	case <-b.anew:
-		b.hearing.Store(true)
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// hearAgain ends the wait in another. Who hears a master now notices by himself when it ends.
-func (b *Bus) hearAgain() {
-	if b.hearing.Load() {
-		return
-	}
-	select {
-	case b.anew <- struct{}{}:
-	default:
-	}
-}
-
 func (b *Bus) events(ctx context.Context, c net.Conn) error {
-	began := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	defer c.Close()
@@ -118,10 +77,6 @@ func (b *Bus) events(ctx context.Context, c net.Conn) error {
 	for {
 		if err := r.fill(c); err != nil {
 			return err
-		}
-		b.noteFraming(r.framing)
-		if b.learns() && r.framing == prefixed && time.Since(began) >= b.o.Learn {
-			return errLearnt
 		}
 		for {
 			body, err := r.next()
@@ -149,7 +104,7 @@ func (b *Bus) deliver(body []byte) {
 	}
 }
 
-// frameReader cuts a stream into messages.
+// frameReader cuts a stream into messages. Which framing a stream has shows in its first byte, whatever release writes it.
 type frameReader struct {
 	framing framing
 	limit   int64
@@ -195,14 +150,10 @@ func (r *frameReader) next() ([]byte, error) {
 
 // send writes queued events until the bus closes and the queue is empty, or its grace is over.
 func (b *Bus) send() {
-	var c net.Conn
-	defer func() {
-		if c != nil {
-			_ = c.Close()
-		}
-	}()
+	var p pull
+	defer p.close()
 	wait := b.backoff()
-	var batch []byte
+	var batch []queuedEvent
 	for {
 		first, ok := b.take()
 		if !ok {
@@ -211,25 +162,22 @@ func (b *Bus) send() {
 		if first.lazy {
 			b.linger()
 		}
-		batch, count := b.batch(batch[:0], first)
+		batch = b.batch(batch[:0], first)
 		for rest := batch; ; {
-			n, err := b.write(&c, rest)
+			n, err := b.write(&p, rest)
+			b.metrics.fired.Add(float64(n))
+			b.progress(n, err == nil)
 			if err == nil {
 				wait.reset()
-				b.metrics.fired.Add(float64(count))
-				b.progress(count, true)
 				break
 			}
-			b.progress(0, false)
 			b.o.Logger.Debug("event bus not writable", "path", b.pull.address, "err", err)
-			rest = unwritten(rest, n)
+			rest = rest[n:]
 			if !wait.pause(b.ctx) {
 				return
 			}
 		}
-		if cap(batch) > 4*busBatch {
-			batch = nil
-		}
+		clear(batch) // what was fired is not kept
 	}
 }
 
@@ -302,86 +250,87 @@ func (b *Bus) quicken() {
 	}
 }
 
-// batch frames the event and what else waits.
-func (b *Bus) batch(dst []byte, first queuedEvent) ([]byte, int) {
-	f := b.pullFraming()
-	dst = appendFrame(dst, f, first.tag, first.data)
-	for count := 1; ; count++ {
-		if len(dst) > busBatch {
-			return dst, count
-		}
+// batch is the event and what else waits.
+func (b *Bus) batch(dst []queuedEvent, first queuedEvent) []queuedEvent {
+	dst = append(dst, first)
+	for size := frameSize(prefixed, first); size <= busBatch; {
 		select {
 		case e := <-b.queue:
-			e = b.taken(e)
-			dst = appendFrame(dst, f, e.tag, e.data)
+			dst = append(dst, b.taken(e))
+			size += frameSize(prefixed, e)
 		default:
-			return dst, count
+			return dst
 		}
 	}
+	return dst
 }
 
-// noteFraming keeps what the bus is framed by. A master of 3006 that sent lengths and sends none any more is one of 3007 or 3008 now, which wants
-// lengths all the same and would take an event without for the beginning of one of two gigabytes, and all that follow for its rest. saltclusterd is
-// made anew for it soon; for an early one of 3006, to which somebody has gone back, too.
-func (b *Bus) noteFraming(f framing) {
-	if framing(b.frames.Load()) != prefixed {
-		b.frames.Store(uint32(f))
-	}
-}
-
-// pullFraming is what the master's version takes. Those of 3006 publish as they take; so does one that runs still when a newer one was installed.
+// pullFraming is what the master takes.
 func (b *Bus) pullFraming() framing {
-	if f := framing(b.frames.Load()); b.major <= 3006 && f != unknownFraming {
-		return f
+	if b.lengths.Load() {
+		return prefixed
 	}
-	if !b.lengths {
-		return bare
-	}
-	return prefixed
+	return bare
 }
 
-// write sends a batch on a connection, a new one when the old one is broken: the master closes it when it ends.
-func (b *Bus) write(c *net.Conn, batch []byte) (n int, err error) {
-	if *c != nil && b.pull.network != "unix" && peerClosed(*c) {
-		_ = (*c).Close()
-		*c = nil
+// pull is the connection on which events are written, and the room for their text.
+type pull struct {
+	c    net.Conn
+	text []byte
+}
+
+func (p *pull) close() {
+	if p.c != nil {
+		_ = p.c.Close()
+		p.c = nil
 	}
-	if *c == nil {
-		if *c, err = b.pull.dial(b.ctx); err != nil {
+}
+
+// write fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n are written whole, and
+// are not to be fired again. They are framed when the connection stands: it may be to another release than the one they were queued for.
+func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
+	if p.c != nil && b.pull.network != "unix" && peerClosed(p.c) {
+		p.close()
+		b.lost()
+	}
+	if p.c == nil {
+		if p.c, err = b.pull.dial(b.ctx); err != nil {
 			b.lost()
 			return 0, err
 		}
-		b.hearAgain()
 		if err = b.settled(); err != nil {
 			return 0, err
 		}
 	}
-	if err = (*c).SetWriteDeadline(time.Now().Add(busWriteTimeout)); err == nil {
-		n, err = (*c).Write(batch)
+	f := b.pullFraming()
+	text := p.text[:0]
+	for _, e := range events {
+		text = appendFrame(text, f, e.tag, e.data)
+	}
+	if p.text = text; cap(text) > 4*busBatch {
+		p.text = nil
+	}
+	size := 0
+	if err = p.c.SetWriteDeadline(time.Now().Add(busWriteTimeout)); err == nil {
+		size, err = p.c.Write(text)
 	}
 	if err != nil {
-		_ = (*c).Close()
-		*c = nil
+		p.close()
 		b.lost()
-		return n, fmt.Errorf("write events: %w", err)
+		return written(events, f, size), fmt.Errorf("write events: %w", err)
 	}
-	return n, nil
+	return len(events), nil
 }
 
-// unwritten drops the messages that were written whole before a connection broke, so that no event is fired twice.
-func unwritten(batch []byte, n int) []byte {
-	for len(batch) > 0 {
-		f, err := detectFraming(batch[0])
-		if err != nil {
+// written counts the events that so many bytes hold whole.
+func written(events []queuedEvent, f framing, size int) (n int) {
+	for _, e := range events {
+		if size -= frameSize(f, e); size < 0 {
 			break
 		}
-		_, size, err := cutFrame(batch, f, math.MaxInt64)
-		if err != nil || size == 0 || n < size {
-			break
-		}
-		batch, n = batch[size:], n-size
+		n++
 	}
-	return batch
+	return n
 }
 
 // peerClosed looks for the end of a TCP connection on which nothing is ever received: a first write after it would

@@ -78,6 +78,16 @@ func appendFrame(dst []byte, f framing, tag string, data []byte) []byte {
 	return append(dst, data...)
 }
 
+// frameSize is how long appendFrame's frame is.
+func frameSize(f framing, e queuedEvent) int {
+	body := len(e.tag) + len(tagEnd) + len(e.data)
+	size := frameOverhead(body) + body
+	if f != bare {
+		size += 4
+	}
+	return size
+}
+
 func frameOverhead(body int) int {
 	return len("\x82\xa4head\x80\xa4body") + len(appendBinHeader(nil, body))
 }

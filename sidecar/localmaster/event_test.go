@@ -93,14 +93,24 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-func TestUnwritten(t *testing.T) {
+func TestWritten(t *testing.T) {
+	events := []queuedEvent{{tag: "a", data: []byte("x")}, {tag: "b", data: make([]byte, 300)}, {tag: "c", data: make([]byte, 70_000)}}
 	for _, f := range []framing{prefixed, bare} {
-		one, two := appendFrame(nil, f, "a", []byte("x")), appendFrame(nil, f, "b", []byte("y"))
-		both := append(append([]byte{}, one...), two...)
-		for n, want := range map[int][]byte{0: both, len(one) - 1: both, len(one): two, len(one) + 3: two, len(both): {}} {
-			if got := unwritten(both, n); !bytes.Equal(got, want) {
-				t.Errorf("framing %d, after %d bytes: %q", f, n, got)
+		var text []byte
+		for i, e := range events {
+			before := len(text)
+			text = appendFrame(text, f, e.tag, e.data)
+			for size, want := range map[int]int{len(text) - 1: i, len(text): i + 1, len(text) + 3: i + 1} {
+				if got := written(events, f, size); got != want {
+					t.Errorf("framing %d, after %d bytes: %d", f, size, got)
+				}
 			}
+			if got := frameSize(f, e); got != len(text)-before {
+				t.Errorf("framing %d: %d bytes, not %d", f, got, len(text)-before)
+			}
+		}
+		if got := written(events, f, 0); got != 0 {
+			t.Errorf("of nothing: %d", got)
 		}
 	}
 }
@@ -121,21 +131,15 @@ func TestFramingOfReleases(t *testing.T) {
 		"3006.25": bare, "3006.26": prefixed, "3006.28": prefixed, "3006": prefixed,
 		"3007.0": bare, "3007.4": bare, "3007.14": bare, "3007.15": prefixed, "3007": prefixed,
 		"3008.1": bare, "3008.2": prefixed, "3008.3": prefixed,
+		"3007+12.g0a1b2c": prefixed, "3007.4+12.g0a1b2c": bare,
 	} {
 		cfg := testMaster(t, 3007, "x")
 		var err error
 		if cfg.Version, err = ParseVersion(text); err != nil {
 			t.Fatal(err)
 		}
-		b := NewBus(cfg, BusOptions{})
-		if got := b.pullFraming(); got != want {
+		if got := NewBus(cfg, BusOptions{}).pullFraming(); got != want {
 			t.Errorf("%s: %d", text, got)
-		}
-		for _, heard := range []framing{bare, prefixed, bare} {
-			b.noteFraming(heard)
-			if got := b.pullFraming(); b.major == 3006 && got != framing(b.frames.Load()) || b.major > 3006 && got != want {
-				t.Errorf("%s: %d when %d was heard", text, got, heard)
-			}
 		}
 	}
 }

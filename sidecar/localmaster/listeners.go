@@ -34,10 +34,10 @@ func actors(cfg *Config) (n int) {
 func (b *Bus) AwaitActors(ctx context.Context) {
 	for b.actors > 0 && b.pub.network == "unix" {
 		want := b.actors
-		table, err := os.ReadFile(kernelSockets)
-		if b.hearing.Load() { // looked at after the table: who is in there said so before
+		if !b.o.FireOnly {
 			want++ // this process hears it, too, or is about to
 		}
+		table, err := os.ReadFile(kernelSockets)
 		n, there := accepted(table, b.pub.address)
 		if err != nil || !there || n >= want {
 			return

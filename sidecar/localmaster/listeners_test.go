@@ -43,7 +43,7 @@ func TestAwaitActors(t *testing.T) {
 	}()
 	connect()
 	<-done
-	b.hearing.Store(true)
+	b.o.FireOnly = false
 	short, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if b.AwaitActors(short); short.Err() == nil {

@@ -121,10 +121,11 @@ func (v Version) RereadsSessions() bool {
 	return v.Major > 3006 && v.since(map[int]int{3007: 15, 3008: 3})
 }
 
-// since reports whether this is the release of its line that first has something, or a later one. One whose line is not listed has it.
+// since reports whether this is the release of its line that first has something, or a later one. One whose line is not listed has it, and
+// one that does not tell which release of its line it is (3007+12.g0a1b2c, built from a repository).
 func (v Version) since(first map[int]int) bool {
 	minor, listed := first[v.Major]
-	return !listed || v.Minor >= minor || v.Minor == 0 && !strings.Contains(v.Text, ".")
+	return !listed || v.Minor >= minor || v.Minor == 0 && !strings.HasPrefix(v.Text, strconv.Itoa(v.Major)+".")
 }
 
 // Supported reports whether this release line is one the sidecar knows.
