@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
@@ -36,12 +37,30 @@ const askAgain = 100 * time.Millisecond
 // actorsWithin is how long the master's reactor may take to hear events once its workers answer.
 const actorsWithin = 10 * time.Second
 
-// takesEvents returns when the master acts on events as one that runs: its workers answer, and its reactor listens. Or ctx has ended.
+// takesEvents returns when the master acts on events as one that runs: its workers answer, its reactor listens, and its bus is known.
+// Or ctx has ended.
 func (s *service) takesEvents(ctx context.Context) {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	asked.Go(func() { _, _ = s.askVersion(ctx) })
 	s.workersAnswer(ctx)
 	ctx, cancel := context.WithTimeout(ctx, actorsWithin)
 	defer cancel()
 	s.bus.AwaitActors(ctx)
+}
+
+// askVersion asks the installed salt-master what it is, and tells the bus. A master that was started just now is that one. While it cannot
+// be asked the bus stays as it is: it is the same master, most likely.
+func (s *service) askVersion(ctx context.Context) (localmaster.Version, error) {
+	v, err := localmaster.DetectVersion(ctx, s.m.d.cfg.Salt.MasterCommand)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.m.log.Warn("salt-master's version not known", "err", err)
+		}
+		return v, err
+	}
+	s.bus.Serves(v)
+	return v, nil
 }
 
 // workersAnswer returns when one of the master's workers has answered, or ctx has ended.
@@ -74,12 +93,11 @@ func (s *service) watchVersion(ctx context.Context) {
 		if !wait(ctx, versionSettle) {
 			return
 		}
-		v, err := localmaster.DetectVersion(ctx, s.m.d.cfg.Salt.MasterCommand)
+		v, err := s.askVersion(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.m.log.Warn("salt-master's version not known", "err", err)
 		case v == s.m.d.master.Version:
 			s.newer.Store(nil)
 		default:
