@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
 )
 
 // What is there ahead of its publisher is whole for who reads the job cache, and was taken by nobody, until somebody does.
@@ -16,7 +17,7 @@ func TestAhead(t *testing.T) {
 	dir := t.TempDir()
 	var told []jobcache.Job
 	c, err := jobcache.New(jobcache.Config{
-		Options: stockOptions(), Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: stockOptions(), Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
 		Stored: func(j *jobcache.Job) { told = append(told, *j) },
 	})
 	if err != nil {

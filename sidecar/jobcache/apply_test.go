@@ -57,7 +57,7 @@ func newCache(t testing.TB, o options) (*jobcache.Cache, string) {
 
 func newCacheIn(dir string, o options) (*jobcache.Cache, error) {
 	return jobcache.New(jobcache.Config{
-		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
 	})
 }
 
@@ -480,7 +480,7 @@ func testModes(t *testing.T, own int, mask uint32) {
 	o := stockOptions()
 	o["verify_env"], o["job_cache_store_endtime"] = true, true
 	c, err := jobcache.New(jobcache.Config{
-		Options: o, Major: 3008, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
 		Umask: func() uint32 { return mask },
 	})
 	if err != nil {

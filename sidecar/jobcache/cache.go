@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // Keys is what the cluster knows of minion keys.
@@ -25,9 +27,9 @@ type Keys interface {
 // Config configures a Cache.
 type Config struct {
 	Options  Options
-	Major    int    // version of the master: 3006, 3007, 3008
-	CacheDir string // its cachedir
-	UID, GID int    // who its files belong to; -1: whoever creates them
+	Version  localmaster.Version // of the master
+	CacheDir string              // its cachedir
+	UID, GID int                 // who its files belong to; -1: whoever creates them
 	// Umask is what the master takes off the modes of what it makes; nil: 022. It is asked for each file, so that a master which was
 	// started with another one is followed.
 	Umask func() uint32
@@ -65,7 +67,7 @@ type Cache struct {
 
 // New returns a cache, or an error with the reason when the master needs Python for its returns (Native).
 func New(c Config) (*Cache, error) {
-	if ok, reason := Native(c.Options, c.Major, "_return"); !ok {
+	if ok, reason := Native(c.Options, c.Version.Major, "_return"); !ok {
 		return nil, needs("%s", reason)
 	}
 	if c.CacheDir == "" || c.Keys == nil {
@@ -82,10 +84,10 @@ func New(c Config) (*Cache, error) {
 	}
 	o := c.Options
 	k := &Cache{
-		cfg: c, metrics: newMetrics(c.Register), major: c.Major, hash: hashes[o.Text("hash_type")],
+		cfg: c, metrics: newMetrics(c.Register), major: c.Version.Major, hash: hashes[o.Text("hash_type")],
 		maxEvent: o.Int("max_event_size"), endTimes: o.Bool("job_cache_store_endtime"),
 		requireSig: o.Bool("require_minion_sign_messages"), dropUnsigned: o.Bool("drop_messages_signature_fail"),
-		sigAlgo: o.Text("signing_algorithm"), own: ownUmask(), verified: o.Bool("verify_env"), disks: newDisks(),
+		sigAlgo: signedBy(c.Version, o), own: ownUmask(), verified: o.Bool("verify_env"), disks: newDisks(),
 		publishing: make(chan struct{}, maxPublishing),
 	}
 	if o.Bool("unique_jid") {

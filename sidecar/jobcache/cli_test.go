@@ -33,7 +33,7 @@ func cliRound(t *testing.T, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := jobcache.New(jobcache.Config{Options: cfg, Major: ver.Major, CacheDir: cfg.CacheDir, UID: -1, GID: -1, Keys: keys})
+	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: cfg.CacheDir, UID: -1, GID: -1, Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}

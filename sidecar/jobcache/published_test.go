@@ -53,7 +53,7 @@ func compareAnswers(t *testing.T, version string) {
 	asked = append(asked, question(t, testJID, "publisher"), question(t, "20200101000000000000", "publisher"),
 		question(t, "../../jobs", "publisher"))
 	theirs := runStock(t, m, append(todo, asked...), 0o022)[len(todo):]
-	c, err := jobcache.New(jobcache.Config{Options: cfg, Major: ver.Major, CacheDir: m.CacheDir, UID: -1, GID: -1, Keys: keys})
+	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: m.CacheDir, UID: -1, GID: -1, Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}

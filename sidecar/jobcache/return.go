@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
@@ -41,6 +42,18 @@ func (p *planner) ret(d fields) error {
 	return p.store(d, job)
 }
 
+// signedBy is the algorithm of signed returns, empty when the master raises an error for each: late releases without the option
+// signing_algorithm, and 3008.0.
+func signedBy(v localmaster.Version, o Options) string {
+	switch {
+	case v.AsksSigningAlgorithm():
+		return o.Text("signing_algorithm")
+	case v.Major < 3008:
+		return saltcrypt.PKCS1v15SHA1
+	}
+	return ""
+}
+
 // signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises it
 // again, without nonce, tok and sig; afterwards sig stands last.
 func (p *planner) signature(d *fields) (bool, error) {
@@ -48,7 +61,7 @@ func (p *planner) signature(d *fields) (bool, error) {
 		return !p.c.requireSig, nil
 	}
 	if p.c.sigAlgo == "" {
-		return false, needs("a signed return, and the master has no option signing_algorithm")
+		return false, needs("a signed return, for which the master has no algorithm")
 	}
 	rest, sig := d.Drop("sig")
 	*d = rest

@@ -125,6 +125,16 @@ func TestReleasesThatRereadSessions(t *testing.T) {
 	}
 }
 
+func TestReleasesThatAskSigningAlgorithm(t *testing.T) {
+	for text, want := range map[string]bool{
+		"3006.25": false, "3006.26": true, "3006": true, "3007.14": false, "3007.15": true, "3008.0": false, "3008.1": true, "3008.3": true,
+	} {
+		if v, err := ParseVersion(text); err != nil || v.AsksSigningAlgorithm() != want {
+			t.Errorf("%s: %t, %v", text, !want, err)
+		}
+	}
+}
+
 // What the releases take was looked up in each of them.
 func TestFramingOfReleases(t *testing.T) {
 	for text, want := range map[string]framing{

@@ -121,6 +121,12 @@ func (v Version) RereadsSessions() bool {
 	return v.Major > 3006 && v.since(map[int]int{3007: 15, 3008: 3})
 }
 
+// AsksSigningAlgorithm reports whether a release checks signed returns by its option signing_algorithm: from 3006.26, 3007.15 and 3008.1 on
+// (salt/master.py AESFuncs._return). The ones before take SHA-1 whatever that says, but for 3008.0, which cannot check any.
+func (v Version) AsksSigningAlgorithm() bool {
+	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 1})
+}
+
 // since reports whether this is the release of its line that first has something, or a later one. One whose line is not listed has it, and
 // one that does not tell which release of its line it is (3007+12.g0a1b2c, built from a repository).
 func (v Version) since(first map[int]int) bool {

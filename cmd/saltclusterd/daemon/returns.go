@@ -155,7 +155,7 @@ func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, erro
 		return nil, err
 	}
 	return jobcache.New(jobcache.Config{
-		Options: master, Major: master.Version.Major, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
+		Options: master, Version: master.Version, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
 		Umask: s.umask.get, Keys: s.keys, Stored: s.returnStored, Logger: d.log, Register: d.reg,
 	})
 }
