@@ -216,7 +216,7 @@ func (b *Bus) taken(e queuedEvent) queuedEvent {
 
 // busLinger is how long a lazy event waits for others at most unless told otherwise. Each process of the master that listens pays for
 // waking up: a dozen events together cost it a third to a half less than a dozen alone.
-const busLinger = 20 * time.Millisecond
+const busLinger = 50 * time.Millisecond
 
 // linger waits for more events while those that are queued may wait.
 func (b *Bus) linger() {
