@@ -18,33 +18,100 @@ func supported() []engine {
 	return all
 }
 
-// multiply is a·b/2^1040 modulo each prime, plus that prime at most, for both numbers of a pair. a and b may be up to four times the prime: what comes
-// out is less than the prime and a·b/2^1040 together, which is a 4096th of it there. dst may be a or b.
-func (e engine) multiply(dst, a, b *pair, m *moduli) {
-	if e == ifma {
-		multiplyIFMA(dst, a, b, m)
-	} else {
-		multiplyFMA(dst, a, b, m)
+// multiply is a·b/R modulo each prime, plus that prime at most, for both numbers of a pair. a and b may be up to four times the prime: what comes
+// out is less than the prime and a·b/R together, which is a 4096th of it there. dst may be a or b.
+func (s shape) multiply(dst, a, b pair, m []uint64) {
+	if s.engine == ifma {
+		multiplyIFMA(&dst[0], &a[0], &b[0], &m[0])
+		return
 	}
+	multiply5(&dst[0], &a[0], &b[0], &m[0], products5)
+}
+
+// square multiplies x with itself so many times.
+func (s shape) square(x pair, m []uint64, times uint64) {
+	if s.engine == ifma {
+		for range times {
+			multiplyIFMA(&x[0], &x[0], &x[0], &m[0])
+		}
+		return
+	}
+	square5(&x[0], &x[0], &m[0], squares5, times)
 }
 
 // choose takes the first number of one entry and the second number of another. Which they are cannot be seen from outside.
-func (e engine) choose(dst *pair, table *[1 << windowBits]pair, first, second uint64) {
-	if e == ifma {
-		chooseIFMA(dst, table, first, second)
-	} else {
-		chooseFMA(dst, table, first, second)
+func (s shape) choose(dst, table pair, first, second uint64) {
+	switch {
+	case s.engine == ifma:
+		chooseIFMA(&dst[0], &table[0], first, second)
+	case s.lanes == 20:
+		chooseFMA(&dst[0], &table[0], 2*20*8, first, second)
 	}
 }
 
-//go:noescape
-func multiplyIFMA(dst, a, b *pair, m *moduli)
+// bias is what the FMA engine's sums have to begin and to end with, for they add up the bits of doubles, constants and all. A register is the v-th one
+// before a round and the one before it afterwards; when it has been the first it becomes the last. What it begins with then makes it nought
+// but for digits whenever it is the second one before a round, which is when its lowest lane is asked for. All lanes go through the same, but for the
+// highest one, which is empty when a register becomes the last. The assembly knows where the fields are.
+type bias struct {
+	turn  [10][4]uint64 // is added when the register becomes the last, by the number of the round modulo the registers
+	begin [10]uint64    // is in the registers before the first round, and again after the last one
+	end   [10]uint64    // takes that out; makes digits from 0 to 2^52, 2^51 too large; and makes what they carry positive: 2^10 too large, which the next one has less
+}
+
+var products5, squares5 = newBias(5, false), newBias(5, true)
+
+func newBias(registers int, square bool) *bias {
+	const lower, upper = 0x433 << 52, 0x4678 << 48 // 2^52 and 3·2^103
+	// products counts those of the r-th registers of a and the modulus in a round: squares make one of two that are the same.
+	products := func(round, r int) uint64 {
+		after := (r - round + 2*registers) % registers
+		if square && (2*after > registers || 2*after == registers && round >= after) {
+			return 1
+		}
+		return 2
+	}
+	// adds is what a round adds to the r-th register: lower halves of its own products and upper ones of those before.
+	adds := func(round, r int) (sum uint64) {
+		round %= registers
+		if r < registers {
+			sum += lower * products(round, r)
+		}
+		if r > 0 {
+			sum += upper * products(round, r-1)
+		}
+		return sum
+	}
+	b := new(bias)
+	for r := range registers {
+		before := adds(r+registers-1, 1) + adds(r, 0)
+		whole := before
+		for i := 2; i <= registers; i++ {
+			whole += adds(r+registers-i, i)
+		}
+		b.turn[r] = [4]uint64{-whole, -whole, -whole, before - whole}
+		if r == 0 {
+			b.begin[r] = adds(registers-1, 1)
+		}
+		for round := range r - 1 {
+			b.begin[r] -= adds(round, r-round)
+		}
+		b.end[r] = 1<<62 + 1<<51 - 1<<10 - b.begin[r]
+	}
+	return b
+}
 
 //go:noescape
-func chooseIFMA(dst *pair, table *[1 << windowBits]pair, first, second uint64)
+func multiplyIFMA(dst, a, b, m *uint64)
 
 //go:noescape
-func multiplyFMA(dst, a, b *pair, m *moduli)
+func chooseIFMA(dst, table *uint64, first, second uint64)
 
 //go:noescape
-func chooseFMA(dst *pair, table *[1 << windowBits]pair, first, second uint64)
+func multiply5(dst, a, b, m *uint64, c *bias)
+
+//go:noescape
+func square5(dst, a, m *uint64, c *bias, times uint64)
+
+//go:noescape
+func chooseFMA(dst, table *uint64, stride, first, second uint64)

@@ -11,23 +11,22 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"filippo.io/bigmod"
 )
 
 const (
-	keyBits   = 2048
-	primeBits = keyBits / 2
-	primeSize = primeBits / 8
+	maxPrimeBits = 1024
+	maxPrimeSize = maxPrimeBits / 8
+	maxLanes     = 24
 
 	digitBits = 52
-	digits    = 20 // 1040 bits: sixteen to spare, so that sums need no reduction under way
-	lanes     = 24 // quadwords of a number: a multiple of eight for the one engine, of four for the other
 	mask      = 1<<digitBits - 1
 
 	windowBits = 5
-	windows    = (primeBits + windowBits - 1) / windowBits
+	entries    = 1 << windowBits
 )
 
 // ErrFaulty means that a result was wrong, which nothing but broken hardware explains.
@@ -54,28 +53,44 @@ func (e engine) String() string {
 	return "none"
 }
 
+// shape is how an engine has numbers modulo a prime.
+type shape struct {
+	engine engine
+	bits   int    // of a prime
+	digits int    // R is 2^(52·digits): so many bits more than a prime has, sixteen at least, that sums need no reduction under way
+	lanes  int    // quadwords of a number
+	half   uint64 // digits are from -half on
+}
+
+// shapes are those that there are: keys of 2048 bits. Registers have four lanes or eight.
+var shapes = []shape{
+	{engine: ifma, bits: 1024, digits: 20, lanes: 24},
+	{engine: fma, bits: 1024, digits: 20, lanes: 20, half: 1 << (digitBits - 1)},
+}
+
+func (s shape) size() int { return s.bits / 8 }
+
 // lane is where a digit is, of which the lowest is number 0.
-func (e engine) lane(digit int) int {
-	if e == fma {
-		return digit%5*4 + digit/5
+func (s shape) lane(digit int) int {
+	if s.engine == fma {
+		return digit%(s.digits/4)*4 + digit/(s.digits/4)
 	}
 	return digit
 }
 
-// pair is a number modulo each of the primes, in digits.
-type pair [2 * lanes]uint64
+// pair is a number modulo each of the primes, in digits. A table is pairs behind each other.
+type pair []uint64
 
-func (p *pair) of(i int) []uint64 { return p[i*lanes:][:lanes:lanes] }
+func (s shape) pair() pair { return make(pair, 2*s.lanes) }
 
-// moduli are the primes, as the assembly finds them.
-type moduli struct {
-	digits    pair
-	doubles   pair      // the digits in floating point
-	negatives [2]uint64 // -1/prime modulo 2^52
-}
+func (p pair) of(i int) []uint64 { return p[i*len(p)/2:][:len(p)/2] }
 
-// exponent is in windows, high ones first.
-type exponent [windows]byte
+func (p pair) entry(i int) pair { return p[i*len(p)/entries:][:len(p)/entries] }
+
+// workspace is room for the table of an exponentiation and four pairs, all noughts when nobody has it.
+type workspace [(entries + 4) * 2 * maxLanes]uint64
+
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // Key is a private key. It prints as [redacted].
 type Key struct {
@@ -85,40 +100,41 @@ type Key struct {
 	e       uint
 	faults  atomic.Uint64
 
-	engine    engine
-	moduli    moduli
-	squares   pair // 2^2080 modulo the primes, which makes Montgomery's form
-	uppers    pair // 2^(1024+2080), which makes it of the upper half of a number
-	exponents [2]exponent
+	shape     shape
+	moduli    []uint64  // the primes, as the assembly finds them
+	squares   pair      // R² modulo the primes, which makes Montgomery's form
+	uppers    pair      // R² times 2^bits, which makes it of the upper half of a number
+	exponents [2][]byte // in windows, high ones first
 }
 
-// New prepares a key for the fastest engine that gives a right result; nil where there is none, and for a key that has not two primes of 1024 bits.
-// The key must be valid and precomputed.
+// New prepares a key for the fastest engine that gives a right result; nil where there is none, and for a key that has not two primes of 1024 bits. The key must be valid and precomputed.
 func New(key *rsa.PrivateKey) *Key {
 	for _, e := range engines {
 		k := newKey(key, e)
 		if k == nil {
-			return nil
+			continue
 		}
-		if _, err := k.private(trial); err == nil {
+		// A number that each engine shows with what it can do: private looks at its results itself.
+		if _, err := k.private(bytes.Repeat([]byte{0x5a}, k.n.Size())); err == nil {
 			return k
 		}
 	}
 	return nil
 }
 
-// trial is a number that each engine shows with what it can do: private looks at its results itself.
-var trial = bytes.Repeat([]byte{0x5a}, keyBits/8)
-
 func newKey(key *rsa.PrivateKey, e engine) *Key {
-	if len(key.Primes) != 2 || key.N.BitLen() != keyBits || key.Precomputed.Qinv == nil {
+	if len(key.Primes) != 2 || key.Precomputed.Qinv == nil || key.E < 3 {
 		return nil
 	}
 	p, q := key.Primes[0], key.Primes[1]
-	if p.BitLen() != primeBits || q.BitLen() != primeBits || key.E < 3 {
+	at := slices.IndexFunc(shapes, func(s shape) bool {
+		return s.engine == e && s.bits == p.BitLen() && s.bits == q.BitLen() && 2*s.bits == key.N.BitLen()
+	})
+	if at < 0 {
 		return nil
 	}
-	k := &Key{e: uint(key.E), engine: e}
+	s := shapes[at]
+	k := &Key{e: uint(key.E), shape: s, squares: s.pair(), uppers: s.pair()}
 	var errs [5]error
 	k.n, errs[0] = bigmod.NewModulus(key.N.Bytes())
 	k.p, errs[1] = bigmod.NewModulus(p.Bytes())
@@ -126,39 +142,56 @@ func newKey(key *rsa.PrivateKey, e engine) *Key {
 	if errors.Join(errs[:3]...) != nil {
 		return nil
 	}
-	k.qinv, errs[3] = bigmod.NewNat().SetBytes(key.Precomputed.Qinv.FillBytes(make([]byte, primeSize)), k.p)
-	k.qn, errs[4] = bigmod.NewNat().SetBytes(q.FillBytes(make([]byte, keyBits/8)), k.n)
+	k.qinv, errs[3] = bigmod.NewNat().SetBytes(key.Precomputed.Qinv.FillBytes(make([]byte, s.size())), k.p)
+	k.qn, errs[4] = bigmod.NewNat().SetBytes(q.FillBytes(make([]byte, 2*s.size())), k.n)
 	if errors.Join(errs[:]...) != nil {
 		return nil
 	}
-	word := new(big.Int).Lsh(big.NewInt(1), digitBits)
-	square := new(big.Int).Lsh(big.NewInt(1), 2*digits*digitBits)
+	k.moduli = s.moduli(p, q)
+	square := new(big.Int).Lsh(big.NewInt(1), uint(2*s.digits*digitBits))
+	upper := new(big.Int).Lsh(square, uint(s.bits))
 	for i, prime := range []*big.Int{p, q} {
-		e.split(k.moduli.digits.of(i), prime.Bytes())
-		for j, digit := range k.moduli.digits.of(i) {
-			k.moduli.doubles.of(i)[j] = math.Float64bits(float64(digit))
-		}
-		inverse := new(big.Int).ModInverse(prime, word)
-		k.moduli.negatives[i] = new(big.Int).Sub(word, inverse).Uint64()
-		e.split(k.squares.of(i), new(big.Int).Mod(square, prime).FillBytes(make([]byte, primeSize)))
-		upper := new(big.Int).Lsh(square, primeBits)
-		e.split(k.uppers.of(i), upper.Mod(upper, prime).FillBytes(make([]byte, primeSize)))
+		s.split(k.squares.of(i), new(big.Int).Mod(square, prime).FillBytes(make([]byte, s.size())))
+		s.split(k.uppers.of(i), new(big.Int).Mod(upper, prime).FillBytes(make([]byte, s.size())))
 	}
-	k.exponents[0].set(key.Precomputed.Dp)
-	k.exponents[1].set(key.Precomputed.Dq)
+	k.exponents = [2][]byte{s.windows(key.Precomputed.Dp), s.windows(key.Precomputed.Dq)}
 	return k
 }
 
-func (x *exponent) set(d *big.Int) {
+// moduli has the primes as the assembly wants them: for IFMA the digits and then -1/prime modulo 2^52; for FMA, of each prime, the digits as doubles,
+// -1/prime, the lowest digit times 2^12, the second one, and a nought.
+func (s shape) moduli(p, q *big.Int) []uint64 {
+	word := new(big.Int).Lsh(big.NewInt(1), digitBits)
+	var all, negatives []uint64
+	for _, prime := range []*big.Int{p, q} {
+		digits := make([]uint64, s.lanes)
+		s.split(digits, prime.Bytes())
+		negative := new(big.Int).Sub(word, new(big.Int).ModInverse(prime, word)).Uint64()
+		if s.engine == ifma {
+			all, negatives = append(all, digits...), append(negatives, negative)
+			continue
+		}
+		for _, digit := range digits[:s.digits] {
+			all = append(all, math.Float64bits(float64(int64(digit))))
+		}
+		all = append(all, negative, digits[s.lane(0)]<<12, digits[s.lane(1)], 0)
+	}
+	return append(all, negatives...)
+}
+
+// windows are those of an exponent, high ones first.
+func (s shape) windows(d *big.Int) []byte {
+	x := make([]byte, (s.bits+windowBits-1)/windowBits)
 	for i := range x {
 		for b := range windowBits {
-			x[i] |= byte(d.Bit((windows-1-i)*windowBits+b)) << b
+			x[i] |= byte(d.Bit((len(x)-1-i)*windowBits+b)) << b
 		}
 	}
+	return x
 }
 
 // Instructions names what multiplies: "AVX-512 IFMA" or "AVX2".
-func (k *Key) Instructions() string { return k.engine.String() }
+func (k *Key) Instructions() string { return k.shape.engine.String() }
 
 // Format prints [redacted] for every verb.
 func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacted]") }
@@ -169,7 +202,7 @@ func (k *Key) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 // Faults counts results that were wrong.
 func (k *Key) Faults() uint64 { return k.faults.Load() }
 
-// Private is c to the power of the private exponent: 256 bytes, the highest first, and as many out. Errors: ErrRange, ErrFaulty.
+// Private is c to the power of the private exponent: as many bytes as the modulus has, the highest first, and as many out. Errors: ErrRange, ErrFaulty.
 func (k *Key) Private(c []byte) ([]byte, error) {
 	m, err := k.private(c)
 	if errors.Is(err, ErrFaulty) {
@@ -186,12 +219,14 @@ func (k *Key) private(c []byte) ([]byte, error) {
 	if err != nil {
 		return nil, ErrRange
 	}
-	power := k.montgomery(c)
-	defer clear(power[:])
-	k.exp(&power)
-	var room [primeSize]byte
-	mp, errP := bigmod.NewNat().SetOverflowingBytes(k.engine.join(&room, power.of(0)), k.p)
-	mq, errQ := bigmod.NewNat().SetOverflowingBytes(k.engine.join(&room, power.of(1)), k.q)
+	w := workspaces.Get().(*workspace)
+	defer workspaces.Put(w)
+	defer clear(w[:])
+	power := k.exp(w, c)
+	var room [maxPrimeSize]byte
+	mp, errP := bigmod.NewNat().SetOverflowingBytes(k.shape.join(&room, power.of(0)), k.p)
+	mq, errQ := bigmod.NewNat().SetOverflowingBytes(k.shape.join(&room, power.of(1)), k.q)
+	clear(room[:])
 	if errP != nil || errQ != nil {
 		return nil, ErrFaulty
 	}
@@ -200,7 +235,6 @@ func (k *Key) private(c []byte) ([]byte, error) {
 	if err != nil {
 		return nil, ErrFaulty
 	}
-	clear(room[:])
 	h := mp.Sub(less, k.p).Mul(k.qinv, k.p)
 	m := h.ExpandFor(k.n).Mul(k.qn, k.n).Add(mq.ExpandFor(k.n), k.n)
 	if bigmod.NewNat().ExpShortVarTime(m, k.e, k.n).Equal(number) != 1 {
@@ -209,83 +243,83 @@ func (k *Key) private(c []byte) ([]byte, error) {
 	return m.Bytes(k.n), nil
 }
 
-// montgomery is Montgomery's form of c modulo each prime: of c's halves, added. Each half is less than twice a prime, which has its highest bit set,
-// and so is each product; the sum is less than four times, which the sixteen bits to spare have room for.
-func (k *Key) montgomery(c []byte) pair {
-	var upper, lower pair
+// exp is c to the power of each exponent, modulo its prime and less than twice that. Montgomery's form of c is of its halves, added. Each half is less
+// than twice a prime, which has its highest bit set, and so is each product; the sum is less than four times, which the bits to spare have room for.
+// Products grow to less than twice the primes, and the last one, with one, to a prime at most.
+func (k *Key) exp(w *workspace, c []byte) pair {
+	s, n := k.shape, 2*k.shape.lanes
+	table := pair(w[:entries*n])
+	upper, power, factor, one := pair(w[entries*n:][:n]), pair(w[(entries+1)*n:][:n]), pair(w[(entries+2)*n:][:n]), pair(w[(entries+3)*n:][:n])
+	x := table.entry(1)
 	for i := range 2 {
-		k.engine.split(upper.of(i), c[:primeSize])
-		k.engine.split(lower.of(i), c[primeSize:])
+		s.split(upper.of(i), c[:s.size()])
+		s.split(x.of(i), c[s.size():])
+		one.of(i)[0] = 1
 	}
-	k.multiply(&upper, &upper, &k.uppers)
-	k.multiply(&lower, &lower, &k.squares)
-	for i := range 2 {
-		a, b, carry := upper.of(i), lower.of(i), uint64(0)
-		for j := range digits {
-			at := k.engine.lane(j)
-			carry += a[at] + b[at]
-			a[at] = carry & mask
-			carry >>= digitBits
-		}
+	s.multiply(upper, upper, k.uppers, k.moduli)
+	s.multiply(x, x, k.squares, k.moduli)
+	for i := range x {
+		x[i] += upper[i]
 	}
-	return upper
+	s.carry(x.of(0))
+	s.carry(x.of(1))
+
+	s.multiply(table.entry(0), one, k.squares, k.moduli)
+	for i := 2; i < entries; i++ {
+		s.multiply(table.entry(i), table.entry(i-1), x, k.moduli)
+	}
+	first, second := k.exponents[0], k.exponents[1]
+	s.choose(power, table, uint64(first[0]), uint64(second[0]))
+	for i := 1; i < len(first); i++ {
+		s.square(power, k.moduli, windowBits)
+		s.choose(factor, table, uint64(first[i]), uint64(second[i]))
+		s.multiply(power, power, factor, k.moduli)
+	}
+	s.multiply(power, power, one, k.moduli)
+	s.multiply(factor, one, one, k.moduli) // over what the assembly has left in registers and its frame
+	return power
 }
 
-// exp raises each number of x, in Montgomery's form, to the power of its exponent, and leaves that form. Products grow to less than twice the primes,
-// and the last one, with one, to a prime at most.
-func (k *Key) exp(x *pair) {
-	var table [1 << windowBits]pair
-	one := pair{0: 1, lanes: 1}
-	k.multiply(&table[0], &one, &k.squares)
-	table[1] = *x
-	for i := 2; i < len(table); i++ {
-		k.multiply(&table[i], &table[i-1], &table[1])
-	}
-	var power, factor pair
-	k.engine.choose(&power, &table, uint64(k.exponents[0][0]), uint64(k.exponents[1][0]))
-	for i := 1; i < windows; i++ {
-		for range windowBits {
-			k.multiply(&power, &power, &power)
+// split makes digits of a number of size bytes, the highest first.
+func (s shape) split(dst []uint64, number []byte) {
+	var low [maxPrimeSize + 8]byte
+	size := copy(low[:], number)
+	slices.Reverse(low[:size])
+	for i := range s.digits {
+		dst[s.lane(i)] = 0
+		if bit := i * digitBits; bit < s.bits {
+			dst[s.lane(i)] = binary.LittleEndian.Uint64(low[bit/8:]) >> (bit % 8) & mask
 		}
-		k.engine.choose(&factor, &table, uint64(k.exponents[0][i]), uint64(k.exponents[1][i]))
-		k.multiply(&power, &power, &factor)
-	}
-	k.multiply(x, &power, &one)
-	for i := range table {
-		clear(table[i][:])
-	}
-	clear(power[:])
-	clear(factor[:])
-	k.multiply(&factor, &one, &one) // over what the assembly has left in registers and its frame
-}
-
-func (k *Key) multiply(dst, a, b *pair) { k.engine.multiply(dst, a, b, &k.moduli) }
-
-// split makes digits of a number of primeSize bytes, the highest first.
-func (e engine) split(dst []uint64, number []byte) {
-	var low [primeSize + 8]byte
-	copy(low[:], number)
-	slices.Reverse(low[:primeSize])
-	for i := range digits {
-		bit := i * digitBits
-		dst[e.lane(i)] = binary.LittleEndian.Uint64(low[bit/8:]) >> (bit % 8) & mask
 	}
 	clear(low[:])
+	s.carry(dst)
 }
 
-// join is the reverse of split, for a number that fits into room. Its digits may be larger than digits are.
-func (e engine) join(room *[primeSize]byte, number []uint64) []byte {
+// carry makes digits of sums, which may have a sign.
+func (s shape) carry(x []uint64) {
+	var carry int64
+	for i := range s.digits {
+		at := s.lane(i)
+		carry += int64(x[at])
+		digit := int64((uint64(carry)+s.half)&mask - s.half)
+		x[at] = uint64(digit)
+		carry = (carry - digit) >> digitBits
+	}
+}
+
+// join is the reverse of split, for a number that fits into as many bytes. Its digits may have a sign, or be larger than digits are.
+func (s shape) join(room *[maxPrimeSize]byte, number []uint64) []byte {
 	clear(room[:])
-	var carry uint64
-	for i := range digits {
+	var carry int64
+	for i := range s.digits {
 		bit := i * digitBits
-		carry += number[e.lane(i)]
-		digit := carry & mask << (bit % 8)
+		carry += int64(number[s.lane(i)])
+		digit := uint64(carry) & mask << (bit % 8)
 		carry >>= digitBits
-		for at := bit / 8; at < min(bit/8+8, primeSize); at++ {
-			room[primeSize-1-at] |= byte(digit)
+		for at := bit / 8; at < min(bit/8+8, s.size()); at++ {
+			room[s.size()-1-at] |= byte(digit)
 			digit >>= 8
 		}
 	}
-	return room[:]
+	return room[:s.size()]
 }

@@ -2,6 +2,7 @@ package fastrsa
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
@@ -9,37 +10,51 @@ import (
 	"log/slog"
 	"math/big"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// each runs a test with every engine that this processor has.
-func each(t *testing.T, test func(*testing.T, engine)) {
+// ours are the shapes of the engines that this processor has.
+func ours() []shape {
+	return slices.DeleteFunc(slices.Clone(shapes), func(s shape) bool { return !slices.Contains(engines, s.engine) })
+}
+
+func (s shape) String() string { return fmt.Sprintf("%d/%v", 2*s.bits, s.engine) }
+
+// each runs a test with every one of them.
+func each(t *testing.T, test func(*testing.T, shape)) {
 	if len(engines) == 0 {
 		t.Skip("this processor has none of the instructions")
 	}
-	for _, e := range engines {
-		t.Run(e.String(), func(t *testing.T) { test(t, e) })
+	for _, s := range ours() {
+		t.Run(s.String(), func(t *testing.T) { test(t, s) })
 	}
 }
 
-func generate(tb testing.TB, e engine) (*rsa.PrivateKey, *Key) {
+// keys are kept: of 4096 bits they take a second or two.
+var keys = map[int][]*rsa.PrivateKey{}
+
+func generate(tb testing.TB, s shape, i int) (*rsa.PrivateKey, *Key) {
 	tb.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, keyBits)
-	if err != nil {
-		tb.Fatal(err)
+	for len(keys[s.bits]) <= i {
+		private, err := rsa.GenerateKey(rand.Reader, 2*s.bits)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		keys[s.bits] = append(keys[s.bits], private)
 	}
-	k := newKey(private, e)
+	k := newKey(keys[s.bits][i], s.engine)
 	if k == nil {
 		tb.Fatal("New refused a good key")
 	}
-	return private, k
+	return keys[s.bits][i], k
 }
 
 // compare holds Private against math/big.
 func compare(tb testing.TB, private *rsa.PrivateKey, k *Key, c *big.Int) {
 	tb.Helper()
-	got, err := k.Private(c.FillBytes(make([]byte, keyBits/8)))
+	got, err := k.Private(c.FillBytes(make([]byte, private.Size())))
 	if c.Cmp(private.N) >= 0 {
 		if !errors.Is(err, ErrRange) {
 			tb.Fatalf("a number beyond the modulus: %v", err)
@@ -49,26 +64,26 @@ func compare(tb testing.TB, private *rsa.PrivateKey, k *Key, c *big.Int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if want := new(big.Int).Exp(c, private.D, private.N).FillBytes(make([]byte, keyBits/8)); !bytes.Equal(got, want) {
+	if want := new(big.Int).Exp(c, private.D, private.N).FillBytes(make([]byte, private.Size())); !bytes.Equal(got, want) {
 		tb.Fatalf("%x to the power of d is another number", c)
 	}
 }
 
 func TestPrivateIsMathBigs(t *testing.T) { each(t, testPrivateIsMathBigs) }
 
-func testPrivateIsMathBigs(t *testing.T, e engine) {
-	for range 4 {
-		private, k := generate(t, e)
+func testPrivateIsMathBigs(t *testing.T, s shape) {
+	for i := range max(1, 3-s.bits/1024) { // longer keys take long
+		private, k := generate(t, s, i)
 		one, two := big.NewInt(1), big.NewInt(2)
 		p, q := private.Primes[0], private.Primes[1]
 		for _, c := range []*big.Int{
 			new(big.Int), one, two, p, q, new(big.Int).Sub(p, one), new(big.Int).Add(q, one),
 			new(big.Int).Mul(p, two), new(big.Int).Sub(private.N, one), new(big.Int).Sub(private.N, p), private.N,
-			new(big.Int).Lsh(one, keyBits-1), new(big.Int).Sub(new(big.Int).Lsh(one, 1040), one), new(big.Int).Lsh(one, 1040),
+			new(big.Int).Lsh(one, uint(2*s.bits-1)), new(big.Int).Sub(new(big.Int).Lsh(one, 1040), one), new(big.Int).Lsh(one, 1040),
 		} {
 			compare(t, private, k, c)
 		}
-		for range 40 {
+		for range 40 * 1024 / s.bits {
 			c, err := rand.Int(rand.Reader, private.N)
 			if err != nil {
 				t.Fatal(err)
@@ -81,18 +96,16 @@ func testPrivateIsMathBigs(t *testing.T, e engine) {
 // TestUnequalPrimes: one as large and one as small as primes of a key may be, in both orders.
 func TestUnequalPrimes(t *testing.T) { each(t, testUnequalPrimes) }
 
-func testUnequalPrimes(t *testing.T, e engine) {
+func testUnequalPrimes(t *testing.T, s shape) {
 	exponent, one, two := big.NewInt(65537), big.NewInt(1), big.NewInt(2)
-	from := func(start, step *big.Int) *big.Int {
-		for p := new(big.Int).Set(start); ; p.Add(p, step) {
-			if p.ProbablyPrime(10) && new(big.Int).GCD(nil, nil, exponent, new(big.Int).Sub(p, one)).Cmp(one) == 0 {
-				return p
-			}
-		}
+	offset := map[int][2]int64{1024: {105, 863}, 1536: {3453, 1789}, 2048: {1557, 443}}[s.bits] // the first ones that serve: searching takes seconds
+	large := new(big.Int).Lsh(one, uint(s.bits))
+	large.Sub(large, big.NewInt(offset[0]))
+	small := new(big.Int).Lsh(one, uint(s.bits-1))
+	small.Add(small, new(big.Int).Lsh(one, uint(s.bits-24))).Add(small, big.NewInt(offset[1]))
+	if !large.ProbablyPrime(1) || !small.ProbablyPrime(1) {
+		t.Fatal("these are not primes")
 	}
-	large := from(new(big.Int).Sub(new(big.Int).Lsh(one, primeBits), one), big.NewInt(-2))
-	small := new(big.Int).Lsh(one, primeBits-1)
-	small = from(small.Add(small, new(big.Int).Lsh(one, primeBits-24)).Add(small, one), two)
 	for _, primes := range [][]*big.Int{{large, small}, {small, large}} {
 		phi := new(big.Int).Mul(new(big.Int).Sub(large, one), new(big.Int).Sub(small, one))
 		private := &rsa.PrivateKey{
@@ -100,14 +113,14 @@ func testUnequalPrimes(t *testing.T, e engine) {
 			D:         new(big.Int).ModInverse(exponent, phi), Primes: primes,
 		}
 		private.Precompute()
-		k := newKey(private, e)
+		k := newKey(private, s.engine)
 		if k == nil {
 			t.Fatal("New refused a good key")
 		}
 		for _, c := range []*big.Int{one, two, large, small, new(big.Int).Sub(private.N, one), new(big.Int).Sub(private.N, large), new(big.Int).Sub(large, one)} {
 			compare(t, private, k, c)
 		}
-		for range 20 {
+		for range 5 {
 			c, err := rand.Int(rand.Reader, private.N)
 			if err != nil {
 				t.Fatal(err)
@@ -120,116 +133,148 @@ func testUnequalPrimes(t *testing.T, e engine) {
 // TestMultiply has the largest factors that may come, beside random ones, and looks at the size of what comes out.
 func TestMultiply(t *testing.T) { each(t, testMultiply) }
 
-func testMultiply(t *testing.T, e engine) {
-	private, k := generate(t, e)
-	largest := uint64(mask)
-	if e == fma {
-		largest++
+func testMultiply(t *testing.T, s shape) {
+	private, k := generate(t, s, 0)
+	lowest, highest := -int64(s.half), int64(mask-s.half)
+	if s.engine == fma {
+		highest++
 	}
 	value := func(x []uint64) *big.Int {
 		v := new(big.Int)
-		for i := digits - 1; i >= 0; i-- {
-			if d := x[e.lane(i)]; d > largest {
+		for i := s.digits - 1; i >= 0; i-- {
+			if d := int64(x[s.lane(i)]); d < lowest || d > highest {
 				t.Fatalf("digit %d is none: %#x", i, d)
 			} else {
-				v.Lsh(v, digitBits).Add(v, new(big.Int).SetUint64(d))
+				v.Lsh(v, digitBits).Add(v, big.NewInt(d))
 			}
 		}
 		return v
 	}
 	set := func(dst []uint64, v *big.Int) {
 		v = new(big.Int).Set(v)
-		for i := range digits {
-			dst[e.lane(i)] = new(big.Int).And(v, big.NewInt(mask)).Uint64()
+		for i := range s.digits {
+			dst[s.lane(i)] = new(big.Int).And(v, big.NewInt(mask)).Uint64()
 			v.Rsh(v, digitBits)
 		}
+		s.carry(dst)
 	}
-	// swell gives a digit that is nought one of the next, where the engine knows such digits.
+	// swell makes digits that are as low as can be as high as can be, with one less in the next, where the engine knows such digits: not the lowest one.
 	swell := func(x []uint64) {
-		for i := range digits - 1 {
-			if digit, next := &x[e.lane(i)], &x[e.lane(i+1)]; e == fma && *digit == 0 && *next > 0 {
-				*digit, *next = largest, *next-1
+		for i := 1; i < s.digits-1; i++ {
+			if digit, next := &x[s.lane(i)], &x[s.lane(i+1)]; s.engine == fma && int64(*digit) == lowest && int64(*next) > lowest {
+				*digit, *next = uint64(highest), *next-1
 			}
 		}
 	}
-	holes := new(big.Int)
-	for i := range digits / 2 {
-		holes.SetBit(holes, (2*i+1)*digitBits, 1)
+	R := new(big.Int).Lsh(big.NewInt(1), uint(s.digits*digitBits))
+	// check holds a product against that of math/big, which is the same number and not only modulo the prime.
+	check := func(what string, round int, out, a, b pair) {
+		t.Helper()
+		for i, m := range private.Primes {
+			want := new(big.Int).Mul(value(a.of(i)), value(b.of(i)))
+			quotient := new(big.Int).ModInverse(m, R)
+			quotient.Neg(quotient).Mul(quotient, want).Mod(quotient, R)
+			want.Add(want, quotient.Mul(quotient, m)).Rsh(want, uint(s.digits*digitBits))
+			if got := value(out.of(i)); got.Cmp(want) != 0 || got.Cmp(new(big.Int).Lsh(m, 1)) >= 0 {
+				t.Fatalf("%s, round %d, prime %d: %x, want %x", what, round, i, got, want)
+			}
+		}
 	}
-	for round := range 400 {
-		var a, b, out pair
+	one := big.NewInt(1)
+	// of makes a number of one digit, again and again, below the highest ones.
+	of := func(digit int64) *big.Int {
+		v := new(big.Int)
+		for range s.bits / digitBits {
+			v.Lsh(v, digitBits).Add(v, big.NewInt(digit))
+		}
+		return v
+	}
+	for round := range 600 {
+		a, b, out := s.pair(), s.pair(), s.pair()
 		for i, m := range private.Primes {
 			four := new(big.Int).Lsh(m, 2)
-			for _, x := range []*pair{&a, &b} {
-				v := new(big.Int).Sub(four, big.NewInt(1))
+			for _, x := range []pair{a, b} {
+				v := new(big.Int)
 				switch round {
 				case 0:
-				case 1:
-					v.SetInt64(0)
+					v.Sub(four, one)
+				case 1: // nought
 				case 2:
-					v.Set(holes)
-				case 3: // its digits are as large as they can be, but for the highest one
-					v.Lsh(big.NewInt(1), 19*digitBits).Sub(v, big.NewInt(1))
+					v.Set(of(mask))
+				case 3:
+					v.Set(of(1 << 51))
+				case 4:
+					v.Set(of(1<<51 - 1))
+				case 5:
+					v.Set(of(1))
+				case 6:
+					v.Set(m)
 				default:
 					var err error
 					if v, err = rand.Int(rand.Reader, four); err != nil {
 						t.Fatal(err)
 					}
-					if round%2 == 1 { // half of its digits are nought
-						for j := range digits / 2 {
-							for bit := range digitBits {
-								v.SetBit(v, 2*j*digitBits+bit, 0)
-							}
+					for j := range s.bits / digitBits * (round % 3) / 2 { // a half of its digits, or all, are a low one and one of the extremes
+						digit := []uint64{0, mask, 1 << 51, 1<<51 - 1, 1<<51 + 1}[(round+j*(round%7))%5]
+						for bit := range digitBits {
+							v.SetBit(v, j*digitBits+bit, uint(digit>>bit&1))
 						}
 					}
 				}
 				set(x.of(i), v)
-				swell(x.of(i))
+				if round%5 < 3 {
+					swell(x.of(i))
+				}
 			}
 		}
-		k.multiply(&out, &a, &b)
-		for i, m := range private.Primes {
-			got := value(out.of(i))
-			inverse := new(big.Int).ModInverse(new(big.Int).Lsh(big.NewInt(1), digits*digitBits), m)
-			want := new(big.Int).Mul(value(a.of(i)), value(b.of(i)))
-			want.Mul(want, inverse).Mod(want, m)
-			if got.Cmp(new(big.Int).Lsh(m, 1)) >= 0 || new(big.Int).Mod(got, m).Cmp(want) != 0 {
-				t.Fatalf("round %d, prime %d: wrong product", round, i)
-			}
-		}
-		if k.multiply(&a, &a, &b); a != out {
+		s.multiply(out, a, b, k.moduli)
+		check("product", round, out, a, b)
+		again := slices.Clone(a)
+		if s.multiply(again, again, b, k.moduli); !slices.Equal(again, out) {
 			t.Fatal("in place it is another product")
+		}
+		again = slices.Clone(a)
+		s.square(again, k.moduli, 1)
+		check("square", round, again, a, a)
+		once := slices.Clone(again)
+		s.square(again, k.moduli, 1)
+		check("square of a square", round, again, once, once)
+		if s.square(a, k.moduli, 2); !slices.Equal(again, a) {
+			t.Fatal("two squares at once are another number")
 		}
 	}
 }
 
 func TestChoose(t *testing.T) { each(t, testChoose) }
 
-func testChoose(t *testing.T, e engine) {
-	var table [1 << windowBits]pair
+func testChoose(t *testing.T, s shape) {
+	n := 2 * s.lanes
+	table := make(pair, entries*n)
 	for i := range table {
-		for j := range table[i] {
-			table[i][j] = uint64(i*1000 + j)
-		}
+		table[i] = uint64(i/n*1000 + i%n)
 	}
-	for i := range table {
-		other := (i*7 + 3) % len(table)
-		var got pair
-		e.choose(&got, &table, uint64(i), uint64(other))
+	before := slices.Clone(table)
+	for i := range entries {
+		other := (i*7 + 3) % entries
+		got := s.pair()
+		s.choose(got, table, uint64(i), uint64(other))
 		for j := range got {
 			want := i
-			if j >= lanes {
+			if j >= s.lanes {
 				want = other
 			}
-			if j%lanes < digits && got[j] != uint64(want*1000+j) {
+			if j%s.lanes < s.digits && got[j] != uint64(want*1000+j) {
 				t.Fatalf("entries %d and %d: lane %d is %d", i, other, j, got[j])
 			}
 		}
 	}
+	if !slices.Equal(table, before) {
+		t.Error("the table is another one")
+	}
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, bits := range []int{1024, 3072} {
+	for _, bits := range []int{1024, 1536} {
 		private, err := rsa.GenerateKey(rand.Reader, bits)
 		if err != nil {
 			t.Fatal(err)
@@ -243,15 +288,15 @@ func TestNewRefuses(t *testing.T) {
 // TestNewPassesOver an engine whose results are wrong: this one has the digits of the other in the wrong order.
 func TestNewPassesOver(t *testing.T) { each(t, testNewPassesOver) }
 
-func testNewPassesOver(t *testing.T, e engine) {
-	private, err := rsa.GenerateKey(rand.Reader, keyBits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := engines
-	defer func() { engines = all }()
-	engines = []engine{0, e}
-	if k := New(private); k == nil || k.engine != e {
+func testNewPassesOver(t *testing.T, s shape) {
+	private, _ := generate(t, s, 0)
+	allEngines, allShapes := engines, shapes
+	defer func() { engines, shapes = allEngines, allShapes }()
+	wrong := s
+	wrong.engine = 0
+	shapes = append(ours(), wrong)
+	engines = []engine{0, s.engine}
+	if k := New(private); k == nil || k.shape != s {
 		t.Error("New did not pass over it")
 	}
 	if engines = []engine{0}; New(private) != nil {
@@ -259,13 +304,23 @@ func testNewPassesOver(t *testing.T, e engine) {
 	}
 }
 
+// TestEngines: longer keys have an engine where the fastest has none for them.
+func TestEngines(t *testing.T) {
+	for _, s := range ours() {
+		private, _ := generate(t, s, 0)
+		if k := New(private); k == nil || k.shape.engine != s.engine && s.engine == engines[0] {
+			t.Errorf("%v: New gave %v", s, k)
+		}
+	}
+}
+
 // TestFaultsDoNotLeave: a result that is wrong for one prime would give the other one away.
 func TestFaultsDoNotLeave(t *testing.T) { each(t, testFaultsDoNotLeave) }
 
-func testFaultsDoNotLeave(t *testing.T, e engine) {
-	_, k := generate(t, e)
-	k.exponents[0][windows-1] ^= 1
-	c := make([]byte, keyBits/8)
+func testFaultsDoNotLeave(t *testing.T, s shape) {
+	_, k := generate(t, s, 0)
+	k.exponents[0][len(k.exponents[0])-1] ^= 1
+	c := make([]byte, k.n.Size())
 	c[200] = 7
 	if out, err := k.Private(c); !errors.Is(err, ErrFaulty) || out != nil {
 		t.Errorf("%x, %v", out, err)
@@ -277,8 +332,8 @@ func testFaultsDoNotLeave(t *testing.T, e engine) {
 
 func TestPrintsNothing(t *testing.T) { each(t, testPrintsNothing) }
 
-func testPrintsNothing(t *testing.T, e engine) {
-	_, k := generate(t, e)
+func testPrintsNothing(t *testing.T, s shape) {
+	_, k := generate(t, s, 0)
 	var out strings.Builder
 	fmt.Fprintf(&out, "%v|%+v|%#v|%x", k, k, k, k)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", k)
@@ -291,17 +346,16 @@ func FuzzPrivate(f *testing.F) {
 	if len(engines) == 0 {
 		f.Skip("this processor has none of the instructions")
 	}
-	private, err := rsa.GenerateKey(rand.Reader, keyBits)
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Add([]byte{1})
-	f.Add(bytes.Repeat([]byte{0xff}, keyBits/8))
-	f.Add(private.Primes[0].Bytes())
+	for _, s := range ours() {
+		private, _ := generate(f, s, 0)
+		f.Add(bytes.Repeat([]byte{0xff}, private.Size()))
+		f.Add(private.Primes[0].Bytes())
+	}
 	f.Fuzz(func(t *testing.T, c []byte) {
-		for _, e := range engines {
-			k := newKey(private, e)
-			if len(c) <= keyBits/8 {
+		for _, s := range ours() {
+			private, k := generate(t, s, 0)
+			if len(c) <= private.Size() {
 				compare(t, private, k, new(big.Int).SetBytes(c))
 			} else if _, err := k.Private(c); !errors.Is(err, ErrRange) {
 				t.Fatal(err)
@@ -310,15 +364,24 @@ func FuzzPrivate(f *testing.F) {
 	})
 }
 
+// BenchmarkPrivate has crypto/rsa beside it, whose operation is a signature.
 func BenchmarkPrivate(b *testing.B) {
-	for _, e := range engines {
-		_, k := generate(b, e)
-		c := make([]byte, keyBits/8)
+	for _, s := range ours() {
+		private, k := generate(b, s, 0)
+		c := make([]byte, private.Size())
 		c[10] = 3
-		b.Run(e.String(), func(b *testing.B) {
+		b.Run(s.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := k.Private(c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d/Go", 2*s.bits), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := rsa.SignPKCS1v15(nil, private, crypto.SHA256, c[:32]); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -327,24 +390,36 @@ func BenchmarkPrivate(b *testing.B) {
 }
 
 func BenchmarkMultiply(b *testing.B) {
-	for _, e := range engines {
-		_, k := generate(b, e)
-		x := k.squares
-		b.Run(e.String(), func(b *testing.B) {
+	for _, s := range ours() {
+		_, k := generate(b, s, 0)
+		x := slices.Clone(k.squares)
+		b.Run(s.String(), func(b *testing.B) {
 			for b.Loop() {
-				k.multiply(&x, &x, &x)
+				s.multiply(x, x, x, k.moduli)
+			}
+		})
+	}
+}
+
+// BenchmarkSquare is of five at once, as many as a window has.
+func BenchmarkSquare(b *testing.B) {
+	for _, s := range ours() {
+		_, k := generate(b, s, 0)
+		x := slices.Clone(k.squares)
+		b.Run(s.String(), func(b *testing.B) {
+			for b.Loop() {
+				s.square(x, k.moduli, windowBits)
 			}
 		})
 	}
 }
 
 func BenchmarkChoose(b *testing.B) {
-	for _, e := range engines {
-		var table [1 << windowBits]pair
-		var x pair
-		b.Run(e.String(), func(b *testing.B) {
+	for _, s := range ours() {
+		table, x := make(pair, entries*2*s.lanes), s.pair()
+		b.Run(s.String(), func(b *testing.B) {
 			for b.Loop() {
-				e.choose(&x, &table, 3, 9)
+				s.choose(x, table, 3, 9)
 			}
 		})
 	}
@@ -353,13 +428,13 @@ func BenchmarkChoose(b *testing.B) {
 // TestRoundingIsGosAfterwards: an engine may round towards zero, which nobody else on the thread does.
 func TestRoundingIsGosAfterwards(t *testing.T) { each(t, testRoundingIsGosAfterwards) }
 
-func testRoundingIsGosAfterwards(t *testing.T, e engine) {
-	_, k := generate(t, e)
+func testRoundingIsGosAfterwards(t *testing.T, s shape) {
+	_, k := generate(t, s, 0)
 	one := float64(min(len(t.Name()), 1)) // what the compiler knows it adds itself
-	x := k.squares
+	x := slices.Clone(k.squares)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	k.multiply(&x, &x, &x)
+	s.multiply(x, x, x, k.moduli)
 	if sum := one + one*0x1.8p-53; sum != 1+0x1p-52 {
 		t.Errorf("1 + 1.5·2^-53 = 1 + %g", sum-1)
 	}

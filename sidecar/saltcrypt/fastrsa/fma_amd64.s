@@ -2,32 +2,49 @@
 
 #include "textflag.h"
 
-// A number is twenty digits of 52 bits. Digit d is in quadword 4·(d mod 5) + d/5, so that five registers of 256 bits hold a number, and to move all
-// digits down by one is to call each register by the name of the one before it: only what was in the first one has to move within its register.
-// Two numbers beside each other, one for each prime, are a pair: 384 bytes, the second one begins at 192.
+// A number is 4·V digits of 52 bits, V being 5. Digit d is in quadword 4·(d mod V) + d/V, so that V registers of 256 bits hold a number, and to
+// move all digits down by one is to call each register by the name of the one before it: only what was in the first one has to move within its
+// register. Two numbers are multiplied at once, one for each prime, of which the second one lies behind the first.
 //
-// Products of digits come from floating point, which has room for 53 bits. With rounding towards zero
+// Digits have a sign: they are from -2^51 to 2^51, so that there is room for twice a product. The lowest one is less than 2^51.
 //
-//	2^104 + a·b           has the upper 52 bits of a·b as its fraction: it is 2^104 + upper·2^52
-//	2^104 + 2^52 - that   is exact, and a·b added to it gives 2^52 + lower
+// Products of digits come from floating point, which has room for 53 bits. With rounding towards zero, which is downwards as the sums are positive,
 //
-// so that the bits of both, added as integers, add up the halves, and with them what stands for 2^104 and 2^52, which is known beforehand.
-// Nothing here is ever denormal, infinite or not a number.
+//	3·2^103 + a·b              is 3·2^103 + upper·2^52, upper being a·b/2^52 rounded down
+//	3·2^103 + 2^52 - that      is exact, and a·b added to it gives 2^52 + lower, lower being from 0 to 2^52-1
 //
-// In multiplyFMA, for the first prime | the second one:
+// so that the bits of both, added as integers, add up the halves, and with them what stands for 3·2^103 and 2^52, which is known beforehand (type bias).
 //
-//	SI, SI+192       a                  R10 | R11  what the lowest digit carries, and R14
-//	BX, BX+192       b, digit by digit  AX, DX, R12  scratch
-//	DI, DI+192       moduli; as doubles at DI+384, DI+576; -1/modulus at DI+768, DI+776
-//	R8, R8+160       a as doubles       R9, R9+160  b as doubles, digit by digit
-//	R13 2^52-1                          R14  what stands for constants in the first register
-//	Y0-Y4 | Y5-Y9    the sum            Y10 b's digit, Y11 the quotient's, Y12 a half product
-//	Y13 nought       Y14 2^104          Y15 2^104 + 2^52
+// No bit is lost. a·b is from -2^103 to 2^103: for two digits with a sign, of which one may be doubled, and for a digit of the modulus, which has a
+// sign, and one of the quotient, which is from 0 to 2^52-1. So 3·2^103 + a·b is from 2^104 to 2^105, where doubles are 2^52 apart, and is rounded to
+// a multiple of that; 2^105 itself has bits that are as much larger as they have to be. The difference in the second line is a multiple of 2^52,
+// of which it is less than 2^52 times, and 2^52 + lower is an integer below 2^53. Nothing here is ever denormal, infinite or not a number. A quadword of
+// the sum is less than 2^60 without what stands for the constants: a half of a product is less than 2^52, and of the four kinds, lower and upper ones of a and of
+// the modulus, no more than 20 are added to a quadword before it is done.
+//
+// The quotient's digits are found in integer registers and a round ahead of the vectors, which would have to be waited for: what a round adds to the
+// two lowest digits is multiplied there once more, and of the vectors only what the rounds before have left in the second one is asked for.
+//
+// In the functions, for the first number | the second one, pointers being 128 further on where they say so, which makes for shorter instructions, as do
+// the registers that are used most (all the loops together have to be fast to decode):
+//
+//	SI, SI+160          a, and the result      BX, BX+160  b, digit by digit (+128)     CX  bias
+//	R8, R8+160          a as doubles (+128)    R9, R9+160  b as doubles, digit by digit (+128)
+//	DI, DI+160          modulus as doubles (+128)    16(SP) | 64(SP)  what SCALARS describes
+//	R10 | R11           the sum's lowest digit and what is above it
+//	R13 2^52-1          R14 2^52's bits        AX, DX, R12 scratch
+//	Y6-Y10 | Y11-Y15    the sum
+//	Y0 a half product   Y1 b's digit           Y2 the quotient's
+//	Y3 twice b's digit  Y4 3·2^103             Y5 3·2^103 + 2^52
+//
+// All that a round reads of numbers is in one frame: a load whose address has the same lowest twelve bits as that of a store before it waits for that.
 
-DATA high<>+0(SB)/8, $0x4670000000000000 // 2^104
+DATA high<>+0(SB)/8, $0x4678000000000000 // 3·2^103
 GLOBL high<>(SB), RODATA|NOPTR, $8
-DATA both<>+0(SB)/8, $0x4670000000000001 // 2^104 + 2^52
+DATA both<>+0(SB)/8, $0x4678000000000001 // 3·2^103 + 2^52
 GLOBL both<>(SB), RODATA|NOPTR, $8
+DATA signed<>+0(SB)/8, $0x4338000000000000 // 3·2^51
+GLOBL signed<>(SB), RODATA|NOPTR, $8
 
 DATA low<>+0(SB)/8, $0x4330000000000000 // 2^52
 DATA low<>+8(SB)/8, $0x4330000000000000
@@ -35,187 +52,355 @@ DATA low<>+16(SB)/8, $0x4330000000000000
 DATA low<>+24(SB)/8, $0x4330000000000000
 GLOBL low<>(SB), RODATA|NOPTR, $32
 
-// What stands for the constants goes into a register when it begins as the fifth, so that it is nought when the register has been the first:
-// ten lower halves and ten upper ones, minus 10·(0x433 + 0x467) as the exponent's bits.
-DATA bias<>+0(SB)/8, $0x9fc0000000000000
-DATA bias<>+8(SB)/8, $0x9fc0000000000000
-DATA bias<>+16(SB)/8, $0x9fc0000000000000
-DATA bias<>+24(SB)/8, $0x9fc0000000000000
-GLOBL bias<>(SB), RODATA|NOPTR, $32
+// START rounds towards zero, until STOP, and without exceptions, whatever others have asked for. The frame has room for three times 320 bytes from
+// 128 below R8 on: a, b and the modulus.
+#define START \
+	LEAQ         175(SP), R8;           \
+	ANDQ         $~63, R8;              \
+	ADDQ         $128, R8;              \
+	STMXCSR      (SP);                  \
+	MOVL         $0x7f80, 4(SP);        \
+	LDMXCSR      4(SP);                 \
+	MOVQ         $0xfffffffffffff, R13; \
+	MOVQ         low<>(SB), R14;        \
+	VBROADCASTSD signed<>(SB), Y3
 
-// The same in the middle: before a round, two lower halves for each register up to the v-th and two upper ones but for the first are to come:
-// minus 2·((v+1)·0x433 + v·0x467).
-DATA begin<>+0(SB)/8, $0x79a0000000000000
-DATA begin<>+8(SB)/8, $0x6660000000000000
-DATA begin<>+16(SB)/8, $0x5320000000000000
-DATA begin<>+24(SB)/8, $0x3fe0000000000000
-DATA begin<>+32(SB)/8, $0x2ca0000000000000
-GLOBL begin<>(SB), RODATA|NOPTR, $40
+#define STOP \
+	LDMXCSR (SP); \
+	VZEROUPPER
 
-// LOWEST finds the quotient's digit, as doubles in Y11, with which the lowest digit becomes nought, and what this carries. first is what the first
-// register has of the lowest digit. The two numbers take turns, so that one is multiplied while the other one's quotient is looked for.
-#define LOWEST(number, at, k, carry, first) \
-	VMOVQ        first, R12;          \
-	ADDQ         carry, R12;          \
-	MOVQ         number+at(BX), DX;   \
-	IMULQ        number(SI), DX;      \
-	ANDQ         R13, DX;             \
-	ADDQ         DX, R12;             \
-	MOVQ         k(DI), AX;           \
-	IMULQ        R12, AX;             \
-	ANDQ         R13, AX;             \
-	VMOVQ        AX, X11;             \
-	IMULQ        number(DI), AX;      \
-	ANDQ         R13, AX;             \
-	ADDQ         AX, R12;             \
-	SHRQ         $52, R12;            \
-	LEAQ         (R12)(R14*1), carry; \
-	VPBROADCASTQ X11, Y11;            \
-	VPADDQ       low<>(SB), Y11, Y11; \
-	VSUBPD       low<>(SB), Y11, Y11
+// DOUBLE converts four digits; Y3 is 3·2^51.
+#define DOUBLE(from, to) \
+	VPADDQ  from, Y3, Y0; \
+	VSUBPD  Y3, Y0, Y0;   \
+	VMOVAPD Y0, to
+
+#define DOUBLE5(from, base, to) \
+	DOUBLE(0(from), to-128(base)); \
+	DOUBLE(32(from), to-96(base)); \
+	DOUBLE(64(from), to-64(base)); \
+	DOUBLE(96(from), to-32(base)); \
+	DOUBLE(128(from), to(base))
+
+#define COPY(from, to) \
+	VMOVDQU from, Y0; \
+	VMOVDQA Y0, to
+
+#define COPY5(from, to) \
+	COPY(from(DI), to-128(R8));   \
+	COPY(from+32(DI), to-96(R8)); \
+	COPY(from+64(DI), to-64(R8)); \
+	COPY(from+96(DI), to-32(R8)); \
+	COPY(from+128(DI), to(R8))
+
+// SCALARS are what LOWEST needs of a and of a modulus: at to(SP) a's lowest digit times 2^12 and its second one, then -1/modulus modulo 2^52, the modulus's
+// lowest digit times 2^12 and its second one. Behind them is room for the quotient's digit, as bits of 2^52 + digit.
+#define SCALAR(from, to) \
+	MOVQ from, AX;  \
+	MOVQ AX, to(SP)
+
+#define MSCALARS(from, to) \
+	SCALAR(from(DI), to+16);   \
+	SCALAR(from+8(DI), to+24); \
+	SCALAR(from+16(DI), to+32)
+
+#define ASCALARS(from, to) \
+	SCALAR(from+32(SI), to+8); \
+	MOVQ from(SI), AX;         \
+	SHLQ $12, AX;              \
+	MOVQ AX, to(SP)
+
+#define CONSTANTS \
+	VBROADCASTSD high<>(SB), Y4; \
+	VBROADCASTSD both<>(SB), Y5
+
+// BEGIN has the v-th register begin with what makes it nought in time (type bias).
+#define BEGIN(v, r) \
+	VPBROADCASTQ 320+8*v(CX), r
+
+#define BEGIN5 \
+	BEGIN(0, Y6); \
+	BEGIN(1, Y7); \
+	BEGIN(2, Y8); \
+	BEGIN(3, Y9); \
+	BEGIN(4, Y10)
+
+#define BEGIN5TWICE \
+	BEGIN5;           \
+	VMOVDQA Y6, Y11;  \
+	VMOVDQA Y7, Y12;  \
+	VMOVDQA Y8, Y13;  \
+	VMOVDQA Y9, Y14;  \
+	VMOVDQA Y10, Y15; \
+	XORL    R10, R10; \
+	XORL    R11, R11
+
+// LOW is what b's digit and a's lowest one add to the lowest digit, which is in carry; R12 gets the upper half. With LOW2 it is twice as much, with
+// LOW0 nothing.
+#define LOW1(b, a, carry) \
+	MOVQ  b, AX;     \
+	IMULQ a;         \
+	SHRQ  $12, AX;   \
+	ADDQ  AX, carry; \
+	MOVQ  DX, R12
+
+#define LOW2(b, a, carry) \
+	MOVQ  b, AX;     \
+	ADDQ  AX, AX;    \
+	IMULQ a;         \
+	SHRQ  $12, AX;   \
+	ADDQ  AX, carry; \
+	MOVQ  DX, R12
+
+#define LOW0(b, a, carry) \
+	XORL R12, R12
+
+// NEXT adds the lower half of b's digit and a's second one to R12.
+#define NEXT1(b, a) \
+	MOVQ  b, AX;   \
+	IMULQ a, AX;   \
+	ANDQ  R13, AX; \
+	ADDQ  AX, R12
+
+#define NEXT2(b, a) \
+	MOVQ  b, AX;   \
+	ADDQ  AX, AX;  \
+	IMULQ a, AX;   \
+	ANDQ  R13, AX; \
+	ADDQ  AX, R12
+
+#define NEXT0(b, a)
+
+// LOWEST finds the quotient's digit with which the lowest digit becomes nought, and then the lowest digit of the next round: what this one carries,
+// what the second register has of it already, and what this round is about to add to it there. The quotient's digit adds 2^52 less what is in the lowest
+// digit, or nothing where that is nought, which carries as much as 2^52-1 does.
+#define LOWEST(b, at, carry, second, LOW, NEXT) \
+	LOW(b, at(SP), carry); \
+	NEXT(b, at+8(SP));     \
+	VMOVQ second, AX;      \
+	ADDQ  AX, R12;         \
+	MOVQ  at+16(SP), AX;   \
+	IMULQ carry, AX;       \
+	ANDQ  R13, AX;         \
+	ADDQ  R13, carry;      \
+	SARQ  $52, carry;      \
+	ADDQ  R12, carry;      \
+	LEAQ  (AX)(R14*1), DX; \
+	MOVQ  DX, at+40(SP);   \
+	MOVQ  AX, R12;         \
+	IMULQ at+24(SP);       \
+	IMULQ at+32(SP), R12;  \
+	ANDQ  R13, R12;        \
+	ADDQ  DX, carry;       \
+	ADDQ  R12, carry
 
 // PRODUCT adds the halves of digit times what is at from.
 #define PRODUCT(from, digit, lower, upper) \
-	VMOVAPD     digit, Y12;        \
-	VFMADD132PD from, Y14, Y12;    \
-	VPADDQ      Y12, upper, upper; \
-	VSUBPD      Y12, Y15, Y12;     \
-	VFMADD231PD from, digit, Y12;  \
-	VPADDQ      Y12, lower, lower
+	VMOVAPD     digit, Y0;        \
+	VFMADD132PD from, Y4, Y0;     \
+	VPADDQ      Y0, upper, upper; \
+	VSUBPD      Y0, Y5, Y0;       \
+	VFMADD231PD from, digit, Y0;  \
+	VPADDQ      Y0, lower, lower
+
+// A adds what is b's digit times a register of a, A2 twice that, A0 nothing.
+#define A1(from, lower, upper) PRODUCT(from, Y1, lower, upper)
+#define A2(from, lower, upper) PRODUCT(from, Y3, lower, upper)
+#define A0(from, lower, upper)
+
+#define ONCE
+#define TWICE VADDPD Y1, Y1, Y3
+
+// DIGITS loads b's digit and the quotient's.
+#define DIGITS(b, quotient, DOUBLED) \
+	VBROADCASTSD b, Y1;             \
+	VBROADCASTSD quotient(SP), Y2;  \
+	VSUBPD       low<>(SB), Y2, Y2; \
+	DOUBLED
+
+// TURN makes the last register of the first one, whose lowest digit is nought or elsewhere by now.
+#define TURN(at, r) \
+	VEXTRACTI128 $1, r, X0;    \
+	VPALIGNR     $8, r, Y0, r; \
+	VPADDQ       at(CX), r, r
 
 // ROUND adds b's digit times a, and the quotient's times the modulus, to a number, and moves its digits down by one: r1 is the first one then,
-// r0 the last.
-#define ROUND(n, at, r0, r1, r2, r3, r4) \
-	VBROADCASTSD n*160+at(R9), Y10;         \
-	PRODUCT(n*160(R8), Y10, r0, r1);        \
-	PRODUCT(n*160+32(R8), Y10, r1, r2);     \
-	PRODUCT(n*160+64(R8), Y10, r2, r3);     \
-	PRODUCT(n*160+96(R8), Y10, r3, r4);     \
-	PRODUCT(n*192+384(DI), Y11, r0, r1);    \
-	PRODUCT(n*192+416(DI), Y11, r1, r2);    \
-	PRODUCT(n*192+448(DI), Y11, r2, r3);    \
-	PRODUCT(n*192+480(DI), Y11, r3, r4);    \
-	VPERMQ       $0x39, r0, r0;             \
-	VPBLENDD     $0xc0, Y13, r0, r0;        \
-	VPADDQ       bias<>(SB), r0, r0;        \
-	PRODUCT(n*160+128(R8), Y10, r4, r0);    \
-	PRODUCT(n*192+512(DI), Y11, r4, r0)
+// r0 the last. P0 to P4 are A0, A1 or A2.
+#define ROUND5(n, quotient, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4) \
+	DIGITS(n+at-128(R9), quotient, DOUBLED); \
+	P0(n-128(R8), r0, r1);                   \
+	P1(n-96(R8), r1, r2);                    \
+	P2(n-64(R8), r2, r3);                    \
+	P3(n-32(R8), r3, r4);                    \
+	PRODUCT(n-128(DI), Y2, r0, r1);          \
+	PRODUCT(n-96(DI), Y2, r1, r2);           \
+	PRODUCT(n-64(DI), Y2, r2, r3);           \
+	PRODUCT(n-32(DI), Y2, r3, r4);           \
+	TURN(at, r0);                            \
+	P4(n(R8), r4, r0);                       \
+	PRODUCT(n(DI), Y2, r4, r0)
 
-// DIGIT is a round of both.
-#define DIGIT(at, r0, r1, r2, r3, r4, x0, s0, s1, s2, s3, s4, y0) \
-	LOWEST(0, at, 768, R10, x0);      \
-	ROUND(0, at, r0, r1, r2, r3, r4); \
-	LOWEST(192, at, 776, R11, y0);    \
-	ROUND(1, at, s0, s1, s2, s3, s4)
+// DIGIT is a round of both numbers.
+#define DIGIT5(at, r0, r1, r2, r3, r4, x1, s0, s1, s2, s3, s4, z1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4) \
+	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                           \
+	LOWEST(at+32(BX), 64, R11, z1, LOW, NEXT);                            \
+	ROUND5(0, 56, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4);   \
+	ROUND5(160, 104, at, s0, s1, s2, s3, s4, DOUBLED, P0, P1, P2, P3, P4)
 
-// CARRY takes what is more than a digit from one register to the next; Y11 is 2^52-1.
+// END takes the constants out of the v-th register and makes it positive (type bias).
+#define END(v, r) \
+	VPBROADCASTQ 400+8*v(CX), Y0; \
+	VPADDQ       Y0, r, r
+
+// ENDING has what FIRST, CARRY and STORE want: AX is 2^62 + 2^51, as END has it; Y2 is 2^52-1, Y4 -2^51, Y3 3·2^51.
+#define ENDING \
+	MOVQ         dst+0(FP), SI;           \
+	MOVQ         $0x4008000000000000, AX; \
+	VMOVQ        R13, X2;                 \
+	VPBROADCASTQ X2, Y2;                  \
+	VPSRLQ       $1, Y2, Y4;              \
+	VPSUBQ       Y2, Y4, Y4;              \
+	VBROADCASTSD signed<>(SB), Y3
+
+// FIRST has the lowest digit, which is not in the registers, take its place.
+#define FIRST(carry, r) \
+	ADDQ     AX, carry;      \
+	VMOVQ    carry, X0;      \
+	VPBLENDD $0x03, Y0, r, r
+
+// CARRY takes what is more than a digit from one register to the next; Y2 is 2^52-1.
 #define CARRY(from, to) \
-	VPSRLQ $52, from, Y10;  \
-	VPAND  Y11, from, from; \
-	VPADDQ Y10, to, to
+	VPSRLQ $52, from, Y1;  \
+	VPAND  Y2, from, from; \
+	VPADDQ Y1, to, to
 
-// WHOLE takes the constants out of a register, the v-th one.
-#define WHOLE(v, r) \
-	VPBROADCASTQ begin<>+8*v(SB), Y12; \
-	VPSUBQ       Y12, r, r
+// LAST is the end of all carrying: what the last register carries goes to the first one, a lane up. That is positive: a second digit gets one at most.
+#define LAST(r0, r1, last) \
+	VPSRLQ     $52, last, Y1;     \
+	VPAND      Y2, last, last;    \
+	VPERM2I128 $0x08, Y1, Y1, Y0; \
+	VPALIGNR   $8, Y0, Y1, Y0;    \
+	VPADDQ     Y0, r0, r0;        \
+	CARRY(r0, r1)
 
-// FINISH adds what the lowest digit carries, makes digits of sums and stores them at dst. A digit may be 2^52 then, never more, which multiplyFMA
-// takes: the product of two such digits has 2^105 for 2^104 plus itself, whose bits are as much larger as they have to be.
-#define FINISH(dst, carry, r0, r1, r2, r3, r4) \
-	WHOLE(0, r0);                  \
-	WHOLE(1, r1);                  \
-	WHOLE(2, r2);                  \
-	WHOLE(3, r3);                  \
-	WHOLE(4, r4);                  \
-	SUBQ     R14, carry;           \
-	VMOVQ    carry, X12;            \
-	VPADDQ   Y12, r0, r0;          \
-	CARRY(r0, r1);                 \
-	CARRY(r1, r2);                 \
-	CARRY(r2, r3);                 \
-	CARRY(r3, r4);                 \
-	VPSRLQ   $52, r4, Y12;         \
-	VPAND    Y11, r4, r4;          \
-	VPERMQ   $0x90, Y12, Y12;      \
-	VPBLENDD $0x03, Y13, Y12, Y12; \
-	VPADDQ   Y12, r0, r0;          \
-	CARRY(r0, r1);                 \
-	VMOVDQU  r0, dst(DI);          \
-	VMOVDQU  r1, dst+32(DI);       \
-	VMOVDQU  r2, dst+64(DI);       \
-	VMOVDQU  r3, dst+96(DI);       \
-	VMOVDQU  r4, dst+128(DI)
+// STORE takes 2^51 from four digits, so that they have a sign, and stores them, as doubles too.
+#define STORE(r, at) \
+	VPADDQ  Y4, r, r;     \
+	VMOVDQU r, at(SI);    \
+	VPADDQ  Y3, r, r;     \
+	VSUBPD  Y3, r, r;     \
+	VMOVAPD r, at-128(R8)
 
-// DOUBLES converts a number; Y13 is 2^52.
-#define DOUBLE(from, to) \
-	VPADDQ  from, Y13, Y12; \
-	VSUBPD  Y13, Y12, Y12;  \
-	VMOVAPD Y12, to
+#define FINISH5(n, carry, r0, r1, r2, r3, r4) \
+	END(0, r0);       \
+	END(1, r1);       \
+	END(2, r2);       \
+	END(3, r3);       \
+	END(4, r4);       \
+	FIRST(carry, r0); \
+	CARRY(r0, r1);    \
+	CARRY(r1, r2);    \
+	CARRY(r2, r3);    \
+	CARRY(r3, r4);    \
+	LAST(r0, r1, r4); \
+	STORE(r0, n);     \
+	STORE(r1, n+32);  \
+	STORE(r2, n+64);  \
+	STORE(r3, n+96);  \
+	STORE(r4, n+128)
 
-#define DOUBLES(reg, from, base, to) \
-	DOUBLE(from(reg), to(base));         \
-	DOUBLE(from+32(reg), to+32(base));   \
-	DOUBLE(from+64(reg), to+64(base));   \
-	DOUBLE(from+96(reg), to+96(base));   \
-	DOUBLE(from+128(reg), to+128(base))
-
-// func multiplyFMA(dst, a, b *pair, m *moduli)
-TEXT ·multiplyFMA(SB), 0, $688-32
+// func multiply5(dst, a, b, m *uint64, c *bias)
+TEXT ·multiply5(SB), 0, $1136-40
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), BX
 	MOVQ m+24(FP), DI
-	LEAQ 39(SP), R8
-	ANDQ $~31, R8
+	MOVQ c+32(FP), CX
+	START
 	LEAQ 320(R8), R9
+	DOUBLE5(SI, R8, 0)
+	ADDQ $160, SI
+	DOUBLE5(SI, R8, 160)
+	SUBQ $160, SI
+	DOUBLE5(BX, R9, 0)
+	ADDQ $160, BX
+	DOUBLE5(BX, R9, 160)
+	SUBQ $160, BX
+	COPY5(0, 640)
+	COPY5(192, 800)
+	MSCALARS(160, 16)
+	MSCALARS(352, 64)
+	LEAQ 640(R8), DI
+	ASCALARS(0, 16)
+	ASCALARS(160, 64)
+	ADDQ $128, BX
+	CONSTANTS
+	BEGIN5TWICE
 
-	// Rounding towards zero, until the end.
-	STMXCSR (SP)
-	MOVL    $0x7f80, 4(SP) // no exceptions, whatever others have asked for
-	LDMXCSR 4(SP)
+	PCALIGN $64
 
-	VMOVDQU low<>(SB), Y13
-	DOUBLES(SI, 0, R8, 0)
-	DOUBLES(SI, 192, R8, 160)
-	DOUBLES(BX, 0, R9, 0)
-	DOUBLES(BX, 192, R9, 160)
-
-	VPBROADCASTQ begin<>+0(SB), Y0
-	VPBROADCASTQ begin<>+8(SB), Y1
-	VPBROADCASTQ begin<>+16(SB), Y2
-	VPBROADCASTQ begin<>+24(SB), Y3
-	VPBROADCASTQ begin<>+32(SB), Y4
-	VMOVDQA      Y0, Y5
-	VMOVDQA      Y1, Y6
-	VMOVDQA      Y2, Y7
-	VMOVDQA      Y3, Y8
-	VMOVDQA      Y4, Y9
-	VBROADCASTSD high<>(SB), Y14
-	VBROADCASTSD both<>(SB), Y15
-	VPXOR        Y13, Y13, Y13
-	XORQ         R14, R14
-	SUBQ         begin<>+0(SB), R14
-	MOVQ         R14, R10
-	MOVQ         R14, R11
-	MOVQ         $0xfffffffffffff, R13
-
-five:
-	DIGIT(0, Y0, Y1, Y2, Y3, Y4, X0, Y5, Y6, Y7, Y8, Y9, X5)
-	DIGIT(32, Y1, Y2, Y3, Y4, Y0, X1, Y6, Y7, Y8, Y9, Y5, X6)
-	DIGIT(64, Y2, Y3, Y4, Y0, Y1, X2, Y7, Y8, Y9, Y5, Y6, X7)
-	DIGIT(96, Y3, Y4, Y0, Y1, Y2, X3, Y8, Y9, Y5, Y6, Y7, X8)
-	DIGIT(128, Y4, Y0, Y1, Y2, Y3, X4, Y9, Y5, Y6, Y7, Y8, X9)
+digits:
+	DIGIT5(0, Y6, Y7, Y8, Y9, Y10, X7, Y11, Y12, Y13, Y14, Y15, X12, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
+	DIGIT5(32, Y7, Y8, Y9, Y10, Y6, X8, Y12, Y13, Y14, Y15, Y11, X13, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
+	DIGIT5(64, Y8, Y9, Y10, Y6, Y7, X9, Y13, Y14, Y15, Y11, Y12, X14, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
+	DIGIT5(96, Y9, Y10, Y6, Y7, Y8, X10, Y14, Y15, Y11, Y12, Y13, X15, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
+	DIGIT5(128, Y10, Y6, Y7, Y8, Y9, X6, Y15, Y11, Y12, Y13, Y14, X11, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
 	ADDQ  $8, BX
 	ADDQ  $8, R9
 	TESTQ $31, R9
-	JNZ   five
+	JNZ   digits
 
-	MOVQ         dst+0(FP), DI
-	VMOVQ        R13, X11
-	VPBROADCASTQ X11, Y11
-	FINISH(0, R10, Y0, Y1, Y2, Y3, Y4)
-	FINISH(192, R11, Y5, Y6, Y7, Y8, Y9)
-	LDMXCSR (SP)
-	VZEROUPPER
+	ENDING
+	FINISH5(0, R10, Y6, Y7, Y8, Y9, Y10)
+	FINISH5(160, R11, Y11, Y12, Y13, Y14, Y15)
+	STOP
+	RET
+
+// func square5(dst, a, m *uint64, c *bias, times uint64)
+//
+// Of two products that are the same one is made, twice: a digit is multiplied once with those of its own register, and twice with those of
+// the two registers after it.
+TEXT ·square5(SB), 0, $1136-40
+	MOVQ a+8(FP), SI
+	MOVQ m+16(FP), DI
+	MOVQ c+24(FP), CX
+	START
+	DOUBLE5(SI, R8, 0)
+	ADDQ $160, SI
+	DOUBLE5(SI, R8, 160)
+	SUBQ $160, SI
+	COPY5(0, 640)
+	COPY5(192, 800)
+	MSCALARS(160, 16)
+	MSCALARS(352, 64)
+	LEAQ 640(R8), DI
+
+again:
+	LEAQ 128(SI), BX
+	MOVQ R8, R9
+	ASCALARS(0, 16)
+	ASCALARS(160, 64)
+	CONSTANTS
+	BEGIN5TWICE
+
+	PCALIGN $64
+
+digits:
+	DIGIT5(0, Y6, Y7, Y8, Y9, Y10, X7, Y11, Y12, Y13, Y14, Y15, X12, LOW1, NEXT2, TWICE, A1, A2, A2, A0, A0)
+	DIGIT5(32, Y7, Y8, Y9, Y10, Y6, X8, Y12, Y13, Y14, Y15, Y11, X13, LOW0, NEXT1, TWICE, A0, A1, A2, A2, A0)
+	DIGIT5(64, Y8, Y9, Y10, Y6, Y7, X9, Y13, Y14, Y15, Y11, Y12, X14, LOW0, NEXT0, TWICE, A0, A0, A1, A2, A2)
+	DIGIT5(96, Y9, Y10, Y6, Y7, Y8, X10, Y14, Y15, Y11, Y12, Y13, X15, LOW2, NEXT0, TWICE, A2, A0, A0, A1, A2)
+	DIGIT5(128, Y10, Y6, Y7, Y8, Y9, X6, Y15, Y11, Y12, Y13, Y14, X11, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A1)
+	ADDQ  $8, BX
+	ADDQ  $8, R9
+	TESTQ $31, R9
+	JNZ   digits
+
+	ENDING
+	FINISH5(0, R10, Y6, Y7, Y8, Y9, Y10)
+	FINISH5(160, R11, Y11, Y12, Y13, Y14, Y15)
+	DECQ times+32(FP)
+	JNZ  again
+	STOP
 	RET
 
 // TAKE is an entry's quadwords where mask has ones.
@@ -223,15 +408,16 @@ five:
 	VPAND at(SI), mask, Y10; \
 	VPOR  Y10, to, to
 
-// func chooseFMA(dst *pair, table *[32]pair, first, second uint64)
+// func chooseFMA(dst, table *uint64, stride, first, second uint64)
 //
-// Every entry is read, whichever is wanted: X11 counts them, Y12 and Y13 are all ones where it is the one.
-TEXT ·chooseFMA(SB), NOSPLIT, $0-32
+// All 32 entries are read, whichever is wanted: X11 counts them, Y12 and Y13 are all ones where it is the one.
+TEXT ·chooseFMA(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ table+8(FP), SI
+	MOVQ stride+16(FP), DX
 
-	VPBROADCASTQ first+16(FP), Y14
-	VPBROADCASTQ second+24(FP), Y15
+	VPBROADCASTQ first+24(FP), Y14
+	VPBROADCASTQ second+32(FP), Y15
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
@@ -254,12 +440,12 @@ entry:
 	TAKE(64, Y12, Y2)
 	TAKE(96, Y12, Y3)
 	TAKE(128, Y12, Y4)
-	TAKE(192, Y13, Y5)
-	TAKE(224, Y13, Y6)
-	TAKE(256, Y13, Y7)
-	TAKE(288, Y13, Y8)
-	TAKE(320, Y13, Y9)
-	ADDQ         $384, SI
+	TAKE(160, Y13, Y5)
+	TAKE(192, Y13, Y6)
+	TAKE(224, Y13, Y7)
+	TAKE(256, Y13, Y8)
+	TAKE(288, Y13, Y9)
+	ADDQ         DX, SI
 	INCQ         AX
 	CMPQ         AX, $32
 	JNE          entry
@@ -269,10 +455,10 @@ entry:
 	VMOVDQU Y2, 64(DI)
 	VMOVDQU Y3, 96(DI)
 	VMOVDQU Y4, 128(DI)
-	VMOVDQU Y5, 192(DI)
-	VMOVDQU Y6, 224(DI)
-	VMOVDQU Y7, 256(DI)
-	VMOVDQU Y8, 288(DI)
-	VMOVDQU Y9, 320(DI)
+	VMOVDQU Y5, 160(DI)
+	VMOVDQU Y6, 192(DI)
+	VMOVDQU Y7, 224(DI)
+	VMOVDQU Y8, 256(DI)
+	VMOVDQU Y9, 288(DI)
 	VZEROUPPER
 	RET

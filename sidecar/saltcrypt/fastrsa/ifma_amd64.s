@@ -9,7 +9,7 @@
 //
 //	SI, SI+192       a                   R8 | R9    what has become of digits below those in the registers: the carry into lane 0
 //	BX, BX+192       b, digit by digit   R10 | R11  -1/modulus
-//	DI, DI+192       moduli              AX, CX, DX, R12  scratch; DX is the factor of MULXQ
+//	DI, DI+192       moduli, -1/modulus  AX, CX, DX, R12  scratch; DX is the factor of MULXQ
 //	R13 2^52-1; R14 the count; R15 is the runtime's where code is linked dynamically
 //	Z0-Z2 | Z3-Z5    a                   Z12-Z14 | Z15-Z17  the sum
 //	Z6-Z8 | Z9-Z11   moduli              Z18 | Z19 b's digit, Z20 | Z21 the quotient's, Z22 nought
@@ -65,13 +65,13 @@
 #define CARRY4(offset, acc) \
 	CARRY(offset, acc); CARRY(offset+8, acc); CARRY(offset+16, acc); CARRY(offset+24, acc)
 
-// func multiplyIFMA(dst, a, b *pair, m *moduli)
+// func multiplyIFMA(dst, a, b, m *uint64)
 TEXT ·multiplyIFMA(SB), NOSPLIT, $0-32
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), BX
 	MOVQ m+24(FP), DI
-	MOVQ 768(DI), R10
-	MOVQ 776(DI), R11
+	MOVQ 384(DI), R10
+	MOVQ 392(DI), R11
 
 	VMOVDQU64 (SI), Z0
 	VMOVDQU64 64(SI), Z1
@@ -142,7 +142,7 @@ digit:
 	VZEROUPPER
 	RET
 
-// func chooseIFMA(dst *pair, table *[32]pair, first, second uint64)
+// func chooseIFMA(dst, table *uint64, first, second uint64)
 //
 // Every entry is read, whichever is wanted: AX counts them, Z1 and Z2 are all ones where it is the one.
 TEXT ·chooseIFMA(SB), NOSPLIT, $0-32
