@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"math/big"
+	"strconv"
 	"testing"
 )
 
@@ -18,7 +19,13 @@ func (m *MasterKey) slow() *MasterKey {
 }
 
 func TestFastIsWhatGoMakes(t *testing.T) {
-	m, err := GenerateMasterKey(2048)
+	for _, bits := range []int{2048, 3072, 4096} {
+		t.Run(strconv.Itoa(bits), func(t *testing.T) { testFastIsWhatGoMakes(t, bits) })
+	}
+}
+
+func testFastIsWhatGoMakes(t *testing.T, bits int) {
+	m, err := GenerateMasterKey(bits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +41,7 @@ func TestFastIsWhatGoMakes(t *testing.T) {
 			}
 		}
 	}
-	for _, size := range []int{0, 1, 24, 76, 190} {
+	for _, size := range []int{0, 1, 24, 76, bits/8 - 66} {
 		msg := bytes.Repeat([]byte{1}, size)
 		for _, algo := range []string{OAEPSHA1, OAEPSHA224} {
 			ct, err := m.Public().EncryptOAEP(algo, msg)

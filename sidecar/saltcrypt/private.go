@@ -106,7 +106,7 @@ func (m *MasterKey) DER() []byte { return x509.MarshalPKCS1PrivateKey(m.key) }
 // PublicText is the public half as clean SubjectPublicKeyInfo PEM: pub_key of a sign-in reply.
 func (m *MasterKey) PublicText() string { return m.text }
 
-// Accelerated names the instructions that make private operations as fast as OpenSSL's, or faster (package fastrsa); empty where Go's RSA does them.
+// Accelerated names the instructions that make private operations two to three times as fast (package fastrsa); empty where Go's RSA does them.
 func (m *MasterKey) Accelerated() string {
 	if m.fast == nil {
 		return ""

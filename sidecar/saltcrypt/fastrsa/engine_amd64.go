@@ -25,7 +25,16 @@ func (s shape) multiply(dst, a, b pair, m []uint64) {
 		multiplyIFMA(&dst[0], &a[0], &b[0], &m[0])
 		return
 	}
-	multiply5(&dst[0], &a[0], &b[0], &m[0], products5)
+	switch q := s.lanes; s.digits {
+	case 20:
+		multiply5(&dst[0], &a[0], &b[0], &m[0], products5)
+	case 32:
+		multiply8(&dst[0], &a[0], &b[0], &m[0], products8)
+		multiply8(&dst[q], &a[q], &b[q], &m[len(m)/2], products8)
+	case 40:
+		multiply10(&dst[0], &a[0], &b[0], &m[0], products10)
+		multiply10(&dst[q], &a[q], &b[q], &m[len(m)/2], products10)
+	}
 }
 
 // square multiplies x with itself so many times.
@@ -36,7 +45,16 @@ func (s shape) square(x pair, m []uint64, times uint64) {
 		}
 		return
 	}
-	square5(&x[0], &x[0], &m[0], squares5, times)
+	switch q := s.lanes; s.digits {
+	case 20:
+		square5(&x[0], &x[0], &m[0], squares5, times)
+	case 32:
+		square8(&x[0], &x[0], &m[0], squares8, times)
+		square8(&x[q], &x[q], &m[len(m)/2], squares8, times)
+	case 40:
+		square10(&x[0], &x[0], &m[0], squares10, times)
+		square10(&x[q], &x[q], &m[len(m)/2], squares10, times)
+	}
 }
 
 // choose takes the first number of one entry and the second number of another. Which they are cannot be seen from outside.
@@ -46,6 +64,9 @@ func (s shape) choose(dst, table pair, first, second uint64) {
 		chooseIFMA(&dst[0], &table[0], first, second)
 	case s.lanes == 20:
 		chooseFMA(&dst[0], &table[0], 2*20*8, first, second)
+	case s.lanes == 40: // as much as two numbers of twenty
+		chooseFMA(&dst[0], &table[0], 2*40*8, first, first)
+		chooseFMA(&dst[40], &table[40], 2*40*8, second, second)
 	}
 }
 
@@ -59,7 +80,11 @@ type bias struct {
 	end   [10]uint64    // takes that out; makes digits from 0 to 2^52, 2^51 too large; and makes what they carry positive: 2^10 too large, which the next one has less
 }
 
-var products5, squares5 = newBias(5, false), newBias(5, true)
+var (
+	products5, squares5   = newBias(5, false), newBias(5, true)
+	products8, squares8   = newBias(8, false), newBias(8, true)
+	products10, squares10 = newBias(10, false), newBias(10, true)
+)
 
 func newBias(registers int, square bool) *bias {
 	const lower, upper = 0x433 << 52, 0x4678 << 48 // 2^52 and 3·2^103
@@ -112,6 +137,18 @@ func multiply5(dst, a, b, m *uint64, c *bias)
 
 //go:noescape
 func square5(dst, a, m *uint64, c *bias, times uint64)
+
+//go:noescape
+func multiply8(dst, a, b, m *uint64, c *bias)
+
+//go:noescape
+func square8(dst, a, m *uint64, c *bias, times uint64)
+
+//go:noescape
+func multiply10(dst, a, b, m *uint64, c *bias)
+
+//go:noescape
+func square10(dst, a, m *uint64, c *bias, times uint64)
 
 //go:noescape
 func chooseFMA(dst, table *uint64, stride, first, second uint64)

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	maxPrimeBits = 1024
+	maxPrimeBits = 2048
 	maxPrimeSize = maxPrimeBits / 8
-	maxLanes     = 24
+	maxLanes     = 40
 
 	digitBits = 52
 	mask      = 1<<digitBits - 1
@@ -62,10 +62,12 @@ type shape struct {
 	half   uint64 // digits are from -half on
 }
 
-// shapes are those that there are: keys of 2048 bits. Registers have four lanes or eight.
+// shapes are those that there are: keys of 2048, 3072 and 4096 bits. Registers have four lanes or eight.
 var shapes = []shape{
 	{engine: ifma, bits: 1024, digits: 20, lanes: 24},
 	{engine: fma, bits: 1024, digits: 20, lanes: 20, half: 1 << (digitBits - 1)},
+	{engine: fma, bits: 1536, digits: 32, lanes: 40, half: 1 << (digitBits - 1)}, // as wide as the next, so that there is one chooseFMA
+	{engine: fma, bits: 2048, digits: 40, lanes: 40, half: 1 << (digitBits - 1)},
 }
 
 func (s shape) size() int { return s.bits / 8 }
@@ -107,7 +109,8 @@ type Key struct {
 	exponents [2][]byte // in windows, high ones first
 }
 
-// New prepares a key for the fastest engine that gives a right result; nil where there is none, and for a key that has not two primes of 1024 bits. The key must be valid and precomputed.
+// New prepares a key for the fastest engine that gives a right result; nil where there is none, and for a key that has not two primes of 1024, 1536 or
+// 2048 bits. The key must be valid and precomputed.
 func New(key *rsa.PrivateKey) *Key {
 	for _, e := range engines {
 		k := newKey(key, e)

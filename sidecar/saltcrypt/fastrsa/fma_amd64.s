@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// A number is 4·V digits of 52 bits, V being 5. Digit d is in quadword 4·(d mod V) + d/V, so that V registers of 256 bits hold a number, and to
+// A number is 4·V digits of 52 bits, V being 5, 8 or 10. Digit d is in quadword 4·(d mod V) + d/V, so that V registers of 256 bits hold a number, and to
 // move all digits down by one is to call each register by the name of the one before it: only what was in the first one has to move within its
-// register. Two numbers are multiplied at once, one for each prime, of which the second one lies behind the first.
+// register. With V = 5 two numbers are multiplied at once, one for each prime, of which the second one lies behind the first.
 //
 // Digits have a sign: they are from -2^51 to 2^51, so that there is room for twice a product. The lowest one is less than 2^51.
 //
@@ -20,7 +20,7 @@
 // a multiple of that; 2^105 itself has bits that are as much larger as they have to be. The difference in the second line is a multiple of 2^52,
 // of which it is less than 2^52 times, and 2^52 + lower is an integer below 2^53. Nothing here is ever denormal, infinite or not a number. A quadword of
 // the sum is less than 2^60 without what stands for the constants: a half of a product is less than 2^52, and of the four kinds, lower and upper ones of a and of
-// the modulus, no more than 20 are added to a quadword before it is done.
+// the modulus, no more than 40 are added to a quadword before it is done.
 //
 // The quotient's digits are found in integer registers and a round ahead of the vectors, which would have to be waited for: what a round adds to the
 // two lowest digits is multiplied there once more, and of the vectors only what the rounds before have left in the second one is asked for.
@@ -33,7 +33,7 @@
 //	DI, DI+160          modulus as doubles (+128)    16(SP) | 64(SP)  what SCALARS describes
 //	R10 | R11           the sum's lowest digit and what is above it
 //	R13 2^52-1          R14 2^52's bits        AX, DX, R12 scratch
-//	Y6-Y10 | Y11-Y15    the sum
+//	Y6-Y10 | Y11-Y15    the sum; Y6-Y13 or Y6-Y15 of one number
 //	Y0 a half product   Y1 b's digit           Y2 the quotient's
 //	Y3 twice b's digit  Y4 3·2^103             Y5 3·2^103 + 2^52
 //
@@ -82,6 +82,12 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	DOUBLE(96(from), to-32(base)); \
 	DOUBLE(128(from), to(base))
 
+#define DOUBLE8(from, base) \
+	DOUBLE5(from, base, 0);      \
+	DOUBLE(160(from), 32(base)); \
+	DOUBLE(192(from), 64(base)); \
+	DOUBLE(224(from), 96(base))
+
 #define COPY(from, to) \
 	VMOVDQU from, Y0; \
 	VMOVDQA Y0, to
@@ -124,6 +130,18 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	BEGIN(2, Y8); \
 	BEGIN(3, Y9); \
 	BEGIN(4, Y10)
+
+#define BEGIN8 \
+	BEGIN5;        \
+	BEGIN(5, Y11); \
+	BEGIN(6, Y12); \
+	BEGIN(7, Y13); \
+	XORL R10, R10
+
+#define BEGIN10 \
+	BEGIN8;        \
+	BEGIN(8, Y14); \
+	BEGIN(9, Y15)
 
 #define BEGIN5TWICE \
 	BEGIN5;           \
@@ -225,7 +243,7 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	VPADDQ       at(CX), r, r
 
 // ROUND adds b's digit times a, and the quotient's times the modulus, to a number, and moves its digits down by one: r1 is the first one then,
-// r0 the last. P0 to P4 are A0, A1 or A2.
+// r0 the last. P0 to P9 are A0, A1 or A2.
 #define ROUND5(n, quotient, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4) \
 	DIGITS(n+at-128(R9), quotient, DOUBLED); \
 	P0(n-128(R8), r0, r1);                   \
@@ -240,12 +258,64 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	P4(n(R8), r4, r0);                       \
 	PRODUCT(n(DI), Y2, r4, r0)
 
-// DIGIT is a round of both numbers.
+#define ROUND8(at, r0, r1, r2, r3, r4, r5, r6, r7, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7) \
+	DIGITS(at-128(R9), 56, DOUBLED); \
+	P0(-128(R8), r0, r1);            \
+	P1(-96(R8), r1, r2);             \
+	P2(-64(R8), r2, r3);             \
+	P3(-32(R8), r3, r4);             \
+	P4(0(R8), r4, r5);               \
+	P5(32(R8), r5, r6);              \
+	P6(64(R8), r6, r7);              \
+	PRODUCT(-128(DI), Y2, r0, r1);   \
+	PRODUCT(-96(DI), Y2, r1, r2);    \
+	PRODUCT(-64(DI), Y2, r2, r3);    \
+	PRODUCT(-32(DI), Y2, r3, r4);    \
+	PRODUCT(0(DI), Y2, r4, r5);      \
+	PRODUCT(32(DI), Y2, r5, r6);     \
+	PRODUCT(64(DI), Y2, r6, r7);     \
+	TURN(at, r0);                    \
+	P7(96(R8), r7, r0);              \
+	PRODUCT(96(DI), Y2, r7, r0)
+
+#define ROUND10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9) \
+	DIGITS(at-128(R9), 56, DOUBLED); \
+	P0(-128(R8), r0, r1);            \
+	P1(-96(R8), r1, r2);             \
+	P2(-64(R8), r2, r3);             \
+	P3(-32(R8), r3, r4);             \
+	P4(0(R8), r4, r5);               \
+	P5(32(R8), r5, r6);              \
+	P6(64(R8), r6, r7);              \
+	P7(96(R8), r7, r8);              \
+	P8(128(R8), r8, r9);             \
+	PRODUCT(-128(DI), Y2, r0, r1);   \
+	PRODUCT(-96(DI), Y2, r1, r2);    \
+	PRODUCT(-64(DI), Y2, r2, r3);    \
+	PRODUCT(-32(DI), Y2, r3, r4);    \
+	PRODUCT(0(DI), Y2, r4, r5);      \
+	PRODUCT(32(DI), Y2, r5, r6);     \
+	PRODUCT(64(DI), Y2, r6, r7);     \
+	PRODUCT(96(DI), Y2, r7, r8);     \
+	PRODUCT(128(DI), Y2, r8, r9);    \
+	TURN(at, r0);                    \
+	P9(160(R8), r9, r0);             \
+	PRODUCT(160(DI), Y2, r9, r0)
+
+// DIGIT is a round, of both numbers with V = 5.
 #define DIGIT5(at, r0, r1, r2, r3, r4, x1, s0, s1, s2, s3, s4, z1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4) \
 	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                           \
 	LOWEST(at+32(BX), 64, R11, z1, LOW, NEXT);                            \
 	ROUND5(0, 56, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4);   \
 	ROUND5(160, 104, at, s0, s1, s2, s3, s4, DOUBLED, P0, P1, P2, P3, P4)
+
+#define DIGIT8(at, r0, r1, r2, r3, r4, r5, r6, r7, x1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7) \
+	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                                         \
+	ROUND8(at, r0, r1, r2, r3, r4, r5, r6, r7, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7)
+
+#define DIGIT10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, x1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9) \
+	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                                                          \
+	ROUND10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9)
 
 // END takes the constants out of the v-th register and makes it positive (type bias).
 #define END(v, r) \
@@ -308,6 +378,66 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	STORE(r2, n+64);  \
 	STORE(r3, n+96);  \
 	STORE(r4, n+128)
+
+#define FINISH8(carry, r0, r1, r2, r3, r4, r5, r6, r7) \
+	END(0, r0);       \
+	END(1, r1);       \
+	END(2, r2);       \
+	END(3, r3);       \
+	END(4, r4);       \
+	END(5, r5);       \
+	END(6, r6);       \
+	END(7, r7);       \
+	FIRST(carry, r0); \
+	CARRY(r0, r1);    \
+	CARRY(r1, r2);    \
+	CARRY(r2, r3);    \
+	CARRY(r3, r4);    \
+	CARRY(r4, r5);    \
+	CARRY(r5, r6);    \
+	CARRY(r6, r7);    \
+	LAST(r0, r1, r7); \
+	STORE(r0, 0);     \
+	STORE(r1, 32);    \
+	STORE(r2, 64);    \
+	STORE(r3, 96);    \
+	STORE(r4, 128);   \
+	STORE(r5, 160);   \
+	STORE(r6, 192);   \
+	STORE(r7, 224)
+
+#define FINISH10(carry, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9) \
+	END(0, r0);       \
+	END(1, r1);       \
+	END(2, r2);       \
+	END(3, r3);       \
+	END(4, r4);       \
+	END(5, r5);       \
+	END(6, r6);       \
+	END(7, r7);       \
+	END(8, r8);       \
+	END(9, r9);       \
+	FIRST(carry, r0); \
+	CARRY(r0, r1);    \
+	CARRY(r1, r2);    \
+	CARRY(r2, r3);    \
+	CARRY(r3, r4);    \
+	CARRY(r4, r5);    \
+	CARRY(r5, r6);    \
+	CARRY(r6, r7);    \
+	CARRY(r7, r8);    \
+	CARRY(r8, r9);    \
+	LAST(r0, r1, r9); \
+	STORE(r0, 0);     \
+	STORE(r1, 32);    \
+	STORE(r2, 64);    \
+	STORE(r3, 96);    \
+	STORE(r4, 128);   \
+	STORE(r5, 160);   \
+	STORE(r6, 192);   \
+	STORE(r7, 224);   \
+	STORE(r8, 256);   \
+	STORE(r9, 288)
 
 // func multiply5(dst, a, b, m *uint64, c *bias)
 TEXT ·multiply5(SB), 0, $1136-40
@@ -398,6 +528,193 @@ digits:
 	ENDING
 	FINISH5(0, R10, Y6, Y7, Y8, Y9, Y10)
 	FINISH5(160, R11, Y11, Y12, Y13, Y14, Y15)
+	DECQ times+32(FP)
+	JNZ  again
+	STOP
+	RET
+
+// func multiply8(dst, a, b, m *uint64, c *bias)
+TEXT ·multiply8(SB), 0, $1136-40
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), BX
+	MOVQ m+24(FP), DI
+	MOVQ c+32(FP), CX
+	START
+	LEAQ 320(R8), R9
+	DOUBLE8(SI, R8)
+	DOUBLE8(BX, R9)
+	COPY5(0, 640)
+	COPY(160(DI), 672(R8))
+	COPY(192(DI), 704(R8))
+	COPY(224(DI), 736(R8))
+	MSCALARS(256, 16)
+	LEAQ 640(R8), DI
+	ASCALARS(0, 16)
+	ADDQ $128, BX
+	CONSTANTS
+	BEGIN8
+
+	PCALIGN $64
+
+digits:
+	DIGIT8(0, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X7, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(32, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y6, X8, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(64, Y8, Y9, Y10, Y11, Y12, Y13, Y6, Y7, X9, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(96, Y9, Y10, Y11, Y12, Y13, Y6, Y7, Y8, X10, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(128, Y10, Y11, Y12, Y13, Y6, Y7, Y8, Y9, X11, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(160, Y11, Y12, Y13, Y6, Y7, Y8, Y9, Y10, X12, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(192, Y12, Y13, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT8(224, Y13, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X6, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
+	ADDQ  $8, BX
+	ADDQ  $8, R9
+	TESTQ $31, R9
+	JNZ   digits
+
+	ENDING
+	FINISH8(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13)
+	STOP
+	RET
+
+// func square8(dst, a, m *uint64, c *bias, times uint64)
+//
+// Of two products that are the same one is made, twice: a digit is multiplied once with those of its own register, and twice with those of
+// the three after it, or four in the first four rounds of eight.
+TEXT ·square8(SB), 0, $1136-40
+	MOVQ a+8(FP), SI
+	MOVQ m+16(FP), DI
+	MOVQ c+24(FP), CX
+	START
+	DOUBLE8(SI, R8)
+	COPY5(0, 640)
+	COPY(160(DI), 672(R8))
+	COPY(192(DI), 704(R8))
+	COPY(224(DI), 736(R8))
+	MSCALARS(256, 16)
+	LEAQ 640(R8), DI
+
+again:
+	LEAQ 128(SI), BX
+	MOVQ R8, R9
+	ASCALARS(0, 16)
+	CONSTANTS
+	BEGIN8
+
+	PCALIGN $64
+
+digits:
+	DIGIT8(0, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X7, LOW1, NEXT2, TWICE, A1, A2, A2, A2, A2, A0, A0, A0)
+	DIGIT8(32, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y6, X8, LOW0, NEXT1, TWICE, A0, A1, A2, A2, A2, A2, A0, A0)
+	DIGIT8(64, Y8, Y9, Y10, Y11, Y12, Y13, Y6, Y7, X9, LOW0, NEXT0, TWICE, A0, A0, A1, A2, A2, A2, A2, A0)
+	DIGIT8(96, Y9, Y10, Y11, Y12, Y13, Y6, Y7, Y8, X10, LOW0, NEXT0, TWICE, A0, A0, A0, A1, A2, A2, A2, A2)
+	DIGIT8(128, Y10, Y11, Y12, Y13, Y6, Y7, Y8, Y9, X11, LOW0, NEXT0, TWICE, A0, A0, A0, A0, A1, A2, A2, A2)
+	DIGIT8(160, Y11, Y12, Y13, Y6, Y7, Y8, Y9, Y10, X12, LOW2, NEXT0, TWICE, A2, A0, A0, A0, A0, A1, A2, A2)
+	DIGIT8(192, Y12, Y13, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A0, A0, A1, A2)
+	DIGIT8(224, Y13, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X6, LOW2, NEXT2, TWICE, A2, A2, A2, A0, A0, A0, A0, A1)
+	ADDQ  $8, BX
+	ADDQ  $8, R9
+	TESTQ $31, R9
+	JNZ   digits
+
+	ENDING
+	FINISH8(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13)
+	DECQ times+32(FP)
+	JNZ  again
+	STOP
+	RET
+
+// func multiply10(dst, a, b, m *uint64, c *bias)
+TEXT ·multiply10(SB), 0, $1136-40
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), BX
+	MOVQ m+24(FP), DI
+	MOVQ c+32(FP), CX
+	START
+	LEAQ 320(R8), R9
+	DOUBLE5(SI, R8, 0)
+	ADDQ $160, SI
+	DOUBLE5(SI, R8, 160)
+	SUBQ $160, SI
+	DOUBLE5(BX, R9, 0)
+	ADDQ $160, BX
+	DOUBLE5(BX, R9, 160)
+	SUBQ $160, BX
+	COPY5(0, 640)
+	COPY5(160, 800)
+	MSCALARS(320, 16)
+	LEAQ 640(R8), DI
+	ASCALARS(0, 16)
+	ADDQ $128, BX
+	CONSTANTS
+	BEGIN10
+
+	PCALIGN $64
+
+digits:
+	DIGIT10(0, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, X7, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(32, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, X8, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(64, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, X9, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(96, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, X10, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(128, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, X11, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(160, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, X12, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(192, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(224, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X14, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(256, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X15, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	DIGIT10(288, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, X6, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
+	ADDQ  $8, BX
+	ADDQ  $8, R9
+	TESTQ $31, R9
+	JNZ   digits
+
+	ENDING
+	FINISH10(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15)
+	STOP
+	RET
+
+// func square10(dst, a, m *uint64, c *bias, times uint64)
+//
+// Of two products that are the same one is made, twice: a digit is multiplied once with those of its own register, and twice with those of
+// the four after it, or five in the first five rounds of ten.
+TEXT ·square10(SB), 0, $1136-40
+	MOVQ a+8(FP), SI
+	MOVQ m+16(FP), DI
+	MOVQ c+24(FP), CX
+	START
+	DOUBLE5(SI, R8, 0)
+	ADDQ $160, SI
+	DOUBLE5(SI, R8, 160)
+	SUBQ $160, SI
+	COPY5(0, 640)
+	COPY5(160, 800)
+	MSCALARS(320, 16)
+	LEAQ 640(R8), DI
+
+again:
+	LEAQ 128(SI), BX
+	MOVQ R8, R9
+	ASCALARS(0, 16)
+	CONSTANTS
+	BEGIN10
+
+	PCALIGN $64
+
+digits:
+	DIGIT10(0, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, X7, LOW1, NEXT2, TWICE, A1, A2, A2, A2, A2, A2, A0, A0, A0, A0)
+	DIGIT10(32, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, X8, LOW0, NEXT1, TWICE, A0, A1, A2, A2, A2, A2, A2, A0, A0, A0)
+	DIGIT10(64, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, X9, LOW0, NEXT0, TWICE, A0, A0, A1, A2, A2, A2, A2, A2, A0, A0)
+	DIGIT10(96, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, X10, LOW0, NEXT0, TWICE, A0, A0, A0, A1, A2, A2, A2, A2, A2, A0)
+	DIGIT10(128, Y10, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, X11, LOW0, NEXT0, TWICE, A0, A0, A0, A0, A1, A2, A2, A2, A2, A2)
+	DIGIT10(160, Y11, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, X12, LOW0, NEXT0, TWICE, A0, A0, A0, A0, A0, A1, A2, A2, A2, A2)
+	DIGIT10(192, Y12, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW2, NEXT0, TWICE, A2, A0, A0, A0, A0, A0, A1, A2, A2, A2)
+	DIGIT10(224, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X14, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A0, A0, A0, A1, A2, A2)
+	DIGIT10(256, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X15, LOW2, NEXT2, TWICE, A2, A2, A2, A0, A0, A0, A0, A0, A1, A2)
+	DIGIT10(288, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, X6, LOW2, NEXT2, TWICE, A2, A2, A2, A2, A0, A0, A0, A0, A0, A1)
+	ADDQ  $8, BX
+	ADDQ  $8, R9
+	TESTQ $31, R9
+	JNZ   digits
+
+	ENDING
+	FINISH10(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15)
 	DECQ times+32(FP)
 	JNZ  again
 	STOP
