@@ -226,6 +226,7 @@ func (a *adopter) adopt() (signedIn int, took time.Duration, none outage) {
 
 // A running master with minions becomes a node: minions notice no more than that it was restarted.
 func TestAdopt(t *testing.T) {
+	t.Parallel()
 	a := newAdopter(t, lab.Versions[1], lab.Versions[1])
 	keys := a.keys()
 	_, took, none := a.adopt()

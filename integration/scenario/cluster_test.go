@@ -24,6 +24,7 @@ var clusterMasters = lab.Settings{
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions

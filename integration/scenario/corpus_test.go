@@ -34,6 +34,7 @@ const (
 // What real minions asked is asked of a bare master and through saltclusterd in front of an equal one: replies, events and files are the
 // same, but for what corpus.Intended lists. Then requests that no minion sends (SALTCLUSTER_RANDOM of them, from SALTCLUSTER_RANDOM_SEED).
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	for _, version := range lab.Versions {
 		t.Run(version, func(t *testing.T) {
 			c, err := corpus.Load(version)

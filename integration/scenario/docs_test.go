@@ -25,6 +25,7 @@ import (
 
 // What the guides mark as runnable is typed as it stands, from the first look at a master at work to the node that leaves.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	pages, err := guides.Read(lab.ModuleRoot())
 	labtest.Must(t, err)
 	var blocks []guides.Runnable

@@ -20,6 +20,7 @@ import (
 // TestEdge is what stands between a minion and a node that minds its load balancer: an impatient HAProxy with PROXY
 // headers, drains, a salt-master that stands still or changes its version.
 func TestEdge(t *testing.T) {
+	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)

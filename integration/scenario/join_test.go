@@ -15,6 +15,7 @@ import (
 
 // A join that must not be: one sentence that names the option, and the joiner is as it was.
 func TestJoinRefused(t *testing.T) {
+	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: []string{lab.Versions[0], lab.Versions[0]}})
 	labtest.Must(t, err)

@@ -25,6 +25,7 @@ type membersLab struct {
 
 // Who belongs to the cluster changes while minions work: nobody is restarted but who is meant.
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[0], lab.Versions[2]}, Minions: []string{lab.Versions[0], lab.Versions[2]},

@@ -29,6 +29,7 @@ var signedMasters = []lab.Settings{
 
 // Minions of three versions that sign, masters of three versions that want it or not, and a syndic.
 func TestSigned(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()

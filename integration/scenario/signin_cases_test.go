@@ -18,6 +18,7 @@ import (
 // Who may sign in is the stock master's policy, also through us: a minion hears what it hears from a bare master, the same key
 // files appear, now on every node, and salt/auth fires as often, once for the whole cluster.
 func TestSignInPolicy(t *testing.T) {
+	t.Parallel()
 	c, bare, nodes := policyPlaces(t)
 	all := slices.Concat(bare, nodes)
 	whole := func() { labtest.Must(t, c.Whole(t.Context(), 2*time.Minute)) }

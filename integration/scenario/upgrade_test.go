@@ -21,6 +21,7 @@ import (
 
 // A saltclusterd is replaced in place, over and over, under stock masters and minions.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,

@@ -28,6 +28,7 @@ var rulesModes = map[string]string{"event_ids": "log", "job_ids": "log", "master
 // TestRules is what a minion with a valid key says to stock masters of three versions behind us that read a request in other ways than its shape says, that
 // let requests age, that cache pillars, and where some rules are not enforced.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
