@@ -101,6 +101,11 @@ func (s *Service) Deferred() uint64 {
 	return s.pending(func(journal, _ string) bool { return journal == pythonName })
 }
 
+// Unfired counts the returns whose events the local master's bus has not taken yet.
+func (s *Service) Unfired() uint64 {
+	return s.pending(func(journal, consumer string) bool { return journal == ownName && consumer == eventsName })
+}
+
 // Aside counts the returns that were put aside.
 func (s *Service) Aside() int {
 	s.unanswered.mu.Lock()

@@ -17,9 +17,12 @@ const fireWithin = 10 * time.Second
 // again by the next process.
 const flushGrace = time.Second
 
+// eventsName is the consumer that fires what returns make.
+const eventsName = "events"
+
 func (s *Service) newOwn() (*journal, error) {
 	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.syncFiles, Gather: gather}
-	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: "events", Consume: s.events, Gather: gather})
+	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: eventsName, Consume: s.events, Gather: gather})
 }
 
 // gatherUnasked is how long a return that no job asked for waits in the journal for others. Nobody waits for it, and several events

@@ -82,6 +82,9 @@ func TestFilesDoNotWaitForTheBus(t *testing.T) {
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
 	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	if n := s.Unfired(); n != 1 {
+		t.Errorf("%d wait for the bus", n)
+	}
 	w.set(func() {
 		if len(w.fired) != 0 {
 			t.Errorf("fired %v on a bus that is down", w.fired)
@@ -89,6 +92,7 @@ func TestFilesDoNotWaitForTheBus(t *testing.T) {
 		w.busDown = false
 	})
 	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
+	eventually(t, "nothing to wait", func() bool { return s.Unfired() == 0 })
 }
 
 // Events of a bus that stays down, or takes nothing, must not take the room of returns.

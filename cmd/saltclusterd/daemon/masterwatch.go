@@ -105,9 +105,26 @@ func (s *service) watchVersion(ctx context.Context) {
 			s.newer.Store(&text)
 			s.m.log.Warn("salt-master has another version", "version", text, "before", s.m.d.master.Version.String())
 			s.m.d.checks.Kick("version")
+			s.eventsTaken(ctx)
 			if s.renew(ctx, v) {
 				return
 			}
+		}
+	}
+}
+
+// takenWithin is longer than the bus waits for a master's workers and its reactor.
+const takenWithin = 40 * time.Second
+
+// eventsTaken returns when the master's bus has taken the events that waited for it while it was away. They wait for its workers and its
+// reactor, and a process that ends fires them at once: to nobody, or once more than the next one, which finds them in the journal. A master
+// whose workers do not answer yet loses nothing by it.
+func (s *service) eventsTaken(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, takenWithin)
+	defer cancel()
+	for s.bus.Flush(ctx) != nil || s.returns.Unfired() > 0 {
+		if !wait(ctx, askAgain) {
+			return
 		}
 	}
 }
