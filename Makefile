@@ -103,8 +103,10 @@ test-corpus: build ## what real minions and syndics of three versions asked, ask
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^Test(Syndic)?Corpus$$' ./integration/scenario/
 
 .PHONY: test-releases
-test-releases: setup ## older releases of each Salt line beside the unit tests that have stock masters: their buses and session keys differ
-	@older=$$(integration/setup/older) && SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m -v -run '^TestStockMaster$$' ./sidecar/localmaster/ ./sidecar/upstream/
+test-releases: setup build ## older releases of each Salt line: their buses and session keys differ; beside the unit tests, and a whole cluster that becomes the newest and older again
+	@older=$$(integration/setup/older) && SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m -v -run '^TestStockMaster$$' ./sidecar/localmaster/ ./sidecar/upstream/ && \
+	 SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m ./sidecar/jobcache/ ./sidecar/fileserve/ ./sidecar/mines/
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestReleases$$' ./integration/scenario/
 
 test-operate: build ## what an operator does by hand: configurations compared, a wrong clock, a key store in the wrong order, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestOperate$$' ./integration/scenario/

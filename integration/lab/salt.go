@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,6 +17,9 @@ import (
 
 // Versions of Salt which the lab has virtualenvs of.
 var Versions = []string{"3006.28", "3007.15", "3008.3"}
+
+// Older releases of the same lines, of which there are virtualenvs where integration/setup/older has run.
+var Older = []string{"3006.16", "3007.8", "3008.1"}
 
 // DefaultVenvs is where "make setup" puts the virtualenvs.
 func DefaultVenvs() string {
@@ -36,11 +40,20 @@ func DefaultVenvs() string {
 // Settings are options of a Salt daemon, as in its configuration file.
 type Settings map[string]any
 
+// saltBin is where the commands of a version are.
+func (l *Lab) saltBin(version string) string {
+	dir := l.opts.Venvs
+	if slices.Contains(Older, version) {
+		dir = filepath.Join(filepath.Dir(dir), "older")
+	}
+	return filepath.Join(dir, version, "bin")
+}
+
 // saltTool returns the path of a Salt command of a version.
 func (l *Lab) saltTool(version, name string) (string, error) {
-	path := filepath.Join(l.opts.Venvs, version, "bin", name)
+	path := filepath.Join(l.saltBin(version), name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("Salt %s is not installed, run 'make setup': %w", version, err)
+		return "", fmt.Errorf("Salt %s is not installed, run 'make setup' (of older releases, integration/setup/older): %w", version, err)
 	}
 	return path, nil
 }
@@ -92,7 +105,7 @@ func (s *Salt) Run(ctx context.Context, name string, args ...string) (Result, er
 
 // Env makes Salt's commands find this configuration.
 func (s *Salt) Env() []string {
-	bin := filepath.Join(s.host.lab.opts.Venvs, s.Version, "bin")
+	bin := s.host.lab.saltBin(s.Version)
 	return []string{"SALT_CONFIG_DIR=" + s.ConfigDir, "PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 

@@ -78,7 +78,7 @@ func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.
 	ctx := t.Context()
 	labtest.Must(t, c.Answering(ctx, dead))
 	others := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *lab.Node) bool { return n == dead })
-	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
+	jid := async(t, dead, "cmd.run", "sleep 8; echo done", inShell)
 	back := gone(t, dead)
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the job on the others", func(ctx context.Context) error {
 		whole := 0

@@ -23,65 +23,74 @@ var clusterMasters = lab.Settings{
 	"timeout": 5, "gather_job_timeout": 5, "external_auth": map[string]any{"auto": map[string]any{tokenUser: []string{"test.*"}}},
 }
 
-func TestCluster(t *testing.T) {
-	t.Parallel()
+// inShell has cmd.run give a line to a shell, which some releases (3006.16, 3007.8) do only when they are told to.
+const inShell = "python_shell=True"
+
+// clusterStep is something that a cluster must be able to do.
+type clusterStep struct {
+	name string
+	test func(*testing.T, *lab.Cluster)
+}
+
+var clusterSteps = []clusterStep{
+	{"everyone hears everything once", testPublishedOnce},
+	{"events fire on one master", testEventsOnce},
+	{"events fire where the policy says", testEventPolicy},
+	{"events are mirrored", testEventMirror},
+	{"minion data", testMinionData},
+	{"mine", testMine},
+	{"minion data goes with the key", testMinionDataPurge},
+	{"tokens", testTokens},
+	{"a cleared mine", testMineCleared},
+	{"verify", testVerify},
+	{"what it opens", testOpens},
+	{"what operators have", testOperator},
+	{"roots", testRoots},
+	{"roots edited at once", testRootsEditedAtOnce},
+	{"roots with very much deleted", testRootsHeld},
+	{"roots rolled back", testRootsRollback},
+	{"roots that only an operator sends", testRootsManual},
+	{"roots that one node keeps to itself", testRootsOff},
+	{"roots in another order", testRootsOrder},
+	{"files without the master", testFiles},
+	{"roots while nodes are down", testRootsNodeDown},
+	{"keys", testKeys},
+	{"keys in a store of the master's own", testKeyStore},
+	{"members from every node", testMembers},
+	{"hostile bytes", testHostile},
+	{"a hostile minion", testHostileMinion},
+	{"hostile minions", testWall},
+	{"returns without the master", testReturns},
+	{"what minions publish", testPublishedByMinions},
+	{"jobs are known everywhere", testJobs},
+	{"jobs of a node that was away", testJobsOfTheAway},
+	{"a job that expired on one master", testJobsExpire},
+	{"verify of jobs", testVerifyJobs},
+	{"a master is killed in the middle of a job", testMasterKilledMidJob},
+	{"a publisher is killed in the middle of a job", testPublisherKilledMidJob},
+	{"events follow", testEventsFollow},
+	{"returns that only Python can take", testReturnsOfPython},
+	{"a master restarts", testMasterRestart},
+	{"a master is killed", testMasterKilled},
+	{"new minions while masters are away", testStrangers},
+	{"saltclusterd is killed", testDaemonKilled},
+	{"a node is cut off", testIsolated},
+	{"a node was away for a week", testAway},
+}
+
+func TestCluster(t *testing.T) { testCluster(t, lab.Versions, clusterSteps) }
+
+// testCluster goes through the steps with a master and a minion of each of three versions.
+func testCluster(t *testing.T, versions []string, steps []clusterStep) {
 	l := labtest.New(t, lab.Options{})
-	spec := lab.DefaultCluster()
-	spec.Minions = lab.Versions
-	spec.MasterSettings, spec.DaemonSettings = clusterMasters, eventSettings
-	c, err := l.NewCluster(t.Context(), spec)
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
+		Masters: versions, Minions: versions, MasterSettings: clusterMasters, DaemonSettings: eventSettings,
+	})
 	labtest.Must(t, err)
 	labtest.Must(t, countReactions(c, clusterMasters))
 	labtest.Must(t, c.Up(t.Context()))
 	minding := newLegal(c)
-	for _, s := range []struct {
-		name string
-		test func(*testing.T, *lab.Cluster)
-	}{
-		{"everyone hears everything once", testPublishedOnce},
-		{"events fire on one master", testEventsOnce},
-		{"events fire where the policy says", testEventPolicy},
-		{"events are mirrored", testEventMirror},
-		{"minion data", testMinionData},
-		{"mine", testMine},
-		{"minion data goes with the key", testMinionDataPurge},
-		{"tokens", testTokens},
-		{"a cleared mine", testMineCleared},
-		{"verify", testVerify},
-		{"what it opens", testOpens},
-		{"what operators have", testOperator},
-		{"roots", testRoots},
-		{"roots edited at once", testRootsEditedAtOnce},
-		{"roots with very much deleted", testRootsHeld},
-		{"roots rolled back", testRootsRollback},
-		{"roots that only an operator sends", testRootsManual},
-		{"roots that one node keeps to itself", testRootsOff},
-		{"roots in another order", testRootsOrder},
-		{"files without the master", testFiles},
-		{"roots while nodes are down", testRootsNodeDown},
-		{"keys", testKeys},
-		{"keys in a store of the master's own", testKeyStore},
-		{"members from every node", testMembers},
-		{"hostile bytes", testHostile},
-		{"a hostile minion", testHostileMinion},
-		{"hostile minions", testWall},
-		{"returns without the master", testReturns},
-		{"what minions publish", testPublishedByMinions},
-		{"jobs are known everywhere", testJobs},
-		{"jobs of a node that was away", testJobsOfTheAway},
-		{"a job that expired on one master", testJobsExpire},
-		{"verify of jobs", testVerifyJobs},
-		{"a master is killed in the middle of a job", testMasterKilledMidJob},
-		{"a publisher is killed in the middle of a job", testPublisherKilledMidJob},
-		{"events follow", testEventsFollow},
-		{"returns that only Python can take", testReturnsOfPython},
-		{"a master restarts", testMasterRestart},
-		{"a master is killed", testMasterKilled},
-		{"new minions while masters are away", testStrangers},
-		{"saltclusterd is killed", testDaemonKilled},
-		{"a node is cut off", testIsolated},
-		{"a node was away for a week", testAway},
-	} {
+	for _, s := range steps {
 		ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) })
 		if !ok {
 			t.Log(l.Tails(60))
@@ -104,7 +113,7 @@ func testPublishedOnce(t *testing.T, c *lab.Cluster) {
 	for i := range each {
 		for _, n := range c.Nodes {
 			line := fmt.Sprintf("%s-%d", n.Name, i)
-			got, err := n.Master.Pub(t.Context(), "*", "cmd.run", "echo "+line+" >> {{grains.lab_dir}}/heard", "template=jinja")
+			got, err := n.Master.Pub(t.Context(), "*", "cmd.run", "echo "+line+" >> {{grains.lab_dir}}/heard", "template=jinja", inShell)
 			labtest.Must(t, err)
 			labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 		}

@@ -71,8 +71,8 @@ func testReleasesChange(t *testing.T, c *lab.Cluster) {
 				}
 				return nil
 			}
-			labtest.Must(t, lab.Eventually(ctx, 30*time.Second, "the returns' events", heard))
-			labtest.Must(t, lab.Eventually(ctx, time.Minute, "Salt "+version+" to be noticed", func(ctx context.Context) error {
+			labtest.Must(t, lab.Eventually(ctx, time.Minute, "the returns' events", heard))
+			labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "Salt "+version+" to be noticed", func(ctx context.Context) error {
 				all, err := n.Daemon.Members(ctx)
 				if err != nil {
 					return err

@@ -172,7 +172,7 @@ func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	asker := twin(t, c, c.Minions[0])
 	for i, n := range c.Nodes {
 		out := published(t, c)
-		jid := async(t, n, "cmd.run", "sleep 3; echo done")
+		jid := async(t, n, "cmd.run", "sleep 3; echo done", inShell)
 		other := asker.publishes(t, n, "test.sleep", 2)
 		out(2) // a master answers before it publishes: killed in between, it publishes nothing
 		labtest.Must(t, n.Master.Kill())
@@ -244,7 +244,7 @@ func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	asker := twin(t, c, c.Minions[0])
 	published := asker.publishes(t, dead, "test.ping")
 	inCache(t, c, c.Nodes[0], published, time.Minute)
-	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
+	jid := async(t, dead, "cmd.run", "sleep 8; echo done", inShell)
 	labtest.Must(t, dead.Daemon.Kill())
 	labtest.Must(t, dead.Master.Kill())
 	asker.returned(t, c, c.Nodes[0], published, time.Minute) // by another node, and its replica of the job
@@ -281,7 +281,7 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		inCache(t, c, n, before, time.Minute)
 	}
-	jid := async(t, dead, "cmd.run", "sleep 8; echo done")
+	jid := async(t, dead, "cmd.run", "sleep 8; echo done", inShell)
 	labtest.Must(t, dead.Daemon.Kill())
 	labtest.Must(t, dead.Master.Kill())
 	keptFor(t, c, dead)
@@ -323,7 +323,7 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 func testEventsFollow(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	n := c.Nodes[2]
-	jid := async(t, n, "cmd.run", "sleep 3; echo done")
+	jid := async(t, n, "cmd.run", "sleep 3; echo done", inShell)
 	labtest.Must(t, n.Master.Kill())
 	inCache(t, c, n, jid, time.Minute)
 	labtest.Must(t, n.Daemon.Kill())
@@ -368,7 +368,7 @@ func testReturnsOfPython(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s: %+v", n.Name, p)
 		}
 	}
-	jid := async(t, n, "cmd.run", "sleep 3; echo done")
+	jid := async(t, n, "cmd.run", "sleep 3; echo done", inShell)
 	labtest.Must(t, n.Master.Kill())
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns to be kept", func(context.Context) error {
 		if got := outcomes(t, n, "deferred"); int(got) < len(c.IDs()) {
