@@ -78,7 +78,10 @@ var clusterSteps = []clusterStep{
 	{"a node was away for a week", testAway},
 }
 
-func TestCluster(t *testing.T) { testCluster(t, lab.Versions, clusterSteps) }
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	testCluster(t, lab.Versions, clusterSteps)
+}
 
 // testCluster goes through the steps with a master and a minion of each of three versions.
 func testCluster(t *testing.T, versions []string, steps []clusterStep) {
