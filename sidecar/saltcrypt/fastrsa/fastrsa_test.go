@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -141,6 +142,7 @@ func TestMultiply(t *testing.T) { each(t, testMultiply) }
 
 func testMultiply(t *testing.T, s shape) {
 	private, k := generate(t, s, 0)
+	primes, moduli := private.Primes, k.moduli
 	lowest, highest := -int64(s.half), int64(mask-s.half)
 	if s.engine == fma {
 		highest++
@@ -176,7 +178,7 @@ func testMultiply(t *testing.T, s shape) {
 	// check holds a product against that of math/big, which is the same number and not only modulo the prime.
 	check := func(what string, round int, out, a, b pair) {
 		t.Helper()
-		for i, m := range private.Primes {
+		for i, m := range primes {
 			want := new(big.Int).Mul(value(a.of(i)), value(b.of(i)))
 			quotient := new(big.Int).ModInverse(m, R)
 			quotient.Neg(quotient).Mul(quotient, want).Mod(quotient, R)
@@ -195,9 +197,19 @@ func testMultiply(t *testing.T, s shape) {
 		}
 		return v
 	}
-	for round := range 600 {
+	// odds are numbers of as many bits as a prime whose digits, lowest ones, or -1/lowest ones are extremes: no more than to be odd is asked of them.
+	high := new(big.Int).Lsh(one, uint(s.bits-1))
+	odds := []*big.Int{
+		new(big.Int).Sub(new(big.Int).Lsh(one, uint(s.bits)), one), new(big.Int).Or(high, one), new(big.Int).Or(high, big.NewInt(mask)),
+		new(big.Int).Or(high, of(1<<51|1)), new(big.Int).Or(high, of(1<<51-1)),
+	}
+	for round := range 900 {
+		if round >= 600 {
+			primes = []*big.Int{odds[round%5], odds[round/5%5]}
+			moduli = s.moduli(primes[0], primes[1])
+		}
 		a, b, out := s.pair(), s.pair(), s.pair()
-		for i, m := range private.Primes {
+		for i, m := range primes {
 			four := new(big.Int).Lsh(m, 2)
 			for _, x := range []pair{a, b} {
 				v := new(big.Int)
@@ -231,21 +243,36 @@ func testMultiply(t *testing.T, s shape) {
 				if round%5 < 3 {
 					swell(x.of(i))
 				}
+				if s.engine == fma && round%10 == 9 { // all of them extremes, but for the highest, which keeps the number below four times
+					for j := range s.bits/digitBits - 1 {
+						x.of(i)[s.lane(j+1)] = []uint64{uint64(lowest), uint64(highest), uint64(highest), uint64(lowest)}[(j+round/10)%(1+round/10%4)]
+					}
+					x.of(i)[s.lane(s.bits/digitBits)] = 1
+				}
 			}
 		}
-		s.multiply(out, a, b, k.moduli)
+		if round%10 == 8 { // a product whose digits are the lowest all over: each of them carries into the next one at the very end
+			for i, m := range primes {
+				low := new(big.Int).SetBit(new(big.Int), s.bits/digitBits*digitBits, 1)
+				low.Sub(low, of(1<<51)).Mul(low, R)
+				factor := new(big.Int).Lsh(one, uint(round%digitBits))
+				set(b.of(i), factor)
+				set(a.of(i), low.Mul(low, factor.ModInverse(factor, m)).Mod(low, m))
+			}
+		}
+		s.multiply(out, a, b, moduli)
 		check("product", round, out, a, b)
 		again := slices.Clone(a)
-		if s.multiply(again, again, b, k.moduli); !slices.Equal(again, out) {
+		if s.multiply(again, again, b, moduli); !slices.Equal(again, out) {
 			t.Fatal("in place it is another product")
 		}
 		again = slices.Clone(a)
-		s.square(again, k.moduli, 1)
+		s.square(again, moduli, 1)
 		check("square", round, again, a, a)
 		once := slices.Clone(again)
-		s.square(again, k.moduli, 1)
+		s.square(again, moduli, 1)
 		check("square of a square", round, again, once, once)
-		if s.square(a, k.moduli, 2); !slices.Equal(again, a) {
+		if s.square(a, moduli, 2); !slices.Equal(again, a) {
 			t.Fatal("two squares at once are another number")
 		}
 	}
@@ -255,7 +282,7 @@ func TestChoose(t *testing.T) { each(t, testChoose) }
 
 func testChoose(t *testing.T, s shape) {
 	n := 2 * s.lanes
-	table := make(pair, entries*n)
+	table := make(pair, (entries+4)*n) // more than there is to choose from
 	for i := range table {
 		table[i] = uint64(i/n*1000 + i%n)
 	}
@@ -273,6 +300,10 @@ func testChoose(t *testing.T, s shape) {
 				t.Fatalf("entries %d and %d: lane %d is %d", i, other, j, got[j])
 			}
 		}
+	}
+	none := s.pair()
+	if s.choose(none, table, entries, entries+3); slices.Max(none) != 0 {
+		t.Error("entries behind the table are read")
 	}
 	if !slices.Equal(table, before) {
 		t.Error("the table is another one")
@@ -324,15 +355,68 @@ func TestEngines(t *testing.T) {
 func TestFaultsDoNotLeave(t *testing.T) { each(t, testFaultsDoNotLeave) }
 
 func testFaultsDoNotLeave(t *testing.T, s shape) {
-	_, k := generate(t, s, 0)
-	k.exponents[0][len(k.exponents[0])-1] ^= 1
-	c := make([]byte, k.n.Size())
+	c := make([]byte, 2*s.size())
 	c[200] = 7
-	if out, err := k.Private(c); !errors.Is(err, ErrFaulty) || out != nil {
-		t.Errorf("%x, %v", out, err)
+	for what, spoil := range map[string]func(*Key){
+		"the first exponent":  func(k *Key) { k.exponents[0][len(k.exponents[0])-1] ^= 1 },
+		"the second exponent": func(k *Key) { k.exponents[1][5] ^= 16 },
+		"a modulus":           func(k *Key) { k.moduli[7] ^= 1 << 30 },
+		"R²":                  func(k *Key) { k.squares.of(1)[3] ^= 1 },
+		"1/q":                 func(k *Key) { k.qinv.Add(k.qinv, k.p) },
+		"q":                   func(k *Key) { k.qn.Add(k.qn, k.n) },
+	} {
+		_, k := generate(t, s, 0)
+		spoil(k)
+		if out, err := k.Private(c); !errors.Is(err, ErrFaulty) || out != nil {
+			t.Errorf("%s is another: %x, %v", what, out, err)
+		}
+		if k.Faults() != 1 {
+			t.Errorf("%s is another: %d faults are counted, want 1", what, k.Faults())
+		}
 	}
-	if k.Faults() != 1 {
-		t.Errorf("%d faults are counted, want 1", k.Faults())
+}
+
+// TestWorkspacesAreCleared however an operation ends: they are kept, and have powers of numbers that are secrets.
+func TestWorkspacesAreCleared(t *testing.T) { each(t, testWorkspacesAreCleared) }
+
+func testWorkspacesAreCleared(t *testing.T, s shape) {
+	before := workspaces.New
+	defer func() { workspaces.New = before }()
+	c := make([]byte, 2*s.size())
+	c[200] = 7
+	for what, spoil := range map[string]func(*Key){
+		"right":    func(*Key) {},
+		"faulty":   func(k *Key) { k.exponents[0][3] ^= 1 },
+		"panicked": func(k *Key) { k.exponents[0] = nil }, // when the table is there
+	} {
+		_, k := generate(t, s, 0)
+		spoil(k)
+		var used []*workspace
+		workspaces.New = func() any {
+			used = append(used, new(workspace))
+			return used[len(used)-1]
+		}
+		for i := 0; len(used) == 0 && i < 1000; i++ { // others may lie there
+			func() {
+				defer func() {
+					if r := recover(); (r != nil) != (what == "panicked") {
+						t.Errorf("%s: %v", what, r)
+					}
+				}()
+				if _, err := k.Private(c); (err != nil) != (what == "faulty") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}()
+			runtime.GC() // which takes what lies there, the second time
+		}
+		if len(used) == 0 {
+			t.Fatal("no workspace was made")
+		}
+		for _, w := range used {
+			if *w != (workspace{}) {
+				t.Errorf("%s: a workspace was kept as it was", what)
+			}
+		}
 	}
 }
 
@@ -438,17 +522,48 @@ func BenchmarkChoose(b *testing.B) {
 	}
 }
 
+// TestConcurrently: nobody else has the workspace of an operation.
+func TestConcurrently(t *testing.T) { each(t, testConcurrently) }
+
+func testConcurrently(t *testing.T, s shape) {
+	private, k := generate(t, s, 0)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			c := big.NewInt(int64(g + 2))
+			for range 20 * 1024 / s.bits {
+				m, err := k.Private(c.FillBytes(make([]byte, private.Size())))
+				if err != nil {
+					t.Error(err)
+				} else if c2 := new(big.Int).SetBytes(m); c2.Exp(c2, big.NewInt(int64(private.E)), private.N).Cmp(c) != 0 {
+					t.Errorf("%v to the power of d is another number", c)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // TestRoundingIsGosAfterwards: an engine may round towards zero, which nobody else on the thread does.
 func TestRoundingIsGosAfterwards(t *testing.T) { each(t, testRoundingIsGosAfterwards) }
 
 func testRoundingIsGosAfterwards(t *testing.T, s shape) {
 	_, k := generate(t, s, 0)
-	one := float64(min(len(t.Name()), 1)) // what the compiler knows it adds itself
 	x := slices.Clone(k.squares)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s.multiply(x, x, x, k.moduli)
-	if sum := one + one*0x1.8p-53; sum != 1+0x1p-52 {
-		t.Errorf("1 + 1.5·2^-53 = 1 + %g", sum-1)
+	for what, call := range map[string]func(){
+		"a product": func() { s.multiply(x, x, x, k.moduli) },
+		"squares":   func() { s.square(x, k.moduli, 2) },
+	} {
+		call()
+		if sum := sum(1, 0x1.8p-53); sum != 1+0x1p-52 {
+			t.Errorf("after %s 1 + 1.5·2^-53 = 1 + %g", what, sum-1)
+		}
 	}
 }
+
+// sum is made when it is called: neither by the compiler nor before.
+//
+//go:noinline
+func sum(a, b float64) float64 { return a + b }
