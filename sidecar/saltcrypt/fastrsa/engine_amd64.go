@@ -37,7 +37,7 @@ func (s shape) multiply(dst, a, b pair, m []uint64) {
 	}
 }
 
-// square multiplies x with itself so many times.
+// square multiplies x with itself so many times, of which there is one at least.
 func (s shape) square(x pair, m []uint64, times uint64) {
 	if s.engine == ifma {
 		for range times {
@@ -76,7 +76,7 @@ func (s shape) choose(dst, table pair, first, second uint64) {
 // highest one, which is empty when a register becomes the last. The assembly knows where the fields are.
 type bias struct {
 	turn  [10][4]uint64 // is added when the register becomes the last, by the number of the round modulo the registers
-	begin [10]uint64    // is in the registers before the first round, and again after the last one
+	begin [10]uint64    // is in the registers before the first round, and again after the last one; two numbers of five have the same twice
 	end   [10]uint64    // takes that out; makes digits from 0 to 2^52, 2^51 too large; and makes what they carry positive: 2^10 too large, which the next one has less
 }
 
@@ -122,6 +122,9 @@ func newBias(registers int, square bool) *bias {
 			b.begin[r] -= adds(round, r-round)
 		}
 		b.end[r] = 1<<62 + 1<<51 - 1<<10 - b.begin[r]
+	}
+	for r := registers; r < len(b.begin); r++ { // of a second number, or nobody's
+		b.begin[r], b.end[r] = b.begin[r-registers], b.end[r-registers]
 	}
 	return b
 }

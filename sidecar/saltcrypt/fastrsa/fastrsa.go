@@ -161,25 +161,28 @@ func newKey(key *rsa.PrivateKey, e engine) *Key {
 	return k
 }
 
-// moduli has the primes as the assembly wants them: for IFMA the digits and then -1/prime modulo 2^52; for FMA, of each prime, the digits as doubles,
-// -1/prime, the lowest digit times 2^12, the second one, and a nought.
+// moduli has the primes as the assembly wants them: for IFMA the digits and then -1/prime modulo 2^52; for FMA in blocks of what one call works with,
+// which are maxLanes digits as doubles, of one prime or of both, and then of each -1/prime, the lowest digit times 2^12, the second one, and a nought.
 func (s shape) moduli(p, q *big.Int) []uint64 {
 	word := new(big.Int).Lsh(big.NewInt(1), digitBits)
-	var all, negatives []uint64
+	var all, scalars []uint64
 	for _, prime := range []*big.Int{p, q} {
 		digits := make([]uint64, s.lanes)
 		s.split(digits, prime.Bytes())
 		negative := new(big.Int).Sub(word, new(big.Int).ModInverse(prime, word)).Uint64()
 		if s.engine == ifma {
-			all, negatives = append(all, digits...), append(negatives, negative)
+			all, scalars = append(all, digits...), append(scalars, negative)
 			continue
 		}
-		for _, digit := range digits[:s.digits] {
+		for _, digit := range digits {
 			all = append(all, math.Float64bits(float64(int64(digit))))
 		}
-		all = append(all, negative, digits[s.lane(0)]<<12, digits[s.lane(1)], 0)
+		scalars = append(scalars, negative, digits[s.lane(0)]<<12, digits[s.lane(1)], 0)
+		if s.lanes == maxLanes {
+			all, scalars = append(append(all, scalars...), 0, 0, 0, 0), nil
+		}
 	}
-	return append(all, negatives...)
+	return append(all, scalars...)
 }
 
 // windows are those of an exponent, high ones first.

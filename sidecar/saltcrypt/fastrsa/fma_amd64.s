@@ -52,8 +52,36 @@ DATA low<>+16(SB)/8, $0x4330000000000000
 DATA low<>+24(SB)/8, $0x4330000000000000
 GLOBL low<>(SB), RODATA|NOPTR, $32
 
+// DOUBLE converts four digits; Y3 is 3·2^51.
+#define DOUBLE(from, to) \
+	VPADDQ  from, Y3, Y0; \
+	VSUBPD  Y3, Y0, Y0;   \
+	VMOVAPD Y0, to
+
+#define DOUBLE10(from, to) \
+	DOUBLE(0(from), -128(to));  \
+	DOUBLE(32(from), -96(to));  \
+	DOUBLE(64(from), -64(to));  \
+	DOUBLE(96(from), -32(to));  \
+	DOUBLE(128(from), 0(to));   \
+	DOUBLE(160(from), 32(to));  \
+	DOUBLE(192(from), 64(to));  \
+	DOUBLE(224(from), 96(to));  \
+	DOUBLE(256(from), 128(to)); \
+	DOUBLE(288(from), 160(to))
+
+#define COPY(from, to) \
+	VMOVDQU from(DI), Y0; \
+	VMOVDQA Y0, to-128(R8)
+
+// SCALARS are what LOWEST needs of a and of a modulus: at to(SP) a's lowest digit times 2^12 and its second one, then -1/modulus modulo 2^52, the modulus's
+// lowest digit times 2^12 and its second one. Behind them is room for the quotient's digit, as bits of 2^52 + digit.
+#define SCALAR(from, to) \
+	MOVQ from, AX; \
+	MOVQ AX, to(SP)
+
 // START rounds towards zero, until STOP, and without exceptions, whatever others have asked for. The frame has room for three times 320 bytes from
-// 128 below R8 on: a, b and the modulus.
+// 128 below R8 on: a, b and the modulus, which, with its scalars, is what m points to (shape.moduli).
 #define START \
 	LEAQ         175(SP), R8;           \
 	ANDQ         $~63, R8;              \
@@ -63,52 +91,35 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	LDMXCSR      4(SP);                 \
 	MOVQ         $0xfffffffffffff, R13; \
 	MOVQ         low<>(SB), R14;        \
-	VBROADCASTSD signed<>(SB), Y3
+	VBROADCASTSD signed<>(SB), Y3;      \
+	COPY(0, 640);                       \
+	COPY(32, 672);                      \
+	COPY(64, 704);                      \
+	COPY(96, 736);                      \
+	COPY(128, 768);                     \
+	COPY(160, 800);                     \
+	COPY(192, 832);                     \
+	COPY(224, 864);                     \
+	COPY(256, 896);                     \
+	COPY(288, 928);                     \
+	SCALAR(320(DI), 32);                \
+	SCALAR(328(DI), 40);                \
+	SCALAR(336(DI), 48);                \
+	SCALAR(352(DI), 80);                \
+	SCALAR(360(DI), 88);                \
+	SCALAR(368(DI), 96);                \
+	LEAQ         640(R8), DI
 
 #define STOP \
 	LDMXCSR (SP); \
 	VZEROUPPER
 
-// DOUBLE converts four digits; Y3 is 3·2^51.
-#define DOUBLE(from, to) \
-	VPADDQ  from, Y3, Y0; \
-	VSUBPD  Y3, Y0, Y0;   \
-	VMOVAPD Y0, to
-
-#define DOUBLE5(from, base, to) \
-	DOUBLE(0(from), to-128(base)); \
-	DOUBLE(32(from), to-96(base)); \
-	DOUBLE(64(from), to-64(base)); \
-	DOUBLE(96(from), to-32(base)); \
-	DOUBLE(128(from), to(base))
-
-#define DOUBLE8(from, base) \
-	DOUBLE5(from, base, 0);      \
-	DOUBLE(160(from), 32(base)); \
-	DOUBLE(192(from), 64(base)); \
-	DOUBLE(224(from), 96(base))
-
-#define COPY(from, to) \
-	VMOVDQU from, Y0; \
-	VMOVDQA Y0, to
-
-#define COPY5(from, to) \
-	COPY(from(DI), to-128(R8));   \
-	COPY(from+32(DI), to-96(R8)); \
-	COPY(from+64(DI), to-64(R8)); \
-	COPY(from+96(DI), to-32(R8)); \
-	COPY(from+128(DI), to(R8))
-
-// SCALARS are what LOWEST needs of a and of a modulus: at to(SP) a's lowest digit times 2^12 and its second one, then -1/modulus modulo 2^52, the modulus's
-// lowest digit times 2^12 and its second one. Behind them is room for the quotient's digit, as bits of 2^52 + digit.
-#define SCALAR(from, to) \
-	MOVQ from, AX;  \
-	MOVQ AX, to(SP)
-
-#define MSCALARS(from, to) \
-	SCALAR(from(DI), to+16);   \
-	SCALAR(from+8(DI), to+24); \
-	SCALAR(from+16(DI), to+32)
+// FACTORS are a and b, as doubles.
+#define FACTORS \
+	LEAQ 320(R8), R9; \
+	DOUBLE10(SI, R8); \
+	DOUBLE10(BX, R9); \
+	ADDQ $128, BX
 
 #define ASCALARS(from, to) \
 	SCALAR(from+32(SI), to+8); \
@@ -116,100 +127,72 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	SHLQ $12, AX;              \
 	MOVQ AX, to(SP)
 
-#define CONSTANTS \
-	VBROADCASTSD high<>(SB), Y4; \
-	VBROADCASTSD both<>(SB), Y5
-
 // BEGIN has the v-th register begin with what makes it nought in time (type bias).
 #define BEGIN(v, r) \
 	VPBROADCASTQ 320+8*v(CX), r
 
-#define BEGIN5 \
-	BEGIN(0, Y6); \
-	BEGIN(1, Y7); \
-	BEGIN(2, Y8); \
-	BEGIN(3, Y9); \
-	BEGIN(4, Y10)
-
-#define BEGIN8 \
-	BEGIN5;        \
-	BEGIN(5, Y11); \
-	BEGIN(6, Y12); \
-	BEGIN(7, Y13); \
-	XORL R10, R10
-
-#define BEGIN10 \
-	BEGIN8;        \
-	BEGIN(8, Y14); \
-	BEGIN(9, Y15)
-
-#define BEGIN5TWICE \
-	BEGIN5;           \
-	VMOVDQA Y6, Y11;  \
-	VMOVDQA Y7, Y12;  \
-	VMOVDQA Y8, Y13;  \
-	VMOVDQA Y9, Y14;  \
-	VMOVDQA Y10, Y15; \
-	XORL    R10, R10; \
-	XORL    R11, R11
+// SUM is the beginning of it, of two numbers with V = 5. What that has for the second one does no harm to one of 8 or 10 registers.
+#define SUM \
+	ASCALARS(0, 16);             \
+	ASCALARS(160, 64);           \
+	VBROADCASTSD high<>(SB), Y4; \
+	VBROADCASTSD both<>(SB), Y5; \
+	BEGIN(0, Y6);                \
+	BEGIN(1, Y7);                \
+	BEGIN(2, Y8);                \
+	BEGIN(3, Y9);                \
+	BEGIN(4, Y10);               \
+	BEGIN(5, Y11);               \
+	BEGIN(6, Y12);               \
+	BEGIN(7, Y13);               \
+	BEGIN(8, Y14);               \
+	BEGIN(9, Y15);               \
+	XORL R10, R10;               \
+	XORL R11, R11
 
 // LOW is what b's digit and a's lowest one add to the lowest digit, which is in carry; R12 gets the upper half. With LOW2 it is twice as much, with
 // LOW0 nothing.
-#define LOW1(b, a, carry) \
-	MOVQ  b, AX;     \
+#define LOW(a, carry) \
 	IMULQ a;         \
 	SHRQ  $12, AX;   \
 	ADDQ  AX, carry; \
 	MOVQ  DX, R12
 
-#define LOW2(b, a, carry) \
-	MOVQ  b, AX;     \
-	ADDQ  AX, AX;    \
-	IMULQ a;         \
-	SHRQ  $12, AX;   \
-	ADDQ  AX, carry; \
-	MOVQ  DX, R12
+#define LOW0(b, a, carry) XORL R12, R12
+#define LOW1(b, a, carry) MOVQ b, AX; LOW(a, carry)
+#define LOW2(b, a, carry) MOVQ b, AX; ADDQ AX, AX; LOW(a, carry)
 
-#define LOW0(b, a, carry) \
-	XORL R12, R12
-
-// NEXT adds the lower half of b's digit and a's second one to R12.
-#define NEXT1(b, a) \
-	MOVQ  b, AX;   \
-	IMULQ a, AX;   \
-	ANDQ  R13, AX; \
-	ADDQ  AX, R12
-
-#define NEXT2(b, a) \
-	MOVQ  b, AX;   \
-	ADDQ  AX, AX;  \
+// NEXT adds the lower half of b's digit and a's second one to R12, likewise.
+#define NEXT(a) \
 	IMULQ a, AX;   \
 	ANDQ  R13, AX; \
 	ADDQ  AX, R12
 
 #define NEXT0(b, a)
+#define NEXT1(b, a) MOVQ b, AX; NEXT(a)
+#define NEXT2(b, a) MOVQ b, AX; ADDQ AX, AX; NEXT(a)
 
 // LOWEST finds the quotient's digit with which the lowest digit becomes nought, and then the lowest digit of the next round: what this one carries,
 // what the second register has of it already, and what this round is about to add to it there. The quotient's digit adds 2^52 less what is in the lowest
 // digit, or nothing where that is nought, which carries as much as 2^52-1 does.
-#define LOWEST(b, at, carry, second, LOW, NEXT) \
-	LOW(b, at(SP), carry); \
-	NEXT(b, at+8(SP));     \
-	VMOVQ second, AX;      \
-	ADDQ  AX, R12;         \
-	MOVQ  at+16(SP), AX;   \
-	IMULQ carry, AX;       \
-	ANDQ  R13, AX;         \
-	ADDQ  R13, carry;      \
-	SARQ  $52, carry;      \
-	ADDQ  R12, carry;      \
-	LEAQ  (AX)(R14*1), DX; \
-	MOVQ  DX, at+40(SP);   \
-	MOVQ  AX, R12;         \
-	IMULQ at+24(SP);       \
-	IMULQ at+32(SP), R12;  \
-	ANDQ  R13, R12;        \
-	ADDQ  DX, carry;       \
+#define LOWEST(b, at, carry, second, LOWn, NEXTn) \
+	LOWn(b, at(SP), carry); \
+	NEXTn(b, at+8(SP));     \
+	VMOVQ second, AX;       \
+	ADDQ  AX, R12;          \
+	MOVQ  at+16(SP), AX;    \
+	IMULQ carry, AX;        \
+	ANDQ  R13, AX;          \
+	ADDQ  R13, carry;       \
+	SARQ  $52, carry;       \
+	ADDQ  R12, carry;       \
+	LEAQ  (AX)(R14*1), DX;  \
+	MOVQ  DX, at+40(SP);    \
+	MOVQ  AX, R12;          \
+	IMULQ at+24(SP);        \
+	IMULQ at+32(SP), R12;   \
+	ANDQ  R13, R12;         \
+	ADDQ  DX, carry;        \
 	ADDQ  R12, carry
 
 // PRODUCT adds the halves of digit times what is at from.
@@ -221,10 +204,11 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	VFMADD231PD from, digit, Y0;  \
 	VPADDQ      Y0, lower, lower
 
-// A adds what is b's digit times a register of a, A2 twice that, A0 nothing.
-#define A1(from, lower, upper) PRODUCT(from, Y1, lower, upper)
-#define A2(from, lower, upper) PRODUCT(from, Y3, lower, upper)
-#define A0(from, lower, upper)
+// A1 adds what is b's digit times a register of a, A2 twice that, A0 nothing; Q the quotient's digit times a register of the modulus.
+#define A1(at, lower, upper) PRODUCT(at(R8), Y1, lower, upper)
+#define A2(at, lower, upper) PRODUCT(at(R8), Y3, lower, upper)
+#define A0(at, lower, upper)
+#define Q(at, lower, upper) PRODUCT(at(DI), Y2, lower, upper)
 
 #define ONCE
 #define TWICE VADDPD Y1, Y1, Y3
@@ -242,85 +226,80 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	VPALIGNR     $8, r, Y0, r; \
 	VPADDQ       at(CX), r, r
 
+// FOUR is for four registers of a or of the modulus behind each other. P0 to P9 are A0, A1 or A2, or Q.
+#define FOUR(at, P0, P1, P2, P3, r0, r1, r2, r3, r4) \
+	P0(at-128, r0, r1); \
+	P1(at-96, r1, r2);  \
+	P2(at-64, r2, r3);  \
+	P3(at-32, r3, r4)
+
 // ROUND adds b's digit times a, and the quotient's times the modulus, to a number, and moves its digits down by one: r1 is the first one then,
-// r0 the last. P0 to P9 are A0, A1 or A2.
+// r0 the last. What is for the last register comes after that, for the upper halves belong to r0 as it is then.
 #define ROUND5(n, quotient, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4) \
-	DIGITS(n+at-128(R9), quotient, DOUBLED); \
-	P0(n-128(R8), r0, r1);                   \
-	P1(n-96(R8), r1, r2);                    \
-	P2(n-64(R8), r2, r3);                    \
-	P3(n-32(R8), r3, r4);                    \
-	PRODUCT(n-128(DI), Y2, r0, r1);          \
-	PRODUCT(n-96(DI), Y2, r1, r2);           \
-	PRODUCT(n-64(DI), Y2, r2, r3);           \
-	PRODUCT(n-32(DI), Y2, r3, r4);           \
-	TURN(at, r0);                            \
-	P4(n(R8), r4, r0);                       \
-	PRODUCT(n(DI), Y2, r4, r0)
+	DIGITS(n+at-128(R9), quotient, DOUBLED);     \
+	FOUR(n, P0, P1, P2, P3, r0, r1, r2, r3, r4); \
+	FOUR(n, Q, Q, Q, Q, r0, r1, r2, r3, r4);     \
+	TURN(at, r0);                                \
+	P4(n, r4, r0);                               \
+	Q(n, r4, r0)
 
-#define ROUND8(at, r0, r1, r2, r3, r4, r5, r6, r7, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7) \
-	DIGITS(at-128(R9), 56, DOUBLED); \
-	P0(-128(R8), r0, r1);            \
-	P1(-96(R8), r1, r2);             \
-	P2(-64(R8), r2, r3);             \
-	P3(-32(R8), r3, r4);             \
-	P4(0(R8), r4, r5);               \
-	P5(32(R8), r5, r6);              \
-	P6(64(R8), r6, r7);              \
-	PRODUCT(-128(DI), Y2, r0, r1);   \
-	PRODUCT(-96(DI), Y2, r1, r2);    \
-	PRODUCT(-64(DI), Y2, r2, r3);    \
-	PRODUCT(-32(DI), Y2, r3, r4);    \
-	PRODUCT(0(DI), Y2, r4, r5);      \
-	PRODUCT(32(DI), Y2, r5, r6);     \
-	PRODUCT(64(DI), Y2, r6, r7);     \
-	TURN(at, r0);                    \
-	P7(96(R8), r7, r0);              \
-	PRODUCT(96(DI), Y2, r7, r0)
-
-#define ROUND10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9) \
-	DIGITS(at-128(R9), 56, DOUBLED); \
-	P0(-128(R8), r0, r1);            \
-	P1(-96(R8), r1, r2);             \
-	P2(-64(R8), r2, r3);             \
-	P3(-32(R8), r3, r4);             \
-	P4(0(R8), r4, r5);               \
-	P5(32(R8), r5, r6);              \
-	P6(64(R8), r6, r7);              \
-	P7(96(R8), r7, r8);              \
-	P8(128(R8), r8, r9);             \
-	PRODUCT(-128(DI), Y2, r0, r1);   \
-	PRODUCT(-96(DI), Y2, r1, r2);    \
-	PRODUCT(-64(DI), Y2, r2, r3);    \
-	PRODUCT(-32(DI), Y2, r3, r4);    \
-	PRODUCT(0(DI), Y2, r4, r5);      \
-	PRODUCT(32(DI), Y2, r5, r6);     \
-	PRODUCT(64(DI), Y2, r6, r7);     \
-	PRODUCT(96(DI), Y2, r7, r8);     \
-	PRODUCT(128(DI), Y2, r8, r9);    \
-	TURN(at, r0);                    \
-	P9(160(R8), r9, r0);             \
-	PRODUCT(160(DI), Y2, r9, r0)
-
-// DIGIT is a round, of both numbers with V = 5.
-#define DIGIT5(at, r0, r1, r2, r3, r4, x1, s0, s1, s2, s3, s4, z1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4) \
-	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                           \
-	LOWEST(at+32(BX), 64, R11, z1, LOW, NEXT);                            \
-	ROUND5(0, 56, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4);   \
+// DIGIT is all of a round, for both numbers with V = 5.
+#define DIGIT5(at, r0, r1, r2, r3, r4, x1, s0, s1, s2, s3, s4, z1, LOWn, NEXTn, DOUBLED, P0, P1, P2, P3, P4) \
+	LOWEST(at-128(BX), 16, R10, x1, LOWn, NEXTn);                       \
+	LOWEST(at+32(BX), 64, R11, z1, LOWn, NEXTn);                        \
+	ROUND5(0, 56, at, r0, r1, r2, r3, r4, DOUBLED, P0, P1, P2, P3, P4); \
 	ROUND5(160, 104, at, s0, s1, s2, s3, s4, DOUBLED, P0, P1, P2, P3, P4)
 
-#define DIGIT8(at, r0, r1, r2, r3, r4, r5, r6, r7, x1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7) \
-	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                                         \
-	ROUND8(at, r0, r1, r2, r3, r4, r5, r6, r7, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7)
+#define DIGIT8(at, r0, r1, r2, r3, r4, r5, r6, r7, x1, LOWn, NEXTn, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7) \
+	LOWEST(at-128(BX), 16, R10, x1, LOWn, NEXTn); \
+	DIGITS(at-128(R9), 56, DOUBLED);              \
+	FOUR(0, P0, P1, P2, P3, r0, r1, r2, r3, r4);  \
+	P4(0, r4, r5);                                \
+	P5(32, r5, r6);                               \
+	P6(64, r6, r7);                               \
+	FOUR(0, Q, Q, Q, Q, r0, r1, r2, r3, r4);      \
+	Q(0, r4, r5);                                 \
+	Q(32, r5, r6);                                \
+	Q(64, r6, r7);                                \
+	TURN(at, r0);                                 \
+	P7(96, r7, r0);                               \
+	Q(96, r7, r0)
 
-#define DIGIT10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, x1, LOW, NEXT, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9) \
-	LOWEST(at-128(BX), 16, R10, x1, LOW, NEXT);                                                          \
-	ROUND10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9)
+#define DIGIT10(at, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, x1, LOWn, NEXTn, DOUBLED, P0, P1, P2, P3, P4, P5, P6, P7, P8, P9) \
+	LOWEST(at-128(BX), 16, R10, x1, LOWn, NEXTn);  \
+	DIGITS(at-128(R9), 56, DOUBLED);               \
+	FOUR(0, P0, P1, P2, P3, r0, r1, r2, r3, r4);   \
+	FOUR(128, P4, P5, P6, P7, r4, r5, r6, r7, r8); \
+	P8(128, r8, r9);                               \
+	FOUR(0, Q, Q, Q, Q, r0, r1, r2, r3, r4);       \
+	FOUR(128, Q, Q, Q, Q, r4, r5, r6, r7, r8);     \
+	Q(128, r8, r9);                                \
+	TURN(at, r0);                                  \
+	P9(160, r9, r0);                               \
+	Q(160, r9, r0)
+
+// ADVANCE goes on to the next of the four digits that a register has; the flags say whether there was one.
+#define ADVANCE \
+	ADDQ  $8, BX; \
+	ADDQ  $8, R9; \
+	TESTQ $31, R9
 
 // END takes the constants out of the v-th register and makes it positive (type bias).
 #define END(v, r) \
 	VPBROADCASTQ 400+8*v(CX), Y0; \
 	VPADDQ       Y0, r, r
+
+#define END10 \
+	END(0, Y6);  \
+	END(1, Y7);  \
+	END(2, Y8);  \
+	END(3, Y9);  \
+	END(4, Y10); \
+	END(5, Y11); \
+	END(6, Y12); \
+	END(7, Y13); \
+	END(8, Y14); \
+	END(9, Y15)
 
 // ENDING has what FIRST, CARRY and STORE want: AX is 2^62 + 2^51, as END has it; Y2 is 2^52-1, Y4 -2^51, Y3 3·2^51.
 #define ENDING \
@@ -330,12 +309,13 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 	VPBROADCASTQ X2, Y2;                  \
 	VPSRLQ       $1, Y2, Y4;              \
 	VPSUBQ       Y2, Y4, Y4;              \
-	VBROADCASTSD signed<>(SB), Y3
+	VBROADCASTSD signed<>(SB), Y3;        \
+	END10
 
 // FIRST has the lowest digit, which is not in the registers, take its place.
 #define FIRST(carry, r) \
-	ADDQ     AX, carry;      \
-	VMOVQ    carry, X0;      \
+	ADDQ     AX, carry; \
+	VMOVQ    carry, X0; \
 	VPBLENDD $0x03, Y0, r, r
 
 // CARRY takes what is more than a digit from one register to the next; Y2 is 2^52-1.
@@ -355,89 +335,62 @@ GLOBL low<>(SB), RODATA|NOPTR, $32
 
 // STORE takes 2^51 from four digits, so that they have a sign, and stores them, as doubles too.
 #define STORE(r, at) \
-	VPADDQ  Y4, r, r;     \
-	VMOVDQU r, at(SI);    \
-	VPADDQ  Y3, r, r;     \
-	VSUBPD  Y3, r, r;     \
+	VPADDQ  Y4, r, r;  \
+	VMOVDQU r, at(SI); \
+	VPADDQ  Y3, r, r;  \
+	VSUBPD  Y3, r, r;  \
 	VMOVAPD r, at-128(R8)
 
-#define FINISH5(n, carry, r0, r1, r2, r3, r4) \
-	END(0, r0);       \
-	END(1, r1);       \
-	END(2, r2);       \
-	END(3, r3);       \
-	END(4, r4);       \
+// CARRIES is how each number begins, FINISH what is after the last round.
+#define CARRIES(carry, r0, r1, r2, r3, r4) \
 	FIRST(carry, r0); \
 	CARRY(r0, r1);    \
 	CARRY(r1, r2);    \
 	CARRY(r2, r3);    \
-	CARRY(r3, r4);    \
-	LAST(r0, r1, r4); \
-	STORE(r0, n);     \
-	STORE(r1, n+32);  \
-	STORE(r2, n+64);  \
-	STORE(r3, n+96);  \
-	STORE(r4, n+128)
+	CARRY(r3, r4)
 
-#define FINISH8(carry, r0, r1, r2, r3, r4, r5, r6, r7) \
-	END(0, r0);       \
-	END(1, r1);       \
-	END(2, r2);       \
-	END(3, r3);       \
-	END(4, r4);       \
-	END(5, r5);       \
-	END(6, r6);       \
-	END(7, r7);       \
-	FIRST(carry, r0); \
-	CARRY(r0, r1);    \
-	CARRY(r1, r2);    \
-	CARRY(r2, r3);    \
-	CARRY(r3, r4);    \
-	CARRY(r4, r5);    \
-	CARRY(r5, r6);    \
-	CARRY(r6, r7);    \
-	LAST(r0, r1, r7); \
-	STORE(r0, 0);     \
-	STORE(r1, 32);    \
-	STORE(r2, 64);    \
-	STORE(r3, 96);    \
-	STORE(r4, 128);   \
-	STORE(r5, 160);   \
-	STORE(r6, 192);   \
-	STORE(r7, 224)
+#define STORE8 \
+	STORE(Y6, 0);    \
+	STORE(Y7, 32);   \
+	STORE(Y8, 64);   \
+	STORE(Y9, 96);   \
+	STORE(Y10, 128); \
+	STORE(Y11, 160); \
+	STORE(Y12, 192); \
+	STORE(Y13, 224)
 
-#define FINISH10(carry, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9) \
-	END(0, r0);       \
-	END(1, r1);       \
-	END(2, r2);       \
-	END(3, r3);       \
-	END(4, r4);       \
-	END(5, r5);       \
-	END(6, r6);       \
-	END(7, r7);       \
-	END(8, r8);       \
-	END(9, r9);       \
-	FIRST(carry, r0); \
-	CARRY(r0, r1);    \
-	CARRY(r1, r2);    \
-	CARRY(r2, r3);    \
-	CARRY(r3, r4);    \
-	CARRY(r4, r5);    \
-	CARRY(r5, r6);    \
-	CARRY(r6, r7);    \
-	CARRY(r7, r8);    \
-	CARRY(r8, r9);    \
-	LAST(r0, r1, r9); \
-	STORE(r0, 0);     \
-	STORE(r1, 32);    \
-	STORE(r2, 64);    \
-	STORE(r3, 96);    \
-	STORE(r4, 128);   \
-	STORE(r5, 160);   \
-	STORE(r6, 192);   \
-	STORE(r7, 224);   \
-	STORE(r8, 256);   \
-	STORE(r9, 288)
+#define STORE10 \
+	STORE8;          \
+	STORE(Y14, 256); \
+	STORE(Y15, 288)
+
+#define FINISH5 \
+	ENDING;                                \
+	CARRIES(R10, Y6, Y7, Y8, Y9, Y10);     \
+	LAST(Y6, Y7, Y10);                     \
+	CARRIES(R11, Y11, Y12, Y13, Y14, Y15); \
+	LAST(Y11, Y12, Y15);                   \
+	STORE10
+
+#define FINISH8 \
+	ENDING;                            \
+	CARRIES(R10, Y6, Y7, Y8, Y9, Y10); \
+	CARRY(Y10, Y11);                   \
+	CARRY(Y11, Y12);                   \
+	CARRY(Y12, Y13);                   \
+	LAST(Y6, Y7, Y13);                 \
+	STORE8
+
+#define FINISH10 \
+	ENDING;                            \
+	CARRIES(R10, Y6, Y7, Y8, Y9, Y10); \
+	CARRY(Y10, Y11);                   \
+	CARRY(Y11, Y12);                   \
+	CARRY(Y12, Y13);                   \
+	CARRY(Y13, Y14);                   \
+	CARRY(Y14, Y15);                   \
+	LAST(Y6, Y7, Y15);                 \
+	STORE10
 
 // func multiply5(dst, a, b, m *uint64, c *bias)
 TEXT ·multiply5(SB), 0, $1136-40
@@ -446,25 +399,8 @@ TEXT ·multiply5(SB), 0, $1136-40
 	MOVQ m+24(FP), DI
 	MOVQ c+32(FP), CX
 	START
-	LEAQ 320(R8), R9
-	DOUBLE5(SI, R8, 0)
-	ADDQ $160, SI
-	DOUBLE5(SI, R8, 160)
-	SUBQ $160, SI
-	DOUBLE5(BX, R9, 0)
-	ADDQ $160, BX
-	DOUBLE5(BX, R9, 160)
-	SUBQ $160, BX
-	COPY5(0, 640)
-	COPY5(192, 800)
-	MSCALARS(160, 16)
-	MSCALARS(352, 64)
-	LEAQ 640(R8), DI
-	ASCALARS(0, 16)
-	ASCALARS(160, 64)
-	ADDQ $128, BX
-	CONSTANTS
-	BEGIN5TWICE
+	FACTORS
+	SUM
 
 	PCALIGN $64
 
@@ -474,43 +410,28 @@ digits:
 	DIGIT5(64, Y8, Y9, Y10, Y6, Y7, X9, Y13, Y14, Y15, Y11, Y12, X14, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
 	DIGIT5(96, Y9, Y10, Y6, Y7, Y8, X10, Y14, Y15, Y11, Y12, Y13, X15, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
 	DIGIT5(128, Y10, Y6, Y7, Y8, Y9, X6, Y15, Y11, Y12, Y13, Y14, X11, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH5(0, R10, Y6, Y7, Y8, Y9, Y10)
-	FINISH5(160, R11, Y11, Y12, Y13, Y14, Y15)
+	FINISH5
 	STOP
 	RET
 
 // func square5(dst, a, m *uint64, c *bias, times uint64)
 //
-// Of two products that are the same one is made, twice: a digit is multiplied once with those of its own register, and twice with those of
+// times is one at least. Of two products that are the same one is made, twice: a digit is multiplied once with those of its own register, and twice with those of
 // the two registers after it.
 TEXT ·square5(SB), 0, $1136-40
 	MOVQ a+8(FP), SI
 	MOVQ m+16(FP), DI
 	MOVQ c+24(FP), CX
 	START
-	DOUBLE5(SI, R8, 0)
-	ADDQ $160, SI
-	DOUBLE5(SI, R8, 160)
-	SUBQ $160, SI
-	COPY5(0, 640)
-	COPY5(192, 800)
-	MSCALARS(160, 16)
-	MSCALARS(352, 64)
-	LEAQ 640(R8), DI
+	DOUBLE10(SI, R8)
 
 again:
 	LEAQ 128(SI), BX
 	MOVQ R8, R9
-	ASCALARS(0, 16)
-	ASCALARS(160, 64)
-	CONSTANTS
-	BEGIN5TWICE
+	SUM
 
 	PCALIGN $64
 
@@ -520,14 +441,10 @@ digits:
 	DIGIT5(64, Y8, Y9, Y10, Y6, Y7, X9, Y13, Y14, Y15, Y11, Y12, X14, LOW0, NEXT0, TWICE, A0, A0, A1, A2, A2)
 	DIGIT5(96, Y9, Y10, Y6, Y7, Y8, X10, Y14, Y15, Y11, Y12, Y13, X15, LOW2, NEXT0, TWICE, A2, A0, A0, A1, A2)
 	DIGIT5(128, Y10, Y6, Y7, Y8, Y9, X6, Y15, Y11, Y12, Y13, Y14, X11, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH5(0, R10, Y6, Y7, Y8, Y9, Y10)
-	FINISH5(160, R11, Y11, Y12, Y13, Y14, Y15)
+	FINISH5
 	DECQ times+32(FP)
 	JNZ  again
 	STOP
@@ -540,19 +457,8 @@ TEXT ·multiply8(SB), 0, $1136-40
 	MOVQ m+24(FP), DI
 	MOVQ c+32(FP), CX
 	START
-	LEAQ 320(R8), R9
-	DOUBLE8(SI, R8)
-	DOUBLE8(BX, R9)
-	COPY5(0, 640)
-	COPY(160(DI), 672(R8))
-	COPY(192(DI), 704(R8))
-	COPY(224(DI), 736(R8))
-	MSCALARS(256, 16)
-	LEAQ 640(R8), DI
-	ASCALARS(0, 16)
-	ADDQ $128, BX
-	CONSTANTS
-	BEGIN8
+	FACTORS
+	SUM
 
 	PCALIGN $64
 
@@ -565,13 +471,10 @@ digits:
 	DIGIT8(160, Y11, Y12, Y13, Y6, Y7, Y8, Y9, Y10, X12, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
 	DIGIT8(192, Y12, Y13, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
 	DIGIT8(224, Y13, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X6, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH8(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13)
+	FINISH8
 	STOP
 	RET
 
@@ -584,20 +487,12 @@ TEXT ·square8(SB), 0, $1136-40
 	MOVQ m+16(FP), DI
 	MOVQ c+24(FP), CX
 	START
-	DOUBLE8(SI, R8)
-	COPY5(0, 640)
-	COPY(160(DI), 672(R8))
-	COPY(192(DI), 704(R8))
-	COPY(224(DI), 736(R8))
-	MSCALARS(256, 16)
-	LEAQ 640(R8), DI
+	DOUBLE10(SI, R8)
 
 again:
 	LEAQ 128(SI), BX
 	MOVQ R8, R9
-	ASCALARS(0, 16)
-	CONSTANTS
-	BEGIN8
+	SUM
 
 	PCALIGN $64
 
@@ -610,13 +505,10 @@ digits:
 	DIGIT8(160, Y11, Y12, Y13, Y6, Y7, Y8, Y9, Y10, X12, LOW2, NEXT0, TWICE, A2, A0, A0, A0, A0, A1, A2, A2)
 	DIGIT8(192, Y12, Y13, Y6, Y7, Y8, Y9, Y10, Y11, X13, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A0, A0, A1, A2)
 	DIGIT8(224, Y13, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X6, LOW2, NEXT2, TWICE, A2, A2, A2, A0, A0, A0, A0, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH8(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13)
+	FINISH8
 	DECQ times+32(FP)
 	JNZ  again
 	STOP
@@ -629,23 +521,8 @@ TEXT ·multiply10(SB), 0, $1136-40
 	MOVQ m+24(FP), DI
 	MOVQ c+32(FP), CX
 	START
-	LEAQ 320(R8), R9
-	DOUBLE5(SI, R8, 0)
-	ADDQ $160, SI
-	DOUBLE5(SI, R8, 160)
-	SUBQ $160, SI
-	DOUBLE5(BX, R9, 0)
-	ADDQ $160, BX
-	DOUBLE5(BX, R9, 160)
-	SUBQ $160, BX
-	COPY5(0, 640)
-	COPY5(160, 800)
-	MSCALARS(320, 16)
-	LEAQ 640(R8), DI
-	ASCALARS(0, 16)
-	ADDQ $128, BX
-	CONSTANTS
-	BEGIN10
+	FACTORS
+	SUM
 
 	PCALIGN $64
 
@@ -660,13 +537,10 @@ digits:
 	DIGIT10(224, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X14, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
 	DIGIT10(256, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X15, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
 	DIGIT10(288, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, X6, LOW1, NEXT1, ONCE, A1, A1, A1, A1, A1, A1, A1, A1, A1, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH10(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15)
+	FINISH10
 	STOP
 	RET
 
@@ -679,21 +553,12 @@ TEXT ·square10(SB), 0, $1136-40
 	MOVQ m+16(FP), DI
 	MOVQ c+24(FP), CX
 	START
-	DOUBLE5(SI, R8, 0)
-	ADDQ $160, SI
-	DOUBLE5(SI, R8, 160)
-	SUBQ $160, SI
-	COPY5(0, 640)
-	COPY5(160, 800)
-	MSCALARS(320, 16)
-	LEAQ 640(R8), DI
+	DOUBLE10(SI, R8)
 
 again:
 	LEAQ 128(SI), BX
 	MOVQ R8, R9
-	ASCALARS(0, 16)
-	CONSTANTS
-	BEGIN10
+	SUM
 
 	PCALIGN $64
 
@@ -708,13 +573,10 @@ digits:
 	DIGIT10(224, Y13, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, X14, LOW2, NEXT2, TWICE, A2, A2, A0, A0, A0, A0, A0, A1, A2, A2)
 	DIGIT10(256, Y14, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, X15, LOW2, NEXT2, TWICE, A2, A2, A2, A0, A0, A0, A0, A0, A1, A2)
 	DIGIT10(288, Y15, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, X6, LOW2, NEXT2, TWICE, A2, A2, A2, A2, A0, A0, A0, A0, A0, A1)
-	ADDQ  $8, BX
-	ADDQ  $8, R9
-	TESTQ $31, R9
-	JNZ   digits
+	ADVANCE
+	JNZ digits
 
-	ENDING
-	FINISH10(R10, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15)
+	FINISH10
 	DECQ times+32(FP)
 	JNZ  again
 	STOP
