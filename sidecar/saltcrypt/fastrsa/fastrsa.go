@@ -94,6 +94,9 @@ type workspace [(entries + 4) * 2 * maxLanes]uint64
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
+// noModuli are as many noughts as the longest moduli have.
+var noModuli [2 * (maxLanes + 8)]uint64
+
 // Key is a private key. It prints as [redacted].
 type Key struct {
 	n, p, q *bigmod.Modulus
@@ -282,7 +285,7 @@ func (k *Key) exp(w *workspace, c []byte) pair {
 		s.multiply(power, power, factor, k.moduli)
 	}
 	s.multiply(power, power, one, k.moduli)
-	s.multiply(factor, one, one, k.moduli) // over what the assembly has left in registers and its frame
+	s.multiply(factor, one, one, noModuli[:]) // over what the assembly has left in registers and its frame, the primes too
 	return power
 }
 

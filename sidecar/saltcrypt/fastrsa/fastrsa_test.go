@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // ours are the shapes of the engines that this processor has.
@@ -519,6 +520,32 @@ func BenchmarkChoose(b *testing.B) {
 				s.choose(x, table, 3, 9)
 			}
 		})
+	}
+}
+
+// TestNothingIsLeftBehind on the stack, where the assembly has copies of the primes: stacks are passed on as they are.
+func TestNothingIsLeftBehind(t *testing.T) { each(t, testNothingIsLeftBehind) }
+
+func testNothingIsLeftBehind(t *testing.T, s shape) {
+	_, k := generate(t, s, 0)
+	secrets := map[uint64]bool{}
+	var wg sync.WaitGroup
+	wg.Go(func() { // elsewhere, so that nothing of this is on the stack in question
+		for _, word := range k.moduli {
+			secrets[word] = word != 0
+		}
+	})
+	wg.Wait()
+	w, c := new(workspace), bytes.Repeat([]byte{0x5a}, 2*s.size())
+	var below [256]uint64 // what was the frames of the assembly and of its callers
+	k.exp(w, c)
+	for i := range below {
+		below[i] = *(*uint64)(unsafe.Add(unsafe.Pointer(&below), -8*(i+1)))
+	}
+	for i, word := range below {
+		if secrets[word] {
+			t.Errorf("%#x, %d words below, is of a prime", word, i)
+		}
 	}
 }
 
