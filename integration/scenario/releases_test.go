@@ -20,10 +20,9 @@ func TestReleases(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("older releases of Salt: make test-releases")
 	}
-	testCluster(t, lab.Older, append([]clusterStep{
-		{"keys are rotated", testKeysRotated},
-		{"masters change their releases", testReleasesChange},
-	}, clusterSteps...))
+	steps := append([]clusterStep{{"keys are rotated", testKeysRotated}}, clusterSteps...)
+	// The last one: its reactor counts returns from then on, in a file that other steps want to be left alone.
+	testCluster(t, lab.Older, append(steps, clusterStep{"masters change their releases", testReleasesChange}))
 }
 
 // The cluster's AES key and with it all session keys become others: minions answer every master throughout.
