@@ -535,13 +535,17 @@ func TestBusOfAMasterThatGoesAgain(t *testing.T) {
 	waitFor(t, func() bool { return !b.Takes() })
 	startFakeBus(t, dir, prefixed)
 	<-serving
-	for range 20 {
+	waitFor(t, func() bool { // the other one is asked in turn
 		if b.Takes() {
 			t.Fatal("it takes events, and nobody knows what it is")
 		}
-		time.Sleep(time.Millisecond)
-	}
-	<-begun
+		select {
+		case <-begun:
+			return true
+		default:
+			return false
+		}
+	})
 	<-serving
 	waitFor(t, b.Takes)
 }
