@@ -173,6 +173,9 @@ func testEventsOnce(t *testing.T, c *lab.Cluster) {
 	}
 	if fired := firedEvents(t, c) - before; fired < float64(len(c.Minions)) {
 		t.Errorf("%v events were fired without the masters' Python, of %d", fired, len(c.Minions))
+		for _, n := range c.Nodes {
+			t.Logf("%s:\n%s\n%s", n.Name, must(t, n.Daemon, "events", "--minion", c.Minions[0].ID).Stdout, must(t, n.Daemon, "status").Stdout)
+		}
 	}
 	for _, m := range c.Minions {
 		var where []string

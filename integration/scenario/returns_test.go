@@ -62,13 +62,32 @@ func async(t *testing.T, n *lab.Node, fun string, args ...string) string {
 // inCache waits until a node's job cache has the returns of all minions.
 func inCache(t *testing.T, c *lab.Cluster, n *lab.Node, jid string, within time.Duration) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), within, jid+" in the job cache of "+n.Name, func(ctx context.Context) error {
+	err := lab.Eventually(t.Context(), within, jid+" in the job cache of "+n.Name, func(ctx context.Context) error {
 		found, err := cached(ctx, n, jid)
 		if err != nil {
 			return err
 		}
 		return lab.AnsweredBy(found, c.IDs()...)
-	}))
+	})
+	if err != nil {
+		tellOfJob(t, c, jid)
+	}
+	labtest.Must(t, err)
+}
+
+// tellOfJob logs what the nodes know of a job that did not end, and what its minions' processes do.
+func tellOfJob(t *testing.T, c *lab.Cluster, jid string) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		for _, args := range [][]string{{"jobs", "show", jid}, {"status"}} {
+			if res, err := n.Daemon.Ctl(t.Context(), args...); err == nil {
+				t.Logf("%s: %s:\n%s", n.Name, strings.Join(args, " "), res.Output())
+			}
+		}
+	}
+	for _, m := range c.Minions {
+		t.Log(m.Tree())
+	}
 }
 
 // returnsOf is what a node says of returns.
