@@ -25,7 +25,7 @@ func TestUpgrade(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5}, DaemonSettings: metricsForAll,
 		// A job is a thread then and not a process: two cores carry several a second.
 		MinionSettings: lab.Settings{"multiprocessing": false},
 	})
@@ -36,6 +36,7 @@ func TestUpgrade(t *testing.T) {
 		test func(*testing.T, *lab.Cluster)
 	}{
 		{"five upgrades under load", testUpgrades},
+		{"the new programs do what the old ones did", testSuccessors},
 		{"a state runs meanwhile", testUpgradeDuringState},
 		{"new programs that fail", testBadUpgrades},
 		{"a program of another state version", testForeignState},
@@ -83,6 +84,49 @@ func testUpgrades(t *testing.T, c *lab.Cluster) {
 		}
 	}
 	judgeCrowds(t, crowds)
+}
+
+// What saltclusterd does itself its successor does, too, and leaves nothing of it to Python.
+func testSuccessors(t *testing.T, c *lab.Cluster) {
+	fired, mined, taken, python, files := firedEvents(t, c), answeredMines(t, c), 0., 0., 0.
+	for _, n := range c.Nodes {
+		taken -= outcomes(t, n, "taken")
+		python -= outcomes(t, n, "needs_python")
+		files -= filesAnswered(t, n)
+	}
+	for _, m := range c.Minions {
+		for _, call := range [][]string{
+			{"event.send", "lab/successor/" + m.ID}, {"mine.send", "test.ping"}, {"mine.get", m.ID, "test.ping"}, {"cp.hash_file", "salt://demo/init.sls"},
+		} {
+			_, err := m.Call(t.Context(), call[0], call[1:]...)
+			labtest.Must(t, err)
+		}
+	}
+	for _, n := range c.Nodes {
+		taken += outcomes(t, n, "taken")
+		python += outcomes(t, n, "needs_python")
+		files += filesAnswered(t, n)
+	}
+	now, least := answeredMines(t, c), float64(len(c.Minions))
+	for what, n := range map[string]float64{
+		"events fired": firedEvents(t, c) - fired, "returns taken": taken, "files": files,
+		"_mine": now["_mine"] - mined["_mine"], "_mine_get": now["_mine_get"] - mined["_mine_get"],
+	} {
+		if n < least {
+			t.Errorf("%s without the masters' Python: %v, of %v at least", what, n, least)
+		}
+	}
+	if python != 0 {
+		t.Errorf("%v returns were left to Python", python)
+	}
+}
+
+// filesAnswered counts what a node has answered to questions for files without its master.
+func filesAnswered(t *testing.T, n *lab.Node) float64 {
+	t.Helper()
+	return metric(t, n, func(line string) bool {
+		return strings.HasPrefix(line, "saltcluster_fileserve_requests_total{") && strings.Contains(line, `outcome="here"`)
+	})
 }
 
 // upgradeDaemon replaces a node's daemon by the same program, and sees that it was.

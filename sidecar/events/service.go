@@ -182,6 +182,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		ended(plan.Reply, nil)
 	}}
 	if !s.enqueue(w) {
+		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "too many wait for the bus, or this process ends")
 		ended(nil, ErrPython)
 	}
 }

@@ -277,7 +277,7 @@ func (s *service) prepare(ctx context.Context) error {
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
 	}
-	for _, part := range []part{s.req, s.bus, s.signin} {
+	for _, part := range s.shared() {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}
@@ -293,14 +293,14 @@ func (m *member) takeUp(ctx context.Context) error {
 	m.took = time.Now()
 	m.svc.late.caught.Store(true) // the old process had
 	s.recallProtocols()
-	for _, part := range []part{s.hub, s.pub, s.sub, s.reqs} {
+	for _, part := range s.connected() {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}
 	}
 	// In the order in which Close must go back.
 	s.trace.Open()
-	s.open = append(s.open, s.hub, s.sub, closerFunc(s.cancel), s.trace, s.proxy, s.pub, s.reqs)
+	s.open = append(s.open, s.hub, s.sub, closerFunc(s.cancel), s.trace, s.files, s.proxy, s.pub, s.reqs)
 	s.serving.Store(true)
 	s.opened.Store(true)
 	m.log.Info("taken over", "node", m.d.id, "count", s.pub.Conns()+s.reqs.Stats().Conns)
@@ -380,6 +380,12 @@ type part interface {
 	Open(context.Context) error
 }
 
+// shared are the parts that two processes can have open.
+func (s *service) shared() []part { return []part{s.req, s.bus, s.fired, s.signin} }
+
+// connected are those that have the connections of the old process.
+func (s *service) connected() []part { return []part{s.hub, s.pub, s.sub, s.reqs} }
+
 // exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them
 // before the new one opens them, in this order. Until then who needs them has to wait, or do without: a return goes to the
 // salt-master as if there were no journal.
@@ -402,6 +408,9 @@ func (s *service) settle(ctx context.Context) error {
 		s.partsMu.Lock()
 		s.open = append([]closer{part}, s.open...)
 		s.partsMu.Unlock()
+	}
+	if s.share != nil {
+		s.wg.Go(s.lookForMisplaced)
 	}
 	s.umask.look(ctx)
 	s.followMaster()
