@@ -65,7 +65,7 @@ sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from th
 	@echo dist/saltclusterd.cdx.json
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
-	@integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -parallel 2 -timeout 50m -v $(if $(RUN),-run '$(RUN)') ./integration/scenario/...
+	@$(if $(RUN),integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -parallel 2 -timeout 50m -v -run '$(RUN)' ./integration/scenario/...,integration/setup/scenarios $(GO))
 
 test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a node is killed (HERD=number)
 	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/

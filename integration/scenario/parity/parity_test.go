@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 
 	"saltclusterd/integration/lab"
@@ -57,16 +58,10 @@ func TestBareEqualsBare(t *testing.T) {
 
 // both observes the bare master and the other one at the same time.
 func both(t *testing.T, bare, other func(*testing.T) []Observation) (a, b []Observation) {
-	t.Run("observe", func(t *testing.T) { // returns when its parallel parts have ended
-		t.Run("bare", func(t *testing.T) {
-			t.Parallel()
-			a = bare(t)
-		})
-		t.Run("other", func(t *testing.T) {
-			t.Parallel()
-			b = other(t)
-		})
-	})
+	var sides sync.WaitGroup // and not t.Parallel, which -parallel 1 would make one after the other
+	sides.Go(func() { t.Run("bare", func(t *testing.T) { a = bare(t) }) })
+	sides.Go(func() { t.Run("other", func(t *testing.T) { b = other(t) }) })
+	sides.Wait()
 	if t.Failed() {
 		t.FailNow()
 	}
