@@ -17,23 +17,24 @@ import (
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/saltcrypt"
 )
 
 // What the masters do with signatures. Only the second has anything below a syndic: what a syndic brings is not signed. Masters have
-// no default for signing_algorithm, and without it their code raises at what is signed.
+// no default for signing_algorithm, and without it their code raises at what is signed. Their key is of the largest common size.
 var signedMasters = []lab.Settings{
-	{"signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
-	{"signing_algorithm": "PKCS1v15-SHA1", "order_masters": true, "syndic_wait": 2, "timeout": 5, "gather_job_timeout": 5},
-	{"signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "order_masters": true, "syndic_wait": 2, "timeout": 5, "gather_job_timeout": 5},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
 }
 
-// Minions of three versions that sign, masters of three versions that want it or not, and a syndic.
+// Minions of three versions that sign, masters of three versions that want it or not, and a syndic; with keys of 4096 and 3072 bits.
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
-	spec.Minions, spec.MinionSettings = lab.Versions, lab.Settings{"minion_sign_messages": true}
+	spec.Minions, spec.MinionSettings = lab.Versions, lab.Settings{"minion_sign_messages": true, "keysize": 3072}
 	spec.DaemonSettings = metricsForAll
 	c, err := l.NewCluster(ctx, spec)
 	labtest.Must(t, err)
@@ -58,6 +59,12 @@ func TestSigned(t *testing.T) {
 
 func testSignedTaken(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
+		keyHasBits(t, filepath.Join(n.Master.PKIDir(), "master.pub"), 4096)
+	}
+	for _, m := range c.Minions {
+		keyHasBits(t, filepath.Join(m.PKIDir(), "minion.pub"), 3072)
+	}
+	for _, n := range c.Nodes {
 		taken, python := outcomes(t, n, "taken"), outcomes(t, n, "needs_python")
 		got, err := n.Master.Pub(t.Context(), "*", "test.arg", "ä", "two=2")
 		labtest.Must(t, err)
@@ -68,6 +75,17 @@ func testSignedTaken(t *testing.T, c *lab.Cluster) {
 		if now := outcomes(t, n, "needs_python"); now != python {
 			t.Errorf("%s left %v returns to Python", n.Name, now-python)
 		}
+	}
+}
+
+func keyHasBits(t *testing.T, path string, bits int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	labtest.Must(t, err)
+	key, err := saltcrypt.ParsePublicKey(string(text))
+	labtest.Must(t, err)
+	if key.Bits() != bits {
+		t.Errorf("%s has %d bits, not %d", path, key.Bits(), bits)
 	}
 }
 
