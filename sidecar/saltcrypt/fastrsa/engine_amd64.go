@@ -57,6 +57,16 @@ func (s shape) square(x pair, m []uint64, times uint64) {
 	}
 }
 
+// multiplyOne is multiply for one number of the longest shape.
+func multiplyOne(dst, a, b []uint64, m []uint64) {
+	multiply10(&dst[0], &a[0], &b[0], &m[0], products10)
+}
+
+// squareOne is square for one number of the longest shape.
+func squareOne(x []uint64, m []uint64, times uint64) {
+	square10(&x[0], &x[0], &m[0], squares10, times)
+}
+
 // choose takes the first number of one entry and the second number of another. Which they are cannot be seen from outside.
 func (s shape) choose(dst, table pair, first, second uint64) {
 	switch {

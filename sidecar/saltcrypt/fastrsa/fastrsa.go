@@ -3,6 +3,7 @@ package fastrsa
 import (
 	"bytes"
 	"crypto/rsa"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -67,8 +68,11 @@ var shapes = []shape{
 	{engine: ifma, bits: 1024, digits: 20, lanes: 24},
 	{engine: fma, bits: 1024, digits: 20, lanes: 20, half: 1 << (digitBits - 1)},
 	{engine: fma, bits: 1536, digits: 32, lanes: 40, half: 1 << (digitBits - 1)}, // as wide as the next, so that there is one chooseFMA
-	{engine: fma, bits: 2048, digits: 40, lanes: 40, half: 1 << (digitBits - 1)},
+	longest,
 }
+
+// longest is also for public keys of half as many bits: such a modulus is as long as a prime of the longest keys.
+var longest = shape{engine: fma, bits: maxPrimeBits, digits: 40, lanes: maxLanes, half: 1 << (digitBits - 1)}
 
 func (s shape) size() int { return s.bits / 8 }
 
@@ -78,6 +82,17 @@ func (s shape) lane(digit int) int {
 		return digit%(s.digits/4)*4 + digit/(s.digits/4)
 	}
 	return digit
+}
+
+// next is the lane of the digit after the one in a lane.
+func (s shape) next(lane int) int {
+	switch {
+	case s.engine != fma:
+		return lane + 1
+	case lane+4 < s.digits:
+		return lane + 4
+	}
+	return lane + 5 - s.digits
 }
 
 // pair is a number modulo each of the primes, in digits. A table is pairs behind each other.
@@ -103,6 +118,7 @@ type Key struct {
 	qinv    *bigmod.Nat // of q, modulo p
 	qn      *bigmod.Nat // q, modulo n
 	e       uint
+	public  *Public // nil: bigmod checks results
 	faults  atomic.Uint64
 
 	shape     shape
@@ -140,7 +156,7 @@ func newKey(key *rsa.PrivateKey, e engine) *Key {
 		return nil
 	}
 	s := shapes[at]
-	k := &Key{e: uint(key.E), shape: s, squares: s.pair(), uppers: s.pair()}
+	k := &Key{e: uint(key.E), public: NewPublic(&key.PublicKey), shape: s, squares: s.pair(), uppers: s.pair()}
 	var errs [5]error
 	k.n, errs[0] = bigmod.NewModulus(key.N.Bytes())
 	k.p, errs[1] = bigmod.NewModulus(p.Bytes())
@@ -166,13 +182,21 @@ func newKey(key *rsa.PrivateKey, e engine) *Key {
 
 // moduli has the primes as the assembly wants them: for IFMA the digits and then -1/prime modulo 2^52; for FMA in blocks of what one call works with,
 // which are maxLanes digits as doubles, of one prime or of both, and then of each -1/prime, the lowest digit times 2^12, the second one, and a nought.
-func (s shape) moduli(p, q *big.Int) []uint64 {
-	word := new(big.Int).Lsh(big.NewInt(1), digitBits)
-	var all, scalars []uint64
-	for _, prime := range []*big.Int{p, q} {
-		digits := make([]uint64, s.lanes)
-		s.split(digits, prime.Bytes())
-		negative := new(big.Int).Sub(word, new(big.Int).ModInverse(prime, word)).Uint64()
+func (s shape) moduli(primes ...*big.Int) []uint64 {
+	all := make([]uint64, 0, len(primes)*(s.lanes+8))
+	scalars := make([]uint64, 0, 8)
+	var room [maxPrimeSize]byte
+	var lanes [maxLanes]uint64
+	digits := lanes[:s.lanes]
+	for _, prime := range primes {
+		s.split(digits, prime.FillBytes(room[:s.size()]))
+		// Newton's way to 1/prime: what is odd is its own inverse modulo 8, and three more bits become six, twelve, 24, 48, 96.
+		low := digits[s.lane(0)]
+		inverse := low
+		for range 5 {
+			inverse *= 2 - low*inverse
+		}
+		negative := -inverse & mask
 		if s.engine == ifma {
 			all, scalars = append(all, digits...), append(scalars, negative)
 			continue
@@ -182,10 +206,14 @@ func (s shape) moduli(p, q *big.Int) []uint64 {
 		}
 		scalars = append(scalars, negative, digits[s.lane(0)]<<12, digits[s.lane(1)], 0)
 		if s.lanes == maxLanes {
-			all, scalars = append(append(all, scalars...), 0, 0, 0, 0), nil
+			all, scalars = append(append(all, scalars...), 0, 0, 0, 0), scalars[:0]
 		}
 	}
-	return append(all, scalars...)
+	all = append(all, scalars...)
+	clear(room[:])
+	clear(lanes[:])
+	clear(scalars[:cap(scalars)])
+	return all
 }
 
 // windows are those of an exponent, high ones first.
@@ -246,10 +274,18 @@ func (k *Key) private(c []byte) ([]byte, error) {
 	}
 	h := mp.Sub(less, k.p).Mul(k.qinv, k.p)
 	m := h.ExpandFor(k.n).Mul(k.qn, k.n).Add(mq.ExpandFor(k.n), k.n)
-	if bigmod.NewNat().ExpShortVarTime(m, k.e, k.n).Equal(number) != 1 {
+	out := m.Bytes(k.n)
+	if k.public == nil {
+		if bigmod.NewNat().ExpShortVarTime(m, k.e, k.n).Equal(number) != 1 {
+			return nil, ErrFaulty
+		}
+		return out, nil
+	}
+	var again [maxPrimeSize]byte
+	if k.public.power(w, again[:], out) != nil || subtle.ConstantTimeCompare(again[:], c) != 1 {
 		return nil, ErrFaulty
 	}
-	return m.Bytes(k.n), nil
+	return out, nil
 }
 
 // exp is c to the power of each exponent, modulo its prime and less than twice that. Montgomery's form of c is of its halves, added. Each half is less
@@ -289,46 +325,75 @@ func (k *Key) exp(w *workspace, c []byte) pair {
 	return power
 }
 
-// split makes digits of a number of size bytes, the highest first.
+// split makes digits of a number of size bytes at most, the highest first.
 func (s shape) split(dst []uint64, number []byte) {
-	var low [maxPrimeSize + 8]byte
-	size := copy(low[:], number)
-	slices.Reverse(low[:size])
+	var room [8 + maxPrimeSize]byte // the number ends where it ends
+	copy(room[len(room)-len(number):], number)
+	at := 0
 	for i := range s.digits {
-		dst[s.lane(i)] = 0
+		dst[at] = 0
 		if bit := i * digitBits; bit < s.bits {
-			dst[s.lane(i)] = binary.LittleEndian.Uint64(low[bit/8:]) >> (bit % 8) & mask
+			dst[at] = binary.BigEndian.Uint64(room[maxPrimeSize-bit/8:]) >> (bit % 8) & mask
 		}
+		at = s.next(at)
 	}
-	clear(low[:])
+	clear(room[:])
 	s.carry(dst)
 }
 
 // carry makes digits of sums, which may have a sign.
 func (s shape) carry(x []uint64) {
 	var carry int64
-	for i := range s.digits {
-		at := s.lane(i)
+	at := 0
+	for range s.digits {
 		carry += int64(x[at])
 		digit := int64((uint64(carry)+s.half)&mask - s.half)
 		x[at] = uint64(digit)
 		carry = (carry - digit) >> digitBits
+		at = s.next(at)
 	}
 }
 
-// join is the reverse of split, for a number that fits into as many bytes. Its digits may have a sign, or be larger than digits are.
-func (s shape) join(room *[maxPrimeSize]byte, number []uint64) []byte {
-	clear(room[:])
+// quadwords are those of a number that is none too large for any shape, the lowest first, and one that is always nought.
+type quadwords [maxLanes*digitBits/64 + 2]uint64
+
+// quadwords are a number's, which is positive. Its digits may have a sign, or be larger than digits are.
+func (s shape) quadwords(dst *quadwords, number []uint64) {
+	clear(dst[:])
 	var carry int64
-	for i := range s.digits {
-		bit := i * digitBits
-		carry += int64(number[s.lane(i)])
-		digit := uint64(carry) & mask << (bit % 8)
+	at := 0
+	for i := range uint(s.digits) {
+		carry += int64(number[at])
+		digit := uint64(carry) & mask
 		carry >>= digitBits
-		for at := bit / 8; at < min(bit/8+8, s.size()); at++ {
-			room[s.size()-1-at] |= byte(digit)
-			digit >>= 8
-		}
+		bit := i * digitBits
+		dst[bit/64] |= digit << (bit % 64)
+		dst[bit/64+1] |= digit >> (64 - bit%64) // nothing where it is all in the one before
+		at = s.next(at)
 	}
-	return room[:s.size()]
+}
+
+// join is the reverse of split, for a number that fits into as many bytes.
+func (s shape) join(room *[maxPrimeSize]byte, number []uint64) []byte {
+	var words quadwords
+	s.quadwords(&words, number)
+	out := room[:s.size()]
+	words.bytes(out)
+	clear(words[:])
+	return out
+}
+
+// set takes a number from its bytes, the highest first, of which there are eight times as many as of some quadwords.
+func (q *quadwords) set(number []byte) {
+	clear(q[:])
+	for i := range len(number) / 8 {
+		q[i] = binary.BigEndian.Uint64(number[len(number)-8*(i+1):])
+	}
+}
+
+// bytes are as many of them as there is room for, the highest first.
+func (q *quadwords) bytes(dst []byte) {
+	for i := range len(dst) / 8 {
+		binary.BigEndian.PutUint64(dst[len(dst)-8*(i+1):], q[i])
+	}
 }

@@ -39,8 +39,8 @@
 //
 // All that a round reads of numbers is in one frame: a load whose address has the same lowest twelve bits as that of a store before it waits for that.
 //
-// Nobody else has this rounding or misses what was in R14 and X15: Go does not preempt assembly (the longest call, five squares of a number of 2048 bits,
-// takes 2 µs), makes both registers anew for who called it, and Linux begins a signal's handler with an MXCSR of its own.
+// Nobody else has this rounding or misses what was in R14 and X15: Go does not preempt assembly (five squares of a number of 2048 bits take 2 µs, and
+// the longest call of all, the thirty that a strange public exponent may have, 12), makes both registers anew for who called it, and Linux begins a signal's handler with an MXCSR of its own.
 
 DATA high<>+0(SB)/8, $0x4678000000000000 // 3·2^103
 GLOBL high<>(SB), RODATA|NOPTR, $8
