@@ -49,6 +49,10 @@ func BenchmarkRSA2048(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	sig, err := m.Sign(PKCS1v15SHA1, msg)
+	if err != nil {
+		b.Fatal(err)
+	}
 	text := m.PublicText()
 	for _, bench := range []struct {
 		name string
@@ -57,6 +61,7 @@ func BenchmarkRSA2048(b *testing.B) {
 		{"Sign", func() error { _, err := m.Sign(PKCS1v15SHA1, msg); return err }},
 		{"DecryptOAEP", func() error { _, err := m.DecryptOAEP(OAEPSHA1, ct); return err }},
 		{"EncryptOAEP", func() error { _, err := m.Public().EncryptOAEP(OAEPSHA1, msg); return err }},
+		{"Verify", func() error { return m.Public().Verify(PKCS1v15SHA1, msg, sig) }},
 		{"SignX931", func() error { _, err := m.SignX931(msg); return err }},
 		{"VerifyX931", func() error { _, err := m.Public().VerifyX931(tok); return err }},
 		{"ParsePublicKey", func() error { _, err := ParsePublicKey(text); return err }},

@@ -3,11 +3,12 @@ package saltcrypt
 import (
 	"bytes"
 	"crypto"
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/binary"
 )
 
-// What crypto/rsa does around the private operation, for where that is done by another package (RFC 8017).
+// What crypto/rsa does around the private and the public operation, for where that is done by another package (RFC 8017).
 
 // hashNames are the beginnings of DigestInfo, up to the digest, of what sigHash knows (RFC 8017, 9.2, note 1).
 var hashNames = map[crypto.Hash]string{
@@ -23,6 +24,24 @@ func padPKCS1(h crypto.Hash, sum []byte, k int) []byte {
 	end := em[k-len(name)-len(sum):]
 	em[k-len(end)-1] = 0
 	copy(end[copy(end, name):], sum)
+	return em
+}
+
+// maxOAEP is how long a message may be that padOAEP makes k bytes of; negative where not even none fits.
+func maxOAEP(h crypto.Hash, k int) int { return k - 2*h.Size() - 2 }
+
+// padOAEP is EME-OAEP encoding (7.1.1, step 2) of a message that is not too long (maxOAEP). The first of the k bytes is nought, so that it is smaller than
+// any modulus of k bytes.
+func padOAEP(h crypto.Hash, msg, label []byte, k int) []byte {
+	size := h.Size()
+	em := make([]byte, k)
+	seed, db := em[1:1+size], em[1+size:]
+	copy(db, digest(h, label))
+	db[len(db)-len(msg)-1] = 1
+	copy(db[len(db)-len(msg):], msg)
+	_, _ = rand.Read(seed) // never fails (crypto/rand)
+	maskMGF1(db, h, seed)
+	maskMGF1(seed, h, db)
 	return em
 }
 

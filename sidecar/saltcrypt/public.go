@@ -1,7 +1,9 @@
 package saltcrypt
 
 import (
+	"bytes"
 	"crypto"
+	"crypto/fips140"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -11,6 +13,8 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+
+	"saltclusterd/sidecar/saltcrypt/fastrsa"
 )
 
 const (
@@ -31,8 +35,9 @@ var (
 
 // PublicKey is an RSA public key of a minion or a master. Safe for concurrent use.
 type PublicKey struct {
-	key *rsa.PublicKey
-	e   *big.Int
+	key  *rsa.PublicKey
+	e    *big.Int
+	fast *fastrsa.Public // nil: not with this key or processor
 }
 
 // ParsePublicKey reads what Salt accepts as a public key: one PEM block, SubjectPublicKeyInfo or PKCS#1, of an RSA key.
@@ -77,7 +82,11 @@ func newPublicKey(key *rsa.PublicKey) (*PublicKey, error) {
 	case key.E < 3 || key.E > math.MaxInt32 || key.E&1 == 0:
 		return nil, fmt.Errorf("%w: bad exponent", ErrPublicKey)
 	}
-	return &PublicKey{key: key, e: big.NewInt(int64(key.E))}, nil
+	p := &PublicKey{key: key, e: big.NewInt(int64(key.E))}
+	if !fips140.Enabled() { // where crypto/rsa is to be what does it, and has rules of its own
+		p.fast = fastrsa.NewPublic(key)
+	}
+	return p, nil
 }
 
 // Bits is the size of the modulus.
@@ -101,11 +110,20 @@ func (p *PublicKey) EncryptOAEP(algo string, msg []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrAlgorithm
 	}
-	ct, err := rsa.EncryptOAEP(h.New(), rand.Reader, p.key, msg, nil)
+	ct, err := p.encryptOAEP(h, msg, nil)
 	if err != nil {
 		return nil, fmt.Errorf("encrypting with %s: %w", algo, err)
 	}
 	return ct, nil
+}
+
+func (p *PublicKey) encryptOAEP(h crypto.Hash, msg, label []byte) ([]byte, error) {
+	if p.fast != nil && len(msg) <= maxOAEP(h, p.key.Size()) {
+		if ct, err := p.fast.Power(padOAEP(h, msg, label, p.key.Size())); err == nil {
+			return ct, nil
+		}
+	}
+	return rsa.EncryptOAEP(h.New(), rand.Reader, p.key, msg, label)
 }
 
 // Verify checks a PKCS#1 v1.5 signature of data; algo is a sig_algo name. Errors: ErrAlgorithm, ErrSignature.
@@ -114,7 +132,14 @@ func (p *PublicKey) Verify(algo string, data, sig []byte) error {
 	if !ok {
 		return ErrAlgorithm
 	}
-	if rsa.VerifyPKCS1v15(p.key, h, digest(h, data), sig) != nil {
+	sum := digest(h, data)
+	if p.fast != nil {
+		if em, err := p.fast.Power(sig); err != nil || !bytes.Equal(em, padPKCS1(h, sum, p.key.Size())) {
+			return ErrSignature
+		}
+		return nil
+	}
+	if rsa.VerifyPKCS1v15(p.key, h, sum, sig) != nil {
 		return ErrSignature
 	}
 	return nil

@@ -1,6 +1,7 @@
 package saltcrypt
 
 import (
+	"crypto"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -23,7 +24,7 @@ const (
 func SealFor(p *PublicKey, label string, plain []byte) ([]byte, error) {
 	key := make([]byte, sealedKey)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
-	head, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, p.key, key, []byte(label))
+	head, err := p.encryptOAEP(crypto.SHA256, key, []byte(label))
 	if err != nil {
 		return nil, fmt.Errorf("seal %s: %w", label, err)
 	}

@@ -98,20 +98,31 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 
 // VerifyX931 recovers the message of a signature (salt/utils/rsax931.py:RSAX931Verifier.verify). Errors: ErrX931.
 func (p *PublicKey) VerifyX931(sig []byte) ([]byte, error) {
-	k := p.key.Size()
-	if len(sig) != k {
-		return nil, ErrX931
+	em, err := p.raw(sig)
+	if err != nil {
+		return nil, err
+	}
+	if em[len(em)-1]&0x0f != 0x0c {
+		f := new(big.Int).SetBytes(em)
+		f.Sub(p.key.N, f).FillBytes(em)
+	}
+	return unpadX931(em)
+}
+
+// raw is the bare public operation, of as many bytes as the modulus has, in whichever way is the fastest. Errors: ErrX931.
+func (p *PublicKey) raw(sig []byte) ([]byte, error) {
+	if p.fast != nil {
+		em, err := p.fast.Power(sig)
+		if err != nil {
+			return nil, ErrX931
+		}
+		return em, nil
 	}
 	s := new(big.Int).SetBytes(sig)
-	if s.Cmp(p.key.N) >= 0 {
+	if len(sig) != p.key.Size() || s.Cmp(p.key.N) >= 0 {
 		return nil, ErrX931
 	}
-	f := s.Exp(s, p.e, p.key.N)
-	if em := f.FillBytes(make([]byte, k)); em[k-1]&0x0f == 0x0c {
-		return unpadX931(em)
-	}
-	f.Sub(p.key.N, f)
-	return unpadX931(f.FillBytes(make([]byte, k)))
+	return s.Exp(s, p.e, p.key.N).FillBytes(make([]byte, len(sig))), nil
 }
 
 // padX931 is 6B BB… BA msg CC, or 6A msg CC when msg fills it (OpenSSL crypto/rsa/rsa_x931.c).
