@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"saltclusterd/durable"
 	"saltclusterd/fsync/dirid"
@@ -27,6 +28,7 @@ type disk struct {
 	cachedir string
 	uid, gid int
 	layout   layout
+	sweeps   bool // the master removes files that are not from the future
 }
 
 func (d disk) root() (*os.Root, error) {
@@ -119,10 +121,21 @@ func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err
 	if err == nil && d.uid >= 0 {
 		err = f.Chown(d.uid, d.gid)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err == nil && d.sweeps {
+		err = root.Chtimes(temp, time.Time{}, time.Unix(expire, 0))
+	}
+	if err != nil {
 		return unnamed(err)
 	}
 	return unnamed(root.Rename(temp, d.layout.file(token)))
+}
+
+// spare keeps the file of a token that the master has made from being removed by it before its time.
+func (d disk) spare(root *os.Root, token string, expire int64) error {
+	if !d.sweeps {
+		return nil
+	}
+	return unnamed(root.Chtimes(d.layout.file(token), time.Time{}, time.Unix(expire, 0)))
 }
 
 func (d disk) mkdir(root *os.Root) error {

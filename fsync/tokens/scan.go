@@ -137,9 +137,10 @@ func (s *Store) see(root *os.Root, p print, token string) {
 			s.fail("remove", err)
 		}
 	case known && e.held:
-		if e.token == "" {
+		if e.token == "" { // the first look of this process
 			e.token = token
 			s.table.entries[p] = e
+			s.spare(root, token, e.expire)
 		}
 	default:
 		data, expire, err := s.disk.read(root, token)
@@ -154,8 +155,15 @@ func (s *Store) see(root *os.Root, p print, token string) {
 		if e.expired(s.cfg.Now()) {
 			return
 		}
+		s.spare(root, token, expire)
 		s.set(p, e)
 		s.feed.Add(p)
+	}
+}
+
+func (s *Store) spare(root *os.Root, token string, expire int64) {
+	if err := s.disk.spare(root, token, expire); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.fail("spare", err)
 	}
 }
 

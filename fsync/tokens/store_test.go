@@ -129,6 +129,35 @@ func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
 	}
 }
 
+// A master of 3008.1 removes each token whose file is not from the future: its own, those of others, and those from before saltclusterd
+// knew of it.
+func TestTokensAreSpared(t *testing.T) {
+	w, a, b, c := three(t)
+	before := c.mint(secret(0), time.Hour)
+	w.everywhere(secret(0), before)
+	c.close()
+	c.master.Sweeps = true
+	c.open()
+	w.changed()
+	for i, n := range []*testNode{a, b, c} {
+		w.everywhere(secret(i+1), n.mint(secret(i+1), time.Hour))
+	}
+	for i := range 4 {
+		w.poll("its file is from the future", func() bool {
+			info, err := os.Stat(c.path(secret(i)))
+			return err == nil && info.ModTime().After(w.now().Add(time.Hour/2))
+		})
+		info, err := os.Stat(b.path(secret(i)))
+		if err != nil || info.ModTime().After(w.now()) {
+			t.Errorf("the other's: %v, %v", info, err)
+		}
+	}
+	if err := os.Remove(c.path(secret(1))); err != nil { // somebody revokes it all the same
+		t.Fatal(err)
+	}
+	w.everywhere(secret(1), nil)
+}
+
 func TestExpiredTokens(t *testing.T) {
 	w, a, b, c := three(t)
 	c.close()
