@@ -107,13 +107,16 @@ func (n *node) write() {
 	w, c := n.w, n.writing.pop()
 	j := c.line.job
 	n.daemon.Series(c.n, w.withBytes(w.CopyIn), func(int) {
+		n.disk.returns++
 		if j.copies[n.id]++; j.copies[n.id] == w.Answering {
 			j.out.Copied[n.id] = j.now()
 		}
 	}, func() {
-		n.disk.Serve(w.Fsync+time.Duration(c.n)*w.SyncFile, func() {
-			c.done()
-			n.write()
+		n.disk.syncReturns(w.Costs, func() {
+			n.daemon.Do(0, func() {
+				c.done()
+				n.write()
+			})
 		})
 	})
 }

@@ -156,7 +156,7 @@ func (j *running) publish(n *node) {
 				mine = append(mine, m)
 			}
 			n.daemon.Series(len(mine), w.Deliver, func(i int) {
-				n.outward(w.PubBytes, func() { w.minion(w.MinionHears, func() { j.hear(mine[i]) }) })
+				n.broadcast(func() { w.minion(w.MinionHears, func() { j.hear(mine[i]) }) })
 			}, nil)
 		}
 	})
@@ -174,17 +174,22 @@ func (j *running) hear(m int) {
 		return
 	}
 	r := &ret{job: j, minion: m}
-	w.Sim.After(w.Sim.Between(w.Think[0], w.Think[1]), func() { j.try(r, 1) })
+	think := w.Sim.Between(w.Think[0], w.Think[1])
+	if think == 0 {
+		j.try(r, 1, w.onward)
+		return
+	}
+	w.Sim.After(think, func() { j.try(r, 1, w.minion) })
 }
 
 func (j *running) now() time.Duration { return j.w.Sim.Now() - j.began }
 
 // try sends a return. The request connections are another hand of cards than the subscriptions.
-func (j *running) try(r *ret, try int) {
+func (j *running) try(r *ret, try int, minion func(cost time.Duration, then func())) {
 	w := j.w
 	e := w.nodes[(r.minion*7+r.minion/w.Nodes+try)%w.Nodes]
 	sent := &ret{job: j, minion: r.minion}
-	w.minion(w.MinionReturns, func() {
+	minion(w.MinionReturns, func() {
 		e.inward(w.returnBytes(), func() { e.read(func() { e.serve(sent, func() { j.ack(r) }) }) })
 	})
 	w.Sim.After(w.Sim.Between(returnTimer, returnTimerMax), func() {
@@ -195,7 +200,7 @@ func (j *running) try(r *ret, try int) {
 			j.out.LastEnd = j.now()
 		default:
 			j.out.Retries++
-			j.try(r, try+1)
+			j.try(r, try+1, w.minion)
 		}
 	})
 }
@@ -337,6 +342,7 @@ func (j *running) files(batch []*ret, then func()) {
 			return
 		}
 		j.has[r.minion] = true
+		p.disk.returns++
 		if j.cached++; j.cached == w.Answering {
 			j.out.Cached = j.now()
 		}

@@ -28,6 +28,7 @@ type Costs struct {
 	// Not CPU.
 	Fsync     time.Duration // of a file that was written to, alone
 	SyncFile  time.Duration // what a file adds to a sync of the whole file system
+	SyncRet   time.Duration // and what a return adds, which is a directory with a file
 	DiskMiB   time.Duration // written in one go
 	RaftStore time.Duration // an entry in raft's log
 
@@ -101,7 +102,8 @@ func (c *Costs) table() []row {
 		{&c.MinionReturns, "MinionReturns", 50 * us, "played minions only: a return", "docs/performance.md, the herd's own"},
 		{&c.MinionAck, "MinionAck", 20 * us, "played minions only: an acknowledgement", "docs/performance.md, the herd's own"},
 		{&c.Fsync, "Fsync", 1 * ms, "a file that was written to, alone; not CPU", "go test -bench Disk ./integration/scale (ext4 on a virtual disk: 0.2 ms at rest, 2.4 while others use it)"},
-		{&c.SyncFile, "SyncFile", 20 * us, "what a return adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs)"},
+		{&c.SyncFile, "SyncFile", 20 * us, "what a file adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs with its directory)"},
+		{&c.SyncRet, "SyncRet", 20 * us, "what a return adds to it, a directory with a file; not CPU", "as Fsync (15 to 25 µs)"},
 		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},
 		{&c.MemBase, "MemBase", 19 << 20, "of memory: saltclusterd with nobody connected", "make bench ARGS='-what memory'"},
 		{&c.MemConn, "MemConn", 6400, "of memory: a connection of a minion; the kernel needs 3.6 KiB besides", "make bench ARGS='-what memory' (4505)"},

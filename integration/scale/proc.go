@@ -105,9 +105,10 @@ func (p *Proc) Series(n int, cost time.Duration, each func(i int), done func()) 
 	p.enter(&p.long, p.each(n, func(int) time.Duration { return cost }, each, done))
 }
 
-// Each is Series for things that cost differently, of a goroutine that was woken just now.
+// Each is Series for things that cost differently, of a goroutine that comes back from a system call which took so long that its
+// processor was given to others: it waits in line.
 func (p *Proc) Each(n int, cost func(i int) time.Duration, each func(i int), done func()) {
-	p.enter(&p.next, p.each(n, cost, each, done))
+	p.enter(&p.line, p.each(n, cost, each, done))
 }
 
 func (p *Proc) each(n int, cost func(i int) time.Duration, each func(i int), done func()) work {

@@ -7,6 +7,8 @@ type Station struct {
 	sim  *Sim
 	free time.Duration // when it has served all that have come
 	busy time.Duration
+
+	returns int // on a disk: written, and not yet in a sync of the file system
 }
 
 // NewStation returns one that nobody waits for.
@@ -24,3 +26,11 @@ func (q *Station) Serve(d time.Duration, done func()) time.Duration {
 
 // Wait is how long somebody who comes now waits before being served.
 func (q *Station) Wait() time.Duration { return max(0, q.free-q.sim.Now()) }
+
+// syncReturns brings to the disk all that anybody has written there: a sync of the file system does not tell one node's returns from
+// another's that has the same disk.
+func (q *Station) syncReturns(c *Costs, done func()) {
+	n := q.returns
+	q.returns = 0
+	q.Serve(c.Fsync+time.Duration(n)*c.SyncRet, done)
+}

@@ -11,6 +11,7 @@ type Site struct {
 	Cores          int  // of each node (4)
 	Shared         bool // all processes, minions and load balancers too, are on one machine, as in the lab
 	Direct         bool // no load balancer between
+	ProxyPerPort   bool // one load balancer's process has the subscriptions, another one the requests, as in the lab
 	ProxyThreads   int  // of the load balancer (4)
 	SaltMajor      int  // of the masters: what their bus costs differs (3006)
 	Replicas       int  // cluster_job_replicas (3)
@@ -63,7 +64,8 @@ type World struct {
 	Sim   *Sim
 	nodes []*node
 
-	proxy  *Proc
+	proxy  *Proc // of requests
+	pubs   *Proc // of subscriptions, the same unless ProxyPerPort
 	herd   *Proc // nil: minions have machines of their own
 	lb     card
 	shared *Host
@@ -166,7 +168,11 @@ func NewWorld(site Site, costs *Costs) *World {
 		w.herd = w.shared.NewProc("minions", 0).slower(f.Minions)
 	}
 	if !site.Direct {
-		w.proxy = w.host("proxy", site.ProxyThreads).NewProc("haproxy", 0).slower(f.Proxy)
+		h := w.host("proxy", site.ProxyThreads)
+		w.proxy = h.NewProc("haproxy", site.ProxyThreads).slower(f.Proxy)
+		if w.pubs = w.proxy; site.ProxyPerPort {
+			w.pubs = h.NewProc("haproxy-publish", site.ProxyThreads).slower(f.Proxy)
+		}
 	}
 	w.lb = w.Sim.newCard()
 	for i := range site.Nodes {
@@ -209,7 +215,9 @@ func (w *World) used() map[string]time.Duration {
 		cpu[masterCPU] += n.master.Used
 	}
 	if w.proxy != nil {
-		cpu[proxyCPU] = w.proxy.Used
+		if cpu[proxyCPU] = w.proxy.Used; w.pubs != w.proxy {
+			cpu[proxyCPU] += w.pubs.Used
+		}
 	}
 	if w.herd != nil {
 		cpu[minionsCPU] = w.herd.Used
@@ -263,8 +271,13 @@ func (n *node) peer(to *node, k kind, bytes int, then func()) {
 	n.w.move(n.card, to.card, b, n.w.RTT/2, then)
 }
 
-// outward sends to a minion, through the load balancer.
-func (n *node) outward(bytes int, then func()) {
+// outward sends a reply to a minion, through the load balancer.
+func (n *node) outward(bytes int, then func()) { n.through(n.w.proxy, bytes, then) }
+
+// broadcast sends a publication to a minion.
+func (n *node) broadcast(then func()) { n.through(n.w.pubs, n.w.PubBytes, then) }
+
+func (n *node) through(proxy *Proc, bytes int, then func()) {
 	w, b := n.w, wire(bytes)
 	n.sent[toMinions] += int64(b)
 	n.got[toMinions] += int64(acks(bytes) + overhead) // nothing is answered to a publication, or to a reply
@@ -273,7 +286,7 @@ func (n *node) outward(bytes int, then func()) {
 		return
 	}
 	w.move(n.card, w.lb, b, w.RTT/2, func() {
-		w.proxy.Do(w.Proxy, func() {
+		proxy.Do(w.Proxy, func() {
 			w.move(w.lb, card{}, b, w.MinionRTT/2, then)
 		})
 	})
@@ -294,10 +307,15 @@ func (n *node) inward(bytes int, then func()) {
 }
 
 // minion has a minion's machine work, where that is the one that everybody shares; then may be nil.
-func (w *World) minion(cost time.Duration, then func()) {
+func (w *World) minion(cost time.Duration, then func()) { w.played((*Proc).Do, cost, then) }
+
+// onward is minion for a goroutine that another one has started: it runs before those that were woken by the network.
+func (w *World) onward(cost time.Duration, then func()) { w.played((*Proc).Next, cost, then) }
+
+func (w *World) played(do func(p *Proc, cost time.Duration, done func()), cost time.Duration, then func()) {
 	switch {
 	case w.herd != nil:
-		w.herd.Do(cost, then)
+		do(w.herd, cost, then)
 	case then != nil:
 		w.Sim.After(0, then)
 	}
