@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
 	fs.DurationVar(&o.flood, "flood-for", 0, "how long a flood goes on in one piece (default 30s, quick 2s)")
 	fs.StringVar(&o.save, "save", "", "model: write what was measured to this file")
-	fs.StringVar(&o.against, "against", "", "model: measure nothing, take what an earlier run has saved")
+	fs.StringVar(&o.against, "against", "", "model: measure nothing, take what an earlier run has saved; with -save the large herds are measured once more and added")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -136,17 +136,23 @@ type bench struct {
 	sizes
 	out *report
 	say func(format string, args ...any)
+
+	later bool     // directories of labs are removed with kept
+	kept  []string // that are still there
 }
 
 // inLab runs f in a lab of its own.
 func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) error) error {
-	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep, Loopback: b.loopback, Logf: b.say})
+	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep || b.later, Loopback: b.loopback, Logf: b.say})
 	if err != nil {
 		return err
 	}
 	err = f(ctx, l)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, l.Tails(15))
+	}
+	if b.later && !b.keep {
+		b.kept = append(b.kept, l.Dir())
 	}
 	return errors.Join(err, l.Close())
 }

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"saltclusterd/integration/herd"
 	"saltclusterd/integration/scale"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -48,38 +51,63 @@ type modelSeen struct {
 	CPUs    int
 	Machine machine
 	Small   []*sights // from which costs are calibrated
-	Large   []*sights // with which the model is compared
+	Large   []*sights // with which the model is compared; one size may be there several times
 }
 
 // machine is what can be measured of one without a cluster.
 type machine struct {
 	Sign, Fsync, SyncFile, DiskMiB time.Duration
-	Files                          string // file system
+
+	// Check is what a played minion does about a sign-in.
+	Check time.Duration
+	// Return and Copy are the CPU of writing one into a job cache, as its publisher and as a replica do; SyncRet is what it adds to a sync.
+	Return, Copy, SyncRet time.Duration
+
+	Files string // file system
 }
 
 // model compares integration/scale with what it models: three nodes behind HAProxy with a herd, all on this machine. What CPU each kind of
 // process takes is calibrated with two small herds, in the same run; the rest follows from the structure.
+//
+// No lab is removed before all is measured: ext4 gives the number of a file that was removed to no other one for minutes, and looks past all
+// of them whenever a file is made, so that what one herd leaves behind would make the next one's returns dearer.
 func (b *bench) model(ctx context.Context) error {
+	b.later = true
 	seen, err := b.modelSeen(ctx)
+	for _, dir := range b.kept {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
 	if err != nil {
 		return err
 	}
 	return b.modelTables(seen)
 }
 
-// modelSeen measures, or reads what was measured before.
+// modelSeen measures, or reads what was measured before; with both -against and -save large herds are measured once more and added to it.
 func (b *bench) modelSeen(ctx context.Context) (*modelSeen, error) {
-	if b.against != "" {
-		seen := &modelSeen{}
-		raw, err := os.ReadFile(b.against)
-		if err == nil {
-			err = json.Unmarshal(raw, seen)
-		}
+	if b.against == "" {
+		seen, err := b.calibrating(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read what was measured: %w", err)
+			return nil, err
 		}
+		return seen, b.large(ctx, seen)
+	}
+	seen := &modelSeen{}
+	raw, err := os.ReadFile(b.against)
+	if err == nil {
+		err = json.Unmarshal(raw, seen)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was measured: %w", err)
+	}
+	if b.save == "" {
 		return seen, nil
 	}
+	return seen, b.large(ctx, seen)
+}
+
+// calibrating looks at the machine and at the small herds.
+func (b *bench) calibrating(ctx context.Context) (*modelSeen, error) {
 	m, err := lookAtMachine()
 	if err != nil {
 		return nil, err
@@ -96,17 +124,53 @@ func (b *bench) modelSeen(ctx context.Context) (*modelSeen, error) {
 		}
 		seen.Small = append(seen.Small, s)
 	}
+	return seen, nil
+}
+
+// large measures what the model is compared with.
+func (b *bench) large(ctx context.Context, seen *modelSeen) error {
 	for _, n := range b.modelSizes {
 		s, err := b.sights(ctx, n, b.modelJobs, largeTrees)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		seen.Large = append(seen.Large, s)
 		if err := seen.save(b.save); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return seen, nil
+	return nil
+}
+
+// runs are those of one size.
+type runs []*sights
+
+// bySize puts runs of the same size together, in the order in which they came.
+func bySize(all []*sights) (out []runs) {
+	for _, s := range all {
+		i := slices.IndexFunc(out, func(r runs) bool { return r[0].Minions == s.Minions })
+		if i < 0 {
+			i, out = len(out), append(out, nil)
+		}
+		out[i] = append(out[i], s)
+	}
+	return out
+}
+
+// one is a figure that each run has once.
+func (r runs) one(of func(*sights) float64) (out series) {
+	for _, s := range r {
+		out.add(of(s))
+	}
+	return out
+}
+
+// all is a figure that a run has several times.
+func (r runs) all(of func(*sights) series) (out series) {
+	for _, s := range r {
+		out = append(out, of(s)...)
+	}
+	return out
 }
 
 // save writes a file unless it has no name.
@@ -134,13 +198,110 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
+	if err := m.lookAtMinions(key.PublicText()); err != nil {
+		return m, err
+	}
 	dir, err := os.MkdirTemp("", "saltcluster-bench-")
 	if err != nil {
 		return m, err
 	}
 	defer os.RemoveAll(dir)
 	m.Files = fileSystem(dir)
-	return m, m.lookAtDisk(dir)
+	return m, errors.Join(m.lookAtDisk(dir), m.lookAtReturns(dir))
+}
+
+// lookAtMinions measures what RSA a played minion does for a sign-in: its token encrypted, three texts opened, two signatures of the
+// master's verified, which cost what the encryption does.
+func (m *machine) lookAtMinions(text string) error {
+	key, err := herd.NewFastKey()
+	if err != nil {
+		return err
+	}
+	own, err := saltcrypt.ParsePublicKey(key.PublicText())
+	if err != nil {
+		return err
+	}
+	master, err := saltcrypt.ParsePublicKey(text)
+	if err != nil {
+		return err
+	}
+	sealed, err := own.EncryptOAEP(saltcrypt.OAEPSHA1, []byte("a key"))
+	if err != nil {
+		return err
+	}
+	m.Check, err = quickest(20, func() error {
+		for range 3 {
+			if _, err := key.DecryptOAEP(saltcrypt.OAEPSHA1, sealed); err != nil {
+				return err
+			}
+		}
+		for range 3 {
+			if _, err := master.EncryptOAEP(saltcrypt.OAEPSHA1, []byte("a token")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// lookAtReturns measures what returns cost that are written as the job cache and its replicas write them: a directory under another
+// name, a file in it, which on a replica is another name of one that says the same, and the directory's own name.
+func (m *machine) lookAtReturns(dir string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	write := func(into string, n int, fill func(file string) error) (time.Duration, error) {
+		if err := os.Mkdir(into, 0o755); err != nil {
+			return 0, err
+		}
+		began := threadCPU()
+		for i := range n {
+			temp, name := filepath.Join(into, fmt.Sprint(".temp", i)), filepath.Join(into, fmt.Sprint("minion", i))
+			err := os.Mkdir(temp, 0o755)
+			if err == nil {
+				err = errors.Join(fill(filepath.Join(temp, "return.p")), os.Rename(temp, name))
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		return (threadCPU() - began) / time.Duration(n), nil
+	}
+	var returns, copies, synced []time.Duration
+	twin := filepath.Join(dir, "twin")
+	whole := func(file string) error { return os.WriteFile(file, []byte{0xc3}, 0o600) }
+	if err := whole(twin); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for round := range 4 {
+		r, err := write(filepath.Join(dir, fmt.Sprint("job", round)), diskFiles, whole)
+		if err != nil {
+			return err
+		}
+		took, err := quickest(1, func() error { return unix.Syncfs(int(d.Fd())) })
+		if err != nil {
+			return err
+		}
+		c, err := write(filepath.Join(dir, fmt.Sprint("copy", round)), diskFiles, func(file string) error { return os.Link(twin, file) })
+		if err != nil {
+			return err
+		}
+		returns, copies, synced = append(returns, r), append(copies, c), append(synced, took)
+	}
+	m.Return, m.Copy, m.SyncRet = quantile(returns, 0.25), quantile(copies, 0.25), max(0, quantile(synced, 0.25)-m.Fsync)/diskFiles
+	return nil
+}
+
+// threadCPU is what the calling thread has used.
+func threadCPU() time.Duration {
+	var ru unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_THREAD, &ru) // which cannot fail
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
 // What is written to see how long a disk takes.

@@ -32,7 +32,7 @@ func fit(x, y []float64) line {
 // calibration is what small herds have told of this machine.
 type calibration struct {
 	costs      *scale.Costs
-	job, storm map[string]line // by group: CPU
+	job, storm map[string]line // by group: CPU; of a storm what connections cost, and of masters all
 	tree       [2]float64      // CPU of any tree, s: of its author, and of the others
 }
 
@@ -58,16 +58,20 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	}
 	clear(x)
 	clear(y)
+	// RSA, requests and events of a storm are measured by themselves. What a connection costs that breaks and is made anew is an estimate:
+	// it is what is left over.
 	for _, s := range seen.Small {
-		model := c.dies(site, &s.Storm, s.Minions).CPU
+		all := c.dies(site, &s.Storm, s.Minions).CPU
+		known := c.withoutConnections().dies(site, &s.Storm, s.Minions).CPU
+		known["salt-master"] = 0
 		for _, g := range stormGroups {
-			x[g], y[g] = append(x[g], alike(model)[g].Seconds()), append(y[g], alike(s.Storm.After)[g])
+			rest := alike(known)[g].Seconds()
+			x[g], y[g] = append(x[g], alike(all)[g].Seconds()-rest), append(y[g], alike(s.Storm.After)[g]-rest)
 		}
 	}
 	for _, g := range stormGroups {
 		c.storm[g] = fit(x[g], y[g])
 	}
-	c.storm[modelGroups[1]] = c.storm[modelGroups[0]]
 	c.memory(seen.Small)
 	for _, s := range seen.Small {
 		if len(s.Trees) > 0 {
@@ -75,6 +79,24 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 		}
 	}
 	return c
+}
+
+// withoutConnections is the same where a new connection costs nothing.
+func (c *calibration) withoutConnections() *calibration {
+	costs := *c.costs
+	costs.Connect, costs.ProxyConnect, costs.MinionConnect = 0, 0, 0
+	return &calibration{costs: &costs, storm: c.storm}
+}
+
+// stormCosts are those with the connections that were found.
+func (c *calibration) stormCosts() *scale.Costs {
+	costs := *c.costs
+	for g, d := range map[string]*time.Duration{"saltclusterd": &costs.Connect, "haproxy": &costs.ProxyConnect, "minions": &costs.MinionConnect} {
+		if l, ok := c.storm[g]; ok {
+			*d = time.Duration(float64(*d) * max(l.Factor, 0.05))
+		}
+	}
+	return &costs
 }
 
 // stormGroups are those of a storm, in which one node is like another.
@@ -149,6 +171,7 @@ func (m machine) costs() *scale.Costs {
 	c := scale.MeasuredCosts()
 	c.SignIn += 2*m.Sign - 2*c.Seal
 	c.Seal, c.Fsync, c.RaftStore, c.SyncFile, c.DiskMiB = m.Sign, m.Fsync, 2*m.Fsync, m.SyncFile, m.DiskMiB
+	c.Apply, c.CopyIn, c.SyncRet, c.MinionSignIn = m.Return, m.Copy, m.SyncRet, m.Check
 	return c
 }
 
