@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +60,8 @@ type modelSeen struct {
 type machine struct {
 	Sign, Fsync, SyncFile, DiskMiB time.Duration
 
+	// FsyncBusy is Fsync while all processors are busy: the disk of a virtual machine is a program of its host's, which has to get its turn.
+	FsyncBusy time.Duration
 	// Check is what a played minion does about a sign-in.
 	Check time.Duration
 	// Return and Copy are the CPU of writing one into a job cache, as its publisher and as a replica do; SyncRet is what it adds to a sync.
@@ -210,6 +214,52 @@ func lookAtMachine() (m machine, err error) {
 	return m, errors.Join(m.lookAtDisk(dir), m.lookAtReturns(dir))
 }
 
+// lookWhileBusy is the same block while a process on each processor does nothing but use it.
+func (m *machine) lookWhileBusy(f *os.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), busyMost)
+	defer cancel()
+	var busy []*exec.Cmd
+	defer func() {
+		cancel()
+		for _, c := range busy {
+			_ = c.Wait()
+		}
+	}()
+	for range runtime.NumCPU() {
+		c := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			return fmt.Errorf("keep a processor busy: %w", err)
+		}
+		busy = append(busy, c)
+	}
+	block := make([]byte, 4096)
+	var took []time.Duration
+	for range busyLooks {
+		time.Sleep(10 * time.Millisecond)
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	m.FsyncBusy = max(m.Fsync, sum/time.Duration(len(took))) // a few of them take long, and they count
+	return nil
+}
+
+// busyLooks is how many syncs are looked at then, busyMost how long that takes at most.
+const (
+	busyLooks = 100
+	busyMost  = 20 * time.Second
+)
+
 // lookAtMinions measures what RSA a played minion does for a sign-in: its token encrypted, three texts opened, two signatures of the
 // master's verified, which cost what the encryption does.
 func (m *machine) lookAtMinions(text string) error {
@@ -337,6 +387,9 @@ func (m *machine) lookAtDisk(dir string) error {
 			return err
 		}
 		waits = append(waits, took)
+	}
+	if err := m.lookWhileBusy(f); err != nil {
+		return err
 	}
 	m.DiskMiB = max(0, quantile(waits, 0.25)-m.Fsync) / diskMiBs
 	var synced []time.Duration

@@ -112,7 +112,7 @@ func (n *node) write() {
 			j.out.Copied[n.id] = j.now()
 		}
 	}, func() {
-		n.disk.syncReturns(w.Costs, func() {
+		n.syncReturns(func() {
 			n.daemon.Do(0, func() {
 				c.done()
 				n.write()

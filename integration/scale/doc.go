@@ -22,9 +22,15 @@
 // Machines have cores that processes share fairly (Host), disks and cards that serve one after the other (Station). Nothing is fitted:
 // what is measured are costs of steps, which Costs lists. A run with the same seed is the same everywhere.
 //
+// With Shared everything is on one machine, as in the lab, and what that does is modelled, too: a played minion's return is a goroutine that
+// the one which has heard starts, and which runs before others are heard; a herd dials so many connections at a time; each port has a load
+// balancer of its own (ProxyPerPort); a sync of the file system takes what all nodes have written there; the disk is slower while all
+// processors are busy.
+//
 // # What is not
 //
-// Python other than the master's part of an event and of a sign-in; packet loss; garbage collection and the scheduler beyond what
-// measured costs hold; file systems that slow down as they fill; the command line tool. Loads are one thing at a time: a job, a storm, an
-// edit. "make test-scale" compares with real clusters; docs/sizing.md has what follows.
+// Processors whose speed changes while they work, as those of a virtual machine's do; Python other than the master's part of an event and
+// of a sign-in; packet loss; garbage collection and the scheduler beyond what measured costs hold; file systems that slow down as they
+// fill; the command line tool. Loads are one thing at a time: a job, a storm, an edit. "make test-scale" compares with real clusters;
+// docs/sizing.md has what follows.
 package scale

@@ -63,7 +63,7 @@ func (j *journal) commit() {
 	}
 	w := j.n.w
 	j.n.daemon.Do(time.Duration(len(group))*w.withBytes(w.Append), func() {
-		j.n.disk.Serve(w.Fsync+scaled(w.DiskMiB, size), func() {
+		j.n.disk.Serve(j.n.fsync()+scaled(w.DiskMiB, size), func() {
 			j.Groups++
 			j.Synced += len(group)
 			for _, e := range group {

@@ -102,7 +102,7 @@ func TestJobIsBoundByWhatCosts(t *testing.T) {
 	newer.SaltMajor, newer.Minions = 3008, 8000
 	j = NewWorld(newer, lean(func(*Costs) {})).Job()
 	between(t, "those of one job have a slower one on 3008", j.LastEvent, 2000*time.Second/500, 2000*time.Second/500+time.Second)
-	j = run(func(c *Costs) { c.Fsync = 10 * time.Millisecond })
+	j = run(func(c *Costs) { c.Fsync, c.FsyncBusy = 10*time.Millisecond, 10*time.Millisecond })
 	if j.Fsyncs > 10 || j.LastEnd > 50*time.Millisecond {
 		t.Errorf("%d fsyncs for %d returns that come together, acknowledged after %v", j.Fsyncs, n, j.LastEnd)
 	}

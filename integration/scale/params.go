@@ -27,6 +27,7 @@ type Costs struct {
 
 	// Not CPU.
 	Fsync     time.Duration // of a file that was written to, alone
+	FsyncBusy time.Duration // the same while all processors are busy
 	SyncFile  time.Duration // what a file adds to a sync of the whole file system
 	SyncRet   time.Duration // and what a return adds, which is a directory with a file
 	DiskMiB   time.Duration // written in one go
@@ -102,6 +103,7 @@ func (c *Costs) table() []row {
 		{&c.MinionReturns, "MinionReturns", 50 * us, "played minions only: a return", "docs/performance.md, the herd's own"},
 		{&c.MinionAck, "MinionAck", 20 * us, "played minions only: an acknowledgement", "docs/performance.md, the herd's own"},
 		{&c.Fsync, "Fsync", 1 * ms, "a file that was written to, alone; not CPU", "go test -bench Disk ./integration/scale (ext4 on a virtual disk: 0.2 ms at rest, 2.4 while others use it)"},
+		{&c.FsyncBusy, "FsyncBusy", 1 * ms, "the same while all processors are busy, which a disk that is a program of the machine's host feels; not CPU", "as Fsync; make test-scale measures it"},
 		{&c.SyncFile, "SyncFile", 20 * us, "what a file adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs with its directory)"},
 		{&c.SyncRet, "SyncRet", 20 * us, "what a return adds to it, a directory with a file; not CPU", "as Fsync (15 to 25 µs)"},
 		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},

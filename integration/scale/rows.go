@@ -12,7 +12,8 @@ type Row struct {
 // Rows returns them. Costs of trees come from the rows themselves, and CPU of a job, too; times of jobs, keys and sign-ins do not.
 func Rows(c *Costs) []Row {
 	lab := *c
-	lab.Fsync, lab.SyncFile, lab.RaftStore = 10*time.Microsecond, 0, 20*time.Microsecond
+	lab.Fsync, lab.FsyncBusy, lab.RaftStore = 10*time.Microsecond, 10*time.Microsecond, 20*time.Microsecond
+	lab.SyncFile, lab.SyncRet = 0, 0
 	world := func(s Site) *World {
 		s.Shared, s.Cores, s.ProxyThreads = true, 2, 2
 		return NewWorld(s, &lab)

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -71,5 +72,50 @@ func TestWhoWaitedForTheDiskWaitsInLine(t *testing.T) {
 	s.Run(forever)
 	if len(order) != 3 || order[0] != "woken" || order[1] != "in line" {
 		t.Errorf("%v", order)
+	}
+}
+
+// A disk that the machine's host plays takes longer while all processors are busy.
+func TestADiskOfABusyMachine(t *testing.T) {
+	w := NewWorld(Site{Nodes: 1, Cores: 1}, lean(func(c *Costs) { c.Fsync, c.FsyncBusy = ms, 5*ms }))
+	n := w.nodes[0]
+	if n.fsync() != ms {
+		t.Errorf("idle: %v", n.fsync())
+	}
+	n.daemon.Do(ms, nil)
+	if n.fsync() != 5*ms {
+		t.Errorf("busy: %v", n.fsync())
+	}
+	w.Sim.Run(forever)
+	if n.fsync() != ms {
+		t.Errorf("idle again: %v", n.fsync())
+	}
+}
+
+// So many connections of a herd are in the making at a time, the others in the order in which they are asked for; what else the herd has to
+// do comes between.
+func TestAHerdDialsSoManyAtATime(t *testing.T) {
+	w := NewWorld(Site{Nodes: 2, Shared: true, Cores: 1}, lean(func(c *Costs) { c.MinionConnect = 4 * ms }))
+	st := &storming{w: w}
+	var order []int
+	for i := range 3 * dialers {
+		st.dial(func() { order = append(order, i) })
+	}
+	if st.dialling != dialers || st.undialled.len() != 2*dialers {
+		t.Errorf("%d are dialled, %d wait", st.dialling, st.undialled.len())
+	}
+	between := 0
+	w.herd.Do(ms, func() { between = len(order) })
+	w.Sim.Run(forever)
+	if len(order) != 3*dialers || !slices.IsSorted(order) || between < dialers || between > dialers+1 || w.Sim.Now() != 3*dialers*ms+ms {
+		t.Errorf("%v; %d before what came meanwhile; all after %v", order, between, w.Sim.Now())
+	}
+	// With machines of their own minions do not wait for each other.
+	st = &storming{w: NewWorld(Site{Nodes: 2}, lean(func(*Costs) {}))}
+	for range 3 * dialers {
+		st.dial(func() {})
+	}
+	if st.undialled.len() > 0 {
+		t.Errorf("%d wait", st.undialled.len())
 	}
 }

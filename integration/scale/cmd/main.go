@@ -106,7 +106,7 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("-%s: %w", list.flag, err)
 		}
 	}
-	o.costs.RaftStore = 2 * o.costs.Fsync
+	o.costs.RaftStore, o.costs.FsyncBusy = 2*o.costs.Fsync, o.costs.Fsync
 	return o, nil
 }
 
