@@ -33,13 +33,14 @@ func fit(x, y []float64) line {
 type calibration struct {
 	costs      *scale.Costs
 	job, storm map[string]line // by group: CPU; of a storm what connections cost, and of masters all
+	late       map[string]line // of a storm, by group: what comes one by one when most have signed in
 	tree       [2]float64      // CPU of any tree, s: of its author, and of the others
 }
 
 // calibrate finds out how much more CPU processes take here than the table of costs says, from herds that are not those with which the model
 // is compared.
 func calibrate(site scale.Site, seen *modelSeen) *calibration {
-	c := &calibration{costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}}
+	c := &calibration{costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}, late: map[string]line{}}
 	site.Slower, site.Share = scale.Factors{}, 1
 	x, y := map[string][]float64{}, map[string][]float64{}
 	note := func(model map[string]time.Duration, measured func(g string) float64) {
@@ -59,19 +60,38 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	clear(x)
 	clear(y)
 	// RSA, requests and events of a storm are measured by themselves. What a connection costs that breaks and is made anew is an estimate:
-	// it is what is left over.
-	for _, s := range seen.Small {
-		all := c.dies(site, &s.Storm, s.Minions).CPU
-		known := c.withoutConnections().dies(site, &s.Storm, s.Minions).CPU
-		known["salt-master"] = 0
+	// it is what is left over. How much of it is done when the slowest has signed in depends on what it costs, hence the rounds.
+	for range 5 {
+		clear(x)
+		clear(y)
+		for _, s := range seen.Small {
+			all := c.dies(site, &s.Storm, s.Minions).Early
+			known := c.withoutConnections().dies(site, &s.Storm, s.Minions).Early
+			known["salt-master"] = 0
+			for _, g := range stormGroups {
+				rest := alike(known)[g].Seconds()
+				x[g] = append(x[g], (alike(all)[g].Seconds()-rest)/c.dearer(g))
+				y[g] = append(y[g], alike(s.Storm.Early)[g]-rest)
+			}
+		}
 		for _, g := range stormGroups {
-			rest := alike(known)[g].Seconds()
-			x[g], y[g] = append(x[g], alike(all)[g].Seconds()-rest), append(y[g], alike(s.Storm.After)[g]-rest)
+			c.storm[g] = fit(x[g], y[g])
+		}
+	}
+	// Those of 3006 come back one by one in the ten seconds after that: each wakes everybody on its way, and costs more than in a crowd.
+	clear(x)
+	clear(y)
+	for _, s := range seen.Small {
+		st := c.dies(site, &s.Storm, s.Minions)
+		for _, g := range stormGroups {
+			x[g] = append(x[g], (alike(st.CPU)[g] - alike(st.Early)[g]).Seconds())
+			y[g] = append(y[g], max(0, alike(s.Storm.After)[g]-alike(s.Storm.Early)[g]))
 		}
 	}
 	for _, g := range stormGroups {
-		c.storm[g] = fit(x[g], y[g])
+		c.late[g] = fit(x[g], y[g])
 	}
+	c.late["salt-master"] = line{1, 0} // no master hears of them; what masters do then they do without a storm as well, once a minute
 	c.memory(seen.Small)
 	for _, s := range seen.Small {
 		if len(s.Trees) > 0 {
@@ -88,15 +108,27 @@ func (c *calibration) withoutConnections() *calibration {
 	return &calibration{costs: &costs, storm: c.storm}
 }
 
+// dearer is how many times as much connections cost as the table says, or all that masters do in a storm.
+func (c *calibration) dearer(g string) float64 {
+	if l, ok := c.storm[g]; ok {
+		return max(l.Factor, 0.05)
+	}
+	return 1
+}
+
 // stormCosts are those with the connections that were found.
 func (c *calibration) stormCosts() *scale.Costs {
 	costs := *c.costs
 	for g, d := range map[string]*time.Duration{"saltclusterd": &costs.Connect, "haproxy": &costs.ProxyConnect, "minions": &costs.MinionConnect} {
-		if l, ok := c.storm[g]; ok {
-			*d = time.Duration(float64(*d) * max(l.Factor, 0.05))
-		}
+		*d = time.Duration(float64(*d) * c.dearer(g))
 	}
 	return &costs
+}
+
+// stormCPU is what a storm needs, s, with what comes late.
+func (c *calibration) stormCPU(st scale.Storm, g string) float64 {
+	early := alike(st.Early)[g].Seconds() + c.storm[g].Fixed
+	return early + (alike(st.CPU)[g]-alike(st.Early)[g]).Seconds()*c.late[g].Factor + c.late[g].Fixed
 }
 
 // stormGroups are those of a storm, in which one node is like another.
@@ -149,7 +181,8 @@ func (c *calibration) trees(site scale.Site, seen []treeSeen) {
 // show tells what was found.
 func (c *calibration) show(say func(string, ...any)) {
 	for _, g := range modelGroups {
-		say("model: %s: a job %.2f times the table and %.3f s, a storm %.2f times and %.3f s", g, c.job[g].Factor, c.job[g].Fixed, c.storm[g].Factor, c.storm[g].Fixed)
+		say("model: %s: a job %.2f times the table and %.3f s, a storm's connections %.2f times and %.3f s, what comes late %.2f times and %.3f s", g,
+			c.job[g].Factor, c.job[g].Fixed, c.storm[g].Factor, c.storm[g].Fixed, c.late[g].Factor, c.late[g].Fixed)
 	}
 	k := c.costs
 	say("model: memory %.1f MiB and %d B for a connection, %d B for a minion that returned; HAProxy %.1f MiB and %d B", float64(k.MemBase)/mib, k.MemConn,

@@ -80,7 +80,7 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		Sign: time.Millisecond, Fsync: time.Millisecond, Check: time.Millisecond, Return: 50 * time.Microsecond, Copy: 30 * time.Microsecond,
 		SyncRet: 20 * time.Microsecond, Files: "ext4",
 	}
-	const fixed = 0.01 // s
+	const fixed, lateness = 0.01, 1.5 // s, and how much dearer what comes late is
 	play := func(minions int) *sights {
 		s, c := &sights{Minions: minions}, m.costs()
 		site.Minions, site.Slower = minions, truth
@@ -100,9 +100,9 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		site.Answering, site.Slower = 0, scale.Factors{Master: truth.Master}
 		c.Connect, c.ProxyConnect, c.MinionConnect = 2*c.Connect, c.ProxyConnect/2, 4*c.MinionConnect
 		st := scale.NewWorld(site, c).Storm(minions/3, 0, scale.DefaultVersions)
-		s.Storm = stormSeen{Share: 1, Lost: float64(minions / 3), Served: st.LastServed.Seconds(), After: map[string]float64{}}
+		s.Storm = stormSeen{Share: 1, Lost: float64(minions / 3), Served: st.LastServed.Seconds(), Early: map[string]float64{}, After: map[string]float64{}}
 		for g, d := range st.CPU {
-			s.Storm.After[g] = d.Seconds()
+			s.Storm.Early[g], s.Storm.After[g] = st.Early[g].Seconds(), st.Early[g].Seconds()+lateness*(d-st.Early[g]).Seconds()
 		}
 		for _, r := range []*resident{&s.Memory, &s.MemoryAfter, &s.ProxyMemory, &s.ProxyMemoryAfter} {
 			r.Own, r.Files = []float64{1, 10 + float64(minions)/100}, []float64{1, 10}
@@ -117,6 +117,10 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		}
 		if g == "saltclusterd, others" { // in a storm all nodes are alike
 			continue
+		}
+		// Next to nothing of the masters' work comes late.
+		if got := c.late[g]; g != "salt-master" && math.Abs(got.Factor-lateness) > 0.05*lateness {
+			t.Errorf("late, %s: %+v, not %v", g, got, lateness)
 		}
 		if got := c.storm[g]; math.Abs(got.Factor-want) > 0.05*want {
 			t.Errorf("storm, %s: %+v, not %v", g, got, want)

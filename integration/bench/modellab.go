@@ -46,6 +46,7 @@ type stormSeen struct {
 	Served, SignIns, Slowest float64
 	Share                    float64            // until the slowest had signed in
 	CPU                      map[string]float64 // s, until the last was served
+	Early                    map[string]float64 // until the slowest had signed in
 	After                    map[string]float64 // and until all is quiet again
 	Outages, SignInTimes     []time.Duration    // sorted
 }
@@ -332,6 +333,7 @@ func (m *modelLab) kill(ctx context.Context, s *stormSeen) error {
 	s.Outages, s.SignInTimes = st.Outages, st.SignInTimes
 	s.Share = meter.share(killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
 	s.CPU = meter.beyondIdle(calm, killed, killed, st.LastServed)
+	s.Early = meter.beyondIdle(calm, killed, killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}

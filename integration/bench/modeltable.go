@@ -165,7 +165,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	row("– s until half of them are served", st.Half.Seconds(),
 		storms(func(s *stormSeen) float64 { return quantile(s.Outages, 0.5).Seconds() }), "%.2f")
 	for _, g := range stormGroups {
-		row("– CPU s, "+g, alike(st.CPU)[g].Seconds()+c.storm[g].Fixed, storms(func(s *stormSeen) float64 { return alike(s.After)[g] }), "%.2f")
+		row("– CPU s, "+g, c.stormCPU(st, g), storms(func(s *stormSeen) float64 { return alike(s.After)[g] }), "%.2f")
 	}
 	return rows
 }
@@ -178,7 +178,7 @@ func (c *calibration) rollOut(site scale.Site, t treeSeen) scale.Rollout {
 
 // dies is the model's view of the death of a node.
 func (c *calibration) dies(site scale.Site, s *stormSeen, minions int) scale.Storm {
-	site.Slower, site.Share, site.Minions, site.Answering = scale.Factors{Master: c.storm["salt-master"].Factor}, s.Share, minions, 0
+	site.Slower, site.Share, site.Minions, site.Answering = scale.Factors{Master: c.dearer("salt-master")}, s.Share, minions, 0
 	return scale.NewWorld(site, c.stormCosts()).Storm(int(s.Lost), 0, scale.DefaultVersions)
 }
 

@@ -29,6 +29,7 @@ type Storm struct {
 	Failed     int // gave up after auth_tries, and began anew
 	Slowest    time.Duration
 	CPU        map[string]time.Duration
+	Early      map[string]time.Duration // of it, until the slowest had signed in
 	Steps      uint64
 }
 
@@ -155,6 +156,7 @@ func (st *storming) try(m, version int, began time.Duration, count int) {
 							over = true
 							st.out.SignIns++
 							st.slowest = max(st.slowest, w.Sim.Now()-began)
+							st.out.Early = w.used()
 							st.subscribe()
 							st.announce(version)
 						})
