@@ -158,7 +158,7 @@ bench: setup build ## ratios against libzmq and bare stock masters, as a table
 scale: ## how a cluster of 3 to 50 nodes with up to 100,000 minions would fare, by simulation (ARGS="-nodes 3,10 -minions 50000"; ARGS=-h)
 	@$(GO) run ./integration/scale/cmd $(ARGS)
 
-test-scale: setup build ## the simulation beside real clusters of 1,000 and 5,000 played minions, calibrated with 500 and 2,000 (ARGS="-save FILE", "-against FILE", "-herd 1000")
+test-scale: setup build ## the simulation beside real clusters of 1,000 and 5,000 played minions, calibrated with 500 and 2,000 (ARGS="-save FILE", "-against FILE", both to measure once more, "-herd 1000")
 	$(GO) run ./integration/bench -what model $(ARGS)
 
 chaos: setup build ## random faults for five minutes, judged by what minions, job caches and nodes say (ARGS="-seed N -for 5m -nodes 5")

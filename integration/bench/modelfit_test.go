@@ -133,3 +133,44 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		}
 	}
 }
+
+// Runs of one size are one table's, with every figure of each.
+func TestRunsOfOneSize(t *testing.T) {
+	one := func(minions int, served float64, heard ...float64) *sights {
+		return &sights{Minions: minions, All: jobsSeen{Heard: heard}, Storm: stormSeen{Served: served}}
+	}
+	got := bySize([]*sights{one(10, 1, 1, 2), one(50, 2, 9), one(10, 3, 3)})
+	if len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 1 || got[1][0].Minions != 50 {
+		t.Fatalf("%v", got)
+	}
+	if s := got[0].one(func(s *sights) float64 { return s.Storm.Served }); !reflect.DeepEqual(s, series{1, 3}) {
+		t.Errorf("%v", s)
+	}
+	if s := got[0].all(func(s *sights) series { return s.All.Heard }); !reflect.DeepEqual(s, series{1, 2, 3}) {
+		t.Errorf("%v", s)
+	}
+}
+
+// The median judges. Only what varies by itself, and was measured often enough to know, may be said to be within the range.
+func TestWithinTheRange(t *testing.T) {
+	for _, c := range []struct {
+		model         float64
+		measured      series
+		near, inRange bool
+	}{
+		{1.2, series{1, 1, 1}, true, false},
+		{1.3, series{1, 1, 1}, false, false},
+		{1.3, series{0.95, 1, 1.1}, false, false}, // it does not vary
+		{1.3, series{1, 1, 2}, false, true},
+		{2.4, series{1, 1, 2}, false, true},
+		{2.6, series{1, 1, 2}, false, false},
+		{0.7, series{0.9, 1, 1.2}, false, true},
+		{0.6, series{0.9, 1, 1.2}, false, false},
+		{1.5, series{0.1, 1}, false, false}, // two do not tell
+	} {
+		r := modelRow{"", c.model, c.measured, "%.1f"}
+		if r.near() != c.near || r.inRange() != c.inRange {
+			t.Errorf("%v of %v: near %v, within the range %v", c.model, c.measured, r.near(), r.inRange())
+		}
+	}
+}

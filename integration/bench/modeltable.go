@@ -23,7 +23,7 @@ func (b *bench) modelTables(seen *modelSeen) error {
 		b.out.table(fmt.Sprintf("The model and the measured, %d minions", r[0].Minions), fmt.Sprintf(
 			"Three nodes behind HAProxy and the played minions, all on this machine (%s); measured: %s What CPU each kind of process needs was "+
 				"calibrated with %s minions in the same run: times the table of costs, and besides. Others left %s of the machine during the jobs, which "+
-				"the model knows. Each cluster was formed %d times; medians are compared. %d of %d figures are within %.0f %%%s.",
+				"the model knows. Clusters of this size: %d, one after the other; medians are compared. %d of %d figures are within %.0f %%%s.",
 			seen.Machine, seen.Run, sizesText(seen.Small), r.all(func(s *sights) series { return s.All.Share }).show("%.2f"), len(r), near, len(rows),
 			modelWithin*100, rangedText(ranged)),
 			[]string{"figure", "model", "measured", "model/measured", "near"}, cells(rows))
@@ -40,8 +40,13 @@ func rangedText(n int) string {
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("an RSA private operation takes %.2f ms; on %s an fsync takes %.2f ms, a MiB %.2f ms, each small file in a sync of all %s", millis(m.Sign), m.Files,
+	text := fmt.Sprintf("an RSA private operation takes %.2f ms; on %s an fsync takes %.2f ms, a MiB %.2f ms, each small file in a sync of all %s", millis(m.Sign), m.Files,
 		millis(m.Fsync), millis(m.DiskMiB), m.SyncFile)
+	if m.Return == 0 {
+		return text
+	}
+	return text + fmt.Sprintf(", each return %.0f µs; an fsync while all processors are busy %.2f ms; writing a return takes %.0f µs of a processor, a replica's %.0f; "+
+		"a played minion checks a sign-in in %.2f ms", micros(m.SyncRet), millis(m.FsyncBusy), micros(m.Return), micros(m.Copy), millis(m.Check))
 }
 
 func sizesText(all []*sights) string {
