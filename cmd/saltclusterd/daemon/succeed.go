@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"saltclusterd/sidecar/edge"
@@ -397,6 +398,18 @@ func (s *service) exclusive() []part {
 	return parts
 }
 
+// closeBefore has Close come to an exclusive part when it would have in a process that opened all of them itself: before the bus, or what returns have
+// just handed to that would be fired again by the next process, but for the key directory and the share, which everything else needs.
+func (s *service) closeBefore(p part) {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	at := 0
+	if p != part(s.dir) && p != part(s.share) {
+		at = slices.Index(s.open, closer(s.bus)) + 1
+	}
+	s.open = slices.Insert(s.open, at, closer(p))
+}
+
 // settle opens what is on disk.
 func (s *service) settle(ctx context.Context) error {
 	s.keepClock()
@@ -405,9 +418,7 @@ func (s *service) settle(ctx context.Context) error {
 		if err := part.Open(ctx); err != nil {
 			return err
 		}
-		s.partsMu.Lock()
-		s.open = append([]closer{part}, s.open...)
-		s.partsMu.Unlock()
+		s.closeBefore(part)
 	}
 	if s.share != nil {
 		s.wg.Go(s.lookForMisplaced)
