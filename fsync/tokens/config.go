@@ -21,7 +21,6 @@ type Master struct {
 
 	Store  string // eauth_tokens (3006, 3007)
 	Driver string // eauth_tokens.cache_driver, or cache when that is not set (3008)
-	Sweeps bool   // its maintenance takes the time of a file for the token's expiry (3008.0, 3008.1)
 	Shared bool   // the masters have these tokens in common
 }
 

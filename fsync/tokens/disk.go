@@ -28,7 +28,6 @@ type disk struct {
 	cachedir string
 	uid, gid int
 	layout   layout
-	sweeps   bool // the master removes files that are not from the future
 }
 
 func (d disk) root() (*os.Root, error) {
@@ -121,8 +120,8 @@ func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err
 	if err == nil && d.uid >= 0 {
 		err = f.Chown(d.uid, d.gid)
 	}
-	if err = errors.Join(err, f.Close()); err == nil && d.sweeps {
-		err = root.Chtimes(temp, time.Time{}, time.Unix(expire, 0))
+	if err = errors.Join(err, f.Close()); err == nil && d.layout.swept() {
+		err = root.Chtimes(temp, time.Time{}, spared(expire))
 	}
 	if err != nil {
 		return unnamed(err)
@@ -130,12 +129,20 @@ func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err
 	return unnamed(root.Rename(temp, d.layout.file(token)))
 }
 
+// spared is the time that a token's file has where masters sweep, in a range that file systems and Go know.
+func spared(expire int64) time.Time { return time.Unix(min(expire, 1<<32), 0) }
+
 // spare keeps the file of a token that the master has made from being removed by it before its time.
 func (d disk) spare(root *os.Root, token string, expire int64) error {
-	if !d.sweeps {
+	if !d.layout.swept() {
 		return nil
 	}
-	return unnamed(root.Chtimes(d.layout.file(token), time.Time{}, time.Unix(expire, 0)))
+	return unnamed(root.Chtimes(d.layout.file(token), time.Time{}, spared(expire)))
+}
+
+// isSpared says whether a file with that stamp needs no spare.
+func (d disk) isSpared(at stamp, expire int64) bool {
+	return !d.layout.swept() || at.mtime == spared(expire).UnixNano()
 }
 
 func (d disk) mkdir(root *os.Root) error {

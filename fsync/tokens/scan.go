@@ -140,7 +140,6 @@ func (s *Store) see(root *os.Root, p print, token string) {
 		if e.token == "" { // the first look of this process
 			e.token = token
 			s.table.entries[p] = e
-			s.spare(root, token, e.expire)
 		}
 	default:
 		data, expire, err := s.disk.read(root, token)
@@ -155,15 +154,15 @@ func (s *Store) see(root *os.Root, p print, token string) {
 		if e.expired(s.cfg.Now()) {
 			return
 		}
-		s.spare(root, token, expire)
+		err = s.disk.spare(root, token, expire)
+		if errors.Is(err, fs.ErrNotExist) { // its master was quicker
+			err = s.disk.write(root, token, data, expire)
+		}
+		if err != nil {
+			s.fail("spare", err)
+		}
 		s.set(p, e)
 		s.feed.Add(p)
-	}
-}
-
-func (s *Store) spare(root *os.Root, token string, expire int64) {
-	if err := s.disk.spare(root, token, expire); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.fail("spare", err)
 	}
 }
 
@@ -175,8 +174,18 @@ func (s *Store) check(root *os.Root, p print, token string) {
 		return
 	}
 	at, err := s.disk.stamp(root, token)
-	if err != nil || at == e.stamp {
+	if err != nil {
 		return // one that is gone is revoked by the scan
+	}
+	if !s.disk.isSpared(at, e.expire) { // made before this was done, or somebody has touched it
+		if err := s.disk.spare(root, token, e.expire); err != nil {
+			s.fail("spare", err)
+		} else if at, err = s.disk.stamp(root, token); err != nil {
+			return
+		}
+	}
+	if at == e.stamp {
+		return
 	}
 	data, _, err := s.disk.read(root, token)
 	if err != nil && !errors.Is(err, errData) {

@@ -129,29 +129,32 @@ func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
 	}
 }
 
-// A master of 3008.1 removes each token whose file is not from the future: its own, those of others, and those from before saltclusterd
-// knew of it.
+// A master of 3008.1 removes each token whose file is not from the future: its own, those of others, those from before saltclusterd knew of it, and
+// those that never expire.
 func TestTokensAreSpared(t *testing.T) {
 	w, a, b, c := three(t)
-	before := c.mint(secret(0), time.Hour)
-	w.everywhere(secret(0), before)
-	c.close()
-	c.master.Sweeps = true
-	c.open()
-	w.changed()
-	for i, n := range []*testNode{a, b, c} {
-		w.everywhere(secret(i+1), n.mint(secret(i+1), time.Hour))
+	from := func(n *testNode, i int) time.Time {
+		info, err := os.Stat(n.path(secret(i)))
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
 	}
-	for i := range 4 {
-		w.poll("its file is from the future", func() bool {
-			info, err := os.Stat(c.path(secret(i)))
-			return err == nil && info.ModTime().After(w.now().Add(time.Hour/2))
-		})
-		info, err := os.Stat(b.path(secret(i)))
-		if err != nil || info.ModTime().After(w.now()) {
-			t.Errorf("the other's: %v, %v", info, err)
+	lives := []time.Duration{time.Hour, 50 * 365 * 24 * time.Hour, 290 * 365 * 24 * time.Hour}
+	for i, n := range []*testNode{a, b, c} {
+		w.everywhere(secret(i), n.mint(secret(i), lives[i]))
+	}
+	future := func(i int) bool { return from(c, i).After(w.now().Add(time.Hour / 2)) }
+	for i := range 3 {
+		w.poll("its file is from the future", func() bool { return future(i) })
+		if at := from(b, i); at.IsZero() || at.After(w.now()) {
+			t.Errorf("the other's is of %s", at)
 		}
 	}
+	if err := os.Chtimes(c.path(secret(2)), time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.poll("it is again", func() bool { return future(2) })
 	if err := os.Remove(c.path(secret(1))); err != nil { // somebody revokes it all the same
 		t.Fatal(err)
 	}

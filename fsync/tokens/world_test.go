@@ -174,7 +174,7 @@ func secret(n int) string { return fmt.Sprintf("%064x", 0xabc0+n) }
 // tokenData is what Salt stores of a token.
 func tokenData(token string, expire time.Time) []byte {
 	out := msgpack.AppendShort(msgpack.AppendMapHead(nil, 3), "expire")
-	out = binary.BigEndian.AppendUint64(append(out, 0xcb), math.Float64bits(float64(expire.UnixNano())/1e9))
+	out = binary.BigEndian.AppendUint64(append(out, 0xcb), math.Float64bits(float64(expire.Unix())+float64(expire.Nanosecond())/1e9))
 	out = msgpack.AppendShort(msgpack.AppendShort(out, "name"), "fred")
 	out = append(msgpack.AppendShort(out, "token"), 0xd9, byte(len(token)))
 	return append(out, token...)

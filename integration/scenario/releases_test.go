@@ -45,9 +45,10 @@ func testKeysRotated(t *testing.T, c *lab.Cluster) {
 }
 
 // Each master becomes the newest release of its line and older again, killed in the middle of a job: its reactor hears of each return,
-// once, whatever its bus takes and did take before.
+// once, whatever its bus takes and did take before. A token stays good, also where a release sweeps all tokens away as it starts (3008.1).
 func testReleasesChange(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
+	kept := makeToken(t, c.Nodes[0], c.Minions[0].ID)
 	for i, n := range c.Nodes {
 		for _, version := range []string{lab.Versions[i], lab.Older[i]} {
 			jid := async(t, n, "cmd.run", "sleep 3; echo done", inShell)
@@ -86,6 +87,7 @@ func testReleasesChange(t *testing.T, c *lab.Cluster) {
 			labtest.Must(t, c.Whole(ctx, 2*time.Minute))
 			labtest.Must(t, c.Answering(ctx, n))
 			labtest.Must(t, heard(ctx))
+			onNodes(t, c.Nodes, "the token", func(n *lab.Node) error { return tokenFiles(n, []string{kept}, 1) })
 		}
 	}
 }

@@ -91,7 +91,7 @@ func testTokens(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// sweepTokens is what a master's maintenance does once a minute.
+// sweepTokens is what a master's maintenance does once a minute. It takes the tokens of all only with 3008.0 and 3008.1 (make test-releases).
 const sweepTokens = `
 import sys
 import salt.config, salt.daemons.masterapi

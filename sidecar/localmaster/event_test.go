@@ -135,14 +135,6 @@ func TestReleasesThatAskSigningAlgorithm(t *testing.T) {
 	}
 }
 
-func TestReleasesThatSweepTokens(t *testing.T) {
-	for text, want := range map[string]bool{"3006.0": false, "3007.1": false, "3008.0": true, "3008.1": true, "3008.2": false, "3008.3": false, "3008": false} {
-		if v, err := ParseVersion(text); err != nil || v.SweepsTokens() != want {
-			t.Errorf("%s: %t, %v", text, !want, err)
-		}
-	}
-}
-
 // What the releases take was looked up in each of them.
 func TestFramingOfReleases(t *testing.T) {
 	for text, want := range map[string]framing{

@@ -127,10 +127,6 @@ func (v Version) AsksSigningAlgorithm() bool {
 	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 1})
 }
 
-// SweepsTokens reports whether a release removes each eauth token within a loop of its maintenance, a minute, for it takes the time when the file
-// was written for its expiry: before 3008.2 (salt/cache/__init__.py Cache.clean_expired; issue #69307).
-func (v Version) SweepsTokens() bool { return v.Major == 3008 && !v.since(map[int]int{3008: 2}) }
-
 // since reports whether this is the release of its line that first has something, or a later one. One whose line is not listed has it, and
 // one that does not tell which release of its line it is (3007+12.g0a1b2c, built from a repository).
 func (v Version) since(first map[int]int) bool {

@@ -18,7 +18,6 @@ func (s *service) newTokens() (*tokens.Store, error) {
 	return tokens.New(tokens.Config{
 		Master: tokens.Master{
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
-			Sweeps: d.master.Version.SweepsTokens(),
 			Store:  d.master.Text("eauth_tokens"),
 			Driver: cmp.Or(d.master.Text("eauth_tokens.cache_driver"), d.master.Text("cache")),
 			Shared: d.leftToShare(filepath.Join(d.master.CacheDir, "tokens")),
