@@ -1,6 +1,7 @@
 package saltcrypt
 
 import (
+	"crypto/fips140"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -92,7 +93,11 @@ func newMasterKey(key *rsa.PrivateKey) (*MasterKey, error) {
 		return nil, fmt.Errorf("%w: its numbers do not belong together", ErrPrivateKey)
 	}
 	key.Precompute()
-	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key), fast: fastrsa.New(key)}, nil
+	m := &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key)}
+	if !fips140.Enabled() {
+		m.fast = fastrsa.New(key)
+	}
+	return m, nil
 }
 
 // PEM is the private key as Salt writes it: PKCS#1, unencrypted. The result is a secret.
