@@ -245,6 +245,9 @@ func (m *machine) lookWhileBusy(f *os.File) error {
 			return err
 		}
 		took = append(took, time.Since(began))
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d looks at a disk took longer than %s", busyLooks, busyMost)
+		}
 	}
 	var sum time.Duration
 	for _, d := range took {

@@ -136,7 +136,8 @@ var stormGroups = append([]string{modelGroups[0]}, modelGroups[2:]...)
 
 // alike is the figures of a storm with those of all nodes in one.
 func alike[T time.Duration | float64](of map[string]T) map[string]T {
-	out := maps.Clone(of)
+	out := make(map[string]T, len(of))
+	maps.Copy(out, of)
 	out[modelGroups[0]] += out[modelGroups[1]]
 	delete(out, modelGroups[1])
 	return out

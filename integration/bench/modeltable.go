@@ -22,7 +22,7 @@ func (b *bench) modelTables(seen *modelSeen) error {
 		}
 		b.out.table(fmt.Sprintf("The model and the measured, %d minions", r[0].Minions), fmt.Sprintf(
 			"Three nodes behind HAProxy and the played minions, all on this machine (%s); measured: %s What CPU each kind of process needs was "+
-				"calibrated with %s minions in the same run: times the table of costs, and besides. Others left %s of the machine during the jobs, which "+
+				"calibrated with %s minions on the same machine: times the table of costs, and besides. Others left %s of the machine during the jobs, which "+
 				"the model knows. Clusters of this size: %d, one after the other; medians are compared. %d of %d figures are within %.0f %%%s.",
 			seen.Machine, seen.Run, sizesText(seen.Small), r.all(func(s *sights) series { return s.All.Share }).show("%.2f"), len(r), near, len(rows),
 			modelWithin*100, rangedText(ranged)),

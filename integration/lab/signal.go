@@ -129,7 +129,7 @@ func (p *Process) SignalTitled(sig syscall.Signal, text string) (n int, err erro
 	return n, nil
 }
 
-// Tree tells of the command and of every process below it what it is, how old, and where in the kernel it waits: why a job has not
+// Tree tells of the command and of every process below it what it is, and where in the kernel it waits: why a job has not
 // ended, for a test that has failed.
 func (p *Process) Tree() string {
 	r := p.current()
@@ -146,11 +146,7 @@ func (p *Process) Tree() string {
 			}
 			return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
 		}
-		age := "?"
-		if dir, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
-			age = time.Since(dir.ModTime()).Round(time.Second).String()
-		}
-		fmt.Fprintf(&b, "%s| %d (%s) waits in %s, system call %s: %s\n", p, pid, age, of("wchan"), of("syscall"), of("cmdline"))
+		fmt.Fprintf(&b, "%s| %d waits in %s, system call %s: %s\n", p, pid, of("wchan"), of("syscall"), of("cmdline"))
 	}
 	return b.String()
 }
