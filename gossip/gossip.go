@@ -85,6 +85,7 @@ type Gossip struct {
 	ring      *memberlist.Keyring
 	ringMu    sync.Mutex
 	table     *table
+	udp       *net.UDPConn // nil before Bind, and when the transport has it
 	transport *transport
 	list      *memberlist.Memberlist
 	metaDue   chan struct{} // capacity 1
@@ -137,10 +138,22 @@ func (c Config) validate() error {
 	return errors.Join(append(errs, checkKeys(c.Keys))...)
 }
 
-// Open binds the udp socket, takes the gossip streams of the port and starts. The port must be open. Nodes on the roster are
+// Bind binds the udp socket; Open does it where nobody has before. The port must be bound.
+func (g *Gossip) Bind(ctx context.Context) (err error) {
+	if g.udp == nil {
+		g.udp, err = bindUDP(ctx, g.cfg)
+	}
+	return err
+}
+
+// Open takes the gossip streams of the port and starts. The port must be open. Nodes on the roster are
 // contacted on their own accord; seeds (ip:port of members) are tried first and may be empty. ctx bounds the opening only.
 func (g *Gossip) Open(ctx context.Context, seeds []string) error {
-	t, err := newTransport(ctx, g.cfg, g.m, g.ring.GetKeys)
+	if err := g.Bind(ctx); err != nil {
+		return fmt.Errorf("open gossip: %w", err)
+	}
+	t, err := newTransport(g.udp, g.cfg, g.m, g.ring.GetKeys)
+	g.udp = nil
 	if err != nil {
 		return fmt.Errorf("open gossip: %w", err)
 	}
@@ -188,6 +201,9 @@ func (g *Gossip) end(goodbye bool) error {
 	g.closeOnce.Do(func() {
 		g.cancel()
 		if g.list == nil {
+			if g.udp != nil { // never opened
+				g.closeErr = g.udp.Close()
+			}
 			return
 		}
 		if goodbye {

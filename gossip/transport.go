@@ -50,11 +50,8 @@ type transport struct {
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-func newTransport(ctx context.Context, cfg Config, m *metrics, keys func() [][]byte) (*transport, error) {
-	udp, err := bindUDP(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
+// newTransport takes the socket, also when it fails.
+func newTransport(udp *net.UDPConn, cfg Config, m *metrics, keys func() [][]byte) (*transport, error) {
 	_ = udp.SetReadBuffer(recvBuffer) // best effort
 	streams, err := cfg.Port.Listener(peer.ProtoGossip)
 	if err != nil {

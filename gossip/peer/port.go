@@ -58,8 +58,11 @@ func NewPort(cfg Config) (*Port, error) {
 	return p, nil
 }
 
-// Open binds the port and serves it until Close; ctx bounds the opening only.
-func (p *Port) Open(ctx context.Context) error {
+// Bind binds the port; who connects waits for Open, which does it where nobody has before.
+func (p *Port) Bind(ctx context.Context) error {
+	if p.ln != nil {
+		return nil
+	}
 	listen := p.cfg.ListenWith
 	if listen == nil {
 		listen = (&net.ListenConfig{}).Listen
@@ -75,11 +78,19 @@ func (p *Port) Open(ctx context.Context) error {
 	if p.advertise, err = ResolveAdvertise(listening, p.cfg.Advertise); err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	p.ln = ln
+	return nil
+}
+
+// Open serves the port until Close; ctx bounds the opening only.
+func (p *Port) Open(ctx context.Context) error {
+	if err := p.Bind(ctx); err != nil {
+		return err
+	}
 	rpc, err := p.Listener(ProtoHTTP)
 	if err != nil {
-		return errors.Join(err, ln.Close())
+		return errors.Join(err, p.ln.Close())
 	}
-	p.ln = ln
 	p.wg.Go(p.accept)
 	p.wg.Go(p.sweep)
 	p.wg.Go(func() { _ = p.server.Serve(rpc) }) // ends when rpc closes
@@ -123,10 +134,10 @@ func (p *Port) Close() error {
 // Done is closed when the port has stopped, by Close or by a failure which Close then returns.
 func (p *Port) Done() <-chan struct{} { return p.ctx.Done() }
 
-// Addr returns the address bound. Valid after Open.
+// Addr returns the address bound. Valid after Bind.
 func (p *Port) Addr() netip.AddrPort { return p.bound }
 
-// Advertise returns the address others reach this node on, as it belongs into the roster. Valid after Open.
+// Advertise returns the address others reach this node on, as it belongs into the roster. Valid after Bind.
 func (p *Port) Advertise() netip.AddrPort { return p.advertise }
 
 // ID returns the id of this node.

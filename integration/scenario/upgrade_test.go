@@ -390,13 +390,18 @@ func testBadUpgrades(t *testing.T, c *lab.Cluster) {
 	}
 	good, err := os.ReadFile(n.Daemon.ConfigPath)
 	labtest.Must(t, err)
-	labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, append(good, "\nno_such_option: 1\n"...), 0o600))
-	res, err := n.Daemon.Ctl(ctx, "upgrade")
-	labtest.Must(t, err)
-	labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, good, 0o600))
-	if res.Code == 0 || !strings.Contains(res.Stderr, "no_such_option") || n.Daemon.PID() != pid {
-		t.Errorf("bad configuration: exit code %d: %s", res.Code, res.Output())
+	taken := net.JoinHostPort(n.Master.Addr, "4506") // by the master
+	for line, reason := range map[string]string{
+		"no_such_option: 1": "no_such_option", "agent_check_listen: '" + taken + "'": "listen tcp " + taken + ": bind: address already in use",
+	} {
+		labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, fmt.Appendf(slices.Clip(good), "\n%s\n", line), 0o600))
+		res, err := n.Daemon.Ctl(ctx, "upgrade")
+		labtest.Must(t, err)
+		if res.Code == 0 || !strings.Contains(res.Stderr, reason) || n.Daemon.PID() != pid {
+			t.Errorf("%s: exit code %d: %s", line, res.Code, res.Output())
+		}
 	}
+	labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, good, 0o600))
 	labtest.Must(t, n.Daemon.Signal(syscall.SIGHUP)) // a good one, as systemctl reload asks for it
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "another process after SIGHUP", func(context.Context) error {
 		if n.Daemon.PID() == pid {

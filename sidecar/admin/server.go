@@ -47,6 +47,7 @@ type Server struct {
 	http    *http.Server
 	group   uint32 // gid of Config.Group
 	grouped bool
+	ln      net.Listener // nil before Bind
 
 	lineTimeout time.Duration // of one line of a long operation
 	long        sync.Mutex    // held by the one long operation
@@ -81,11 +82,21 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Open creates the socket and serves until Close.
-func (s *Server) Open(ctx context.Context) error {
-	l, err := s.listen(ctx)
-	if err != nil {
+// Bind creates the socket; who connects waits for Open, which does it where nobody has before.
+func (s *Server) Bind(ctx context.Context) (err error) {
+	if s.ln != nil {
+		return nil
+	}
+	if s.ln, err = s.listen(ctx); err != nil {
 		return fmt.Errorf("admin socket %s: %w", s.cfg.Socket, err)
+	}
+	return nil
+}
+
+// Open serves until Close.
+func (s *Server) Open(ctx context.Context) error {
+	if err := s.Bind(ctx); err != nil {
+		return err
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -101,7 +112,7 @@ func (s *Server) Open(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	s.g.Go(func() error {
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(s.ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the admin socket: %w", err)
 		}
 		return nil
@@ -115,7 +126,11 @@ func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
 // Close ends running operations, waits a moment for their last words, and
 // removes the socket.
 func (s *Server) Close() error {
-	if s.cancel == nil {
+	switch {
+	case s.cancel != nil:
+	case s.ln != nil: // never opened
+		return s.ln.Close()
+	default:
 		return nil
 	}
 	s.cancel(errClosed)

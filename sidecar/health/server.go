@@ -49,7 +49,8 @@ type Server struct {
 	log     *slog.Logger
 	metrics *serverMetrics
 	http    *http.Server
-	ln, agt *limited // nil: off
+	ln, agt *limited // nil: off, or not bound
+	bound   bool
 
 	cancel context.CancelFunc
 	g      *errgroup.Group
@@ -73,14 +74,26 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return &Server{cfg: cfg, log: cfg.Logger, metrics: newServerMetrics(cfg.Registerer)}, nil
 }
 
-// Open binds the listeners and serves until Close.
-func (s *Server) Open(ctx context.Context) (err error) {
+// Bind binds the listeners; who connects waits for Open, which does it where nobody has before.
+func (s *Server) Bind(ctx context.Context) (err error) {
+	if s.bound {
+		return nil
+	}
 	if s.ln, err = s.listen(ctx, s.cfg.Listen); err != nil {
 		return fmt.Errorf("health_listen: %w", err)
 	}
 	if s.agt, err = s.listen(ctx, s.cfg.AgentListen); err != nil {
 		s.ln.close()
 		return fmt.Errorf("agent_check_listen: %w", err)
+	}
+	s.bound = true
+	return nil
+}
+
+// Open serves until Close.
+func (s *Server) Open(ctx context.Context) error {
+	if err := s.Bind(ctx); err != nil {
+		return err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -139,7 +152,9 @@ func (s *Server) Addr() (http, agent net.Addr) {
 
 // Close stops listening and waits for answers under way.
 func (s *Server) Close() error {
-	if s.cancel == nil {
+	if s.cancel == nil { // never opened
+		s.ln.close()
+		s.agt.close()
 		return nil
 	}
 	s.cancel()

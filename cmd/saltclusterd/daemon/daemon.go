@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -16,9 +15,9 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/statuspage"
 )
 
 // Daemon is one saltclusterd.
@@ -35,7 +34,8 @@ type Daemon struct {
 	unloaded atomic.Pointer[string] // why the last reload failed
 	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
 	process  Process
-	doors    []closer // the servers of openDoors
+	doors    []door             // what load balancers and operators talk to
+	series   *statuspage.Series // what the page shows over time; nil: there is no page
 	sockets  *sockets
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
@@ -135,6 +135,9 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	if err := d.readHost(ctx); err != nil {
 		return err
 	}
+	if err := d.bindDoors(ctx); err != nil {
+		return err
+	}
 	return d.openDoors(ctx, open)
 }
 
@@ -147,26 +150,6 @@ func (d *Daemon) readHost(ctx context.Context) (err error) {
 		return nil
 	}
 	return d.readMaster(ctx)
-}
-
-// openDoors opens what load balancers and operators talk to.
-func (d *Daemon) openDoors(ctx context.Context, open *[]closer) error {
-	if err := d.openHealth(ctx, open); err != nil {
-		return err
-	}
-	srv, err := admin.New(admin.Config{
-		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg.host,
-		Inherited: d.sockets.inheritedUnix, Made: func(path string, l *net.UnixListener) { d.sockets.keep(unixName(path), l) },
-	})
-	if err != nil {
-		return fmt.Errorf("admin socket: %w", err)
-	}
-	if err := srv.Open(ctx); err != nil {
-		return fmt.Errorf("admin socket: %w", err)
-	}
-	*open = append(*open, srv)
-	d.doors = append(d.doors, srv)
-	return nil
 }
 
 // readMaster reads the configuration of the stock master beside us, as Salt of the installed version reads it.

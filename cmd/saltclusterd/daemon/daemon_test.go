@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +62,12 @@ func freePort(t *testing.T, addr string) int {
 // startNode starts a daemon on 127.0.0.1 with ports of its own. Settings are lines for its configuration file.
 func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	t.Helper()
+	return startProcess(t, Process{}, id, dir, settings...)
+}
+
+// startProcess is startNode with what the daemon is to know of its process.
+func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *testNode {
+	t.Helper()
 	salt := filepath.Join(dir, "salt-master")
 	if _, err := os.Stat(salt); errors.Is(err, fs.ErrNotExist) {
 		write(t, salt, "#!/bin/sh\necho 'salt-master 3008.3 (Argon)'\n", 0o755)
@@ -79,12 +86,15 @@ func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(testWriter{t, id}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w := &testWriter{t: t, id: id}
+	t.Cleanup(func() { w.over.Store(true) })
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	d, err := New(cfg, "test", log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.aloneAfter, d.formerEvery = 2*time.Second, 200*time.Millisecond
+	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
 	ready := make(chan struct{})
@@ -111,12 +121,15 @@ func (n *testNode) halt() {
 }
 
 type testWriter struct {
-	t  *testing.T
-	id string
+	t    *testing.T
+	id   string
+	over atomic.Bool // what the timers of a process that has handed over say later has no test to go to
 }
 
-func (w testWriter) Write(b []byte) (int, error) {
-	w.t.Logf("%s: %s", w.id, strings.TrimSpace(string(b)))
+func (w *testWriter) Write(b []byte) (int, error) {
+	if !w.over.Load() {
+		w.t.Logf("%s: %s", w.id, strings.TrimSpace(string(b)))
+	}
 	return len(b), nil
 }
 

@@ -31,37 +31,6 @@ func (d *Daemon) newChecks() *health.Checker {
 	return checks
 }
 
-// openHealth begins the checks and opens the listeners for load balancers and monitoring.
-func (d *Daemon) openHealth(ctx context.Context, open *[]closer) error {
-	if err := d.checks.Open(ctx); err != nil {
-		return err
-	}
-	d.looked.Store(new(member)) // neither a membership nor none: the first status waits for the checks, too
-	*open = append(*open, d.checks)
-	cfg := health.ServerConfig{
-		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
-		Trusted: d.cfg.Health.Trusted, Leads: d.leads, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.host,
-	}
-	if d.cfg.Health.Metrics {
-		cfg.Gatherer = d.reg
-	}
-	if d.cfg.Health.Page && d.cfg.Health.Listen != "" {
-		page, series := d.statusPage()
-		cfg.Page = page
-		*open = append(*open, series)
-	}
-	srv, err := health.NewServer(cfg)
-	if err != nil {
-		return fmt.Errorf("health: %w", err)
-	}
-	if err := srv.Open(ctx); err != nil {
-		return fmt.Errorf("health: %w", err)
-	}
-	*open = append(*open, srv)
-	d.doors = append(d.doors, srv)
-	return nil
-}
-
 var fine = health.Result{Level: health.OK}
 
 // leads says whether this node leads the cluster, as far as it knows.

@@ -2,10 +2,14 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -87,7 +91,36 @@ func (s *sockets) listen(ctx context.Context, anew *net.ListenConfig, name, netw
 		}
 		return l, nil
 	}
-	return anew.Listen(ctx, network, addr)
+	l, err := anew.Listen(ctx, network, addr)
+	return l, s.whose(err, network, addr)
+}
+
+// whose adds to the error for a taken address that the process before this one has it: in a form of its own, or it would have been inherited.
+func (s *sockets) whose(err error, network, addr string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.inherited)) {
+		if of, other, _ := strings.Cut(name, " "); of == network && overlap(other, addr) {
+			return fmt.Errorf("%w by the running saltclusterd, which has %s and gives it up only when it is restarted", err, other)
+		}
+	}
+	return err
+}
+
+// overlap says whether two addresses, host:port, may exclude each other.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB {
+		return false
+	}
+	ipA, errA := netip.ParseAddr(hostA)
+	ipB, errB := netip.ParseAddr(hostB)
+	apart := errA == nil && errB == nil && !ipA.IsUnspecified() && !ipB.IsUnspecified() && ipA.Unmap() != ipB.Unmap()
+	return !apart
 }
 
 // reserve binds addresses before it is too late to say that one is taken.
@@ -125,7 +158,7 @@ func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net
 			return nil, fmt.Errorf("inherited socket %s: %w", name, err)
 		}
 	} else if c, err = (&net.ListenConfig{}).ListenPacket(ctx, network, addr); err != nil {
-		return nil, err
+		return nil, s.whose(err, network, addr)
 	}
 	if sc, ok := c.(syscall.Conn); ok {
 		s.keep(name, sc)
@@ -133,7 +166,7 @@ func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net
 	return c, nil
 }
 
-// inheritedUnix returns the inherited listener at a path, nil if there is none.
+// inheritedUnix returns the inherited listener at a path, nil if there is none. The path is the old process's until ours.
 func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
 	f := s.take(unixName(path))
 	if f == nil {
@@ -149,7 +182,6 @@ func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("inherited listener %s is no unix socket", path)
 	}
-	u.SetUnlinkOnClose(true)
 	return u, nil
 }
 
@@ -194,12 +226,17 @@ func (s *sockets) export() (names []string, fds []int) {
 }
 
 // handed leaves the paths of unix sockets alone from now on.
-func (s *sockets) handed() {
+func (s *sockets) handed() { s.unlink(false) }
+
+// ours sees to the paths of unix sockets from now on.
+func (s *sockets) ours() { s.unlink(true) }
+
+func (s *sockets) unlink(onClose bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.open {
 		if u, ok := c.(*net.UnixListener); ok {
-			u.SetUnlinkOnClose(false)
+			u.SetUnlinkOnClose(onClose)
 		}
 	}
 }

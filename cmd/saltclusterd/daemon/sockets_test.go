@@ -71,6 +71,8 @@ func TestSocketsAreInherited(t *testing.T) {
 	} else {
 		c.Close()
 	}
+	next.keep(unixName(path), heirUnix)
+	next.ours()
 	_ = heirUnix.Close()
 	if _, err := net.Dial("unix", path); err == nil {
 		t.Error("the socket outlives its last process")
@@ -81,4 +83,46 @@ func TestSocketsAreInherited(t *testing.T) {
 	}
 	_ = packets.Close()
 	next.discard()
+}
+
+// A process that does not take over after all leaves the old one's unix socket where it is.
+func TestAnInheritedUnixSocketStaysWithoutTheHeir(t *testing.T) {
+	old, next := newSockets(), newSockets()
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	old.keep(unixName(path), ln)
+	names, fds := old.export()
+	if fds[0], err = unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		t.Fatal(err)
+	}
+	next.inherit(names, fds)
+	heir, err := next.inheritedUnix(path)
+	if err != nil || heir == nil {
+		t.Fatal(err)
+	}
+	_ = heir.Close()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
+
+func TestAddressesThatExcludeEachOther(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"127.0.0.1:1", "0.0.0.0:1", true}, {"[::]:1", "10.0.0.1:1", true}, {"10.0.0.1:1", "10.0.0.1:1", true}, {":1", "10.0.0.1:1", true},
+		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:10.0.0.1]:1", "10.0.0.1:1", true},
+		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false}, {"lock", "0.0.0.0:2", false}, {"", "", false},
+	} {
+		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
+			t.Errorf("%q and %q: %t", c.a, c.b, !c.want)
+		}
+	}
 }

@@ -24,22 +24,27 @@ var pageMeasures = []struct {
 	{statuspage.Measure{Name: "minions", Level: true, Doc: "connected to this node"}, "saltcluster_edge_subscribers"},
 }
 
-// statusPage makes the page, and begins to count for it.
-func (d *Daemon) statusPage() (*statuspage.Page, closer) {
+// statusPage makes the page, and what it shows over time.
+func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 	var measures []statuspage.Measure
 	for _, m := range pageMeasures {
 		measures = append(measures, m.Measure)
 	}
 	series := statuspage.NewSeries(measures, d.pageValues)
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { series.Run(ctx) })
 	hosts := []string{string(d.id)}
 	if name, err := os.Hostname(); err == nil {
 		short, _, _ := strings.Cut(name, ".")
 		hosts = append(hosts, name, short)
 	}
-	return statuspage.New(statuspage.Config{Source: d, Series: series, Hosts: hosts, Logger: d.log}), closerFunc(func() {
+	return statuspage.New(statuspage.Config{Source: d, Series: series, Hosts: hosts, Logger: d.log}), series
+}
+
+// keepSeries counts for the page until it is closed.
+func keepSeries(series *statuspage.Series) closer {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { series.Run(ctx) })
+	return closerFunc(func() {
 		cancel()
 		wg.Wait()
 	})

@@ -95,15 +95,18 @@ func (s *successor) takeOver(ctx context.Context) error {
 		err = s.accept(ctx)
 	}
 	if err != nil {
+		s.d.closeDoors()
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = s.conn.Send(telling, sayRefuse, []byte(err.Error())) // it may have ended
 		return fmt.Errorf("take over: %w", err)
 	}
+	s.d.sockets.ours()
 	return s.m.takeUp(ctx)
 }
 
-// prepare does everything that needs nothing the old process holds.
+// prepare does everything that needs nothing the old process holds. Whatever this process will listen on it binds here: what cannot be had must
+// be known while the old one serves.
 func (s *successor) prepare(ctx context.Context) error {
 	d := s.d
 	if err := d.readHost(ctx); err != nil {
@@ -127,6 +130,9 @@ func (s *successor) prepare(ctx context.Context) error {
 	if err := d.sockets.reserve(ctx, "tcp", append(pub, req...)...); err != nil {
 		return fmt.Errorf("listen for minions: %w", err)
 	}
+	if err := d.bindDoors(ctx); err != nil {
+		return err
+	}
 	seed, err := readMembership(d.cfg.Paths.StateDir)
 	if err == nil && (seed == nil || seed.UUID != b.UUID) {
 		err = fmt.Errorf("%s belongs to another cluster than the running process", d.cfg.Paths.StateDir)
@@ -136,6 +142,12 @@ func (s *successor) prepare(ctx context.Context) error {
 	}
 	d.reg.renew()
 	if s.m, err = d.newMember(seed); err != nil {
+		return err
+	}
+	if err := s.m.port.Bind(ctx); err != nil {
+		return err
+	}
+	if err := s.m.gossip.Bind(ctx); err != nil {
 		return err
 	}
 	if err := s.m.cons.Preload(bytes.NewReader(b.Snapshot)); err != nil {

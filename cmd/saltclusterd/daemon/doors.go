@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/health"
+)
+
+// door is a server that load balancers or operators talk to, with or without a cluster.
+type door interface {
+	part
+	Bind(context.Context) error // so that Open cannot find its address taken
+}
+
+// bindDoors makes the doors and binds what they listen on.
+func (d *Daemon) bindDoors(ctx context.Context) error {
+	cfg := health.ServerConfig{
+		Listen: d.cfg.Health.Listen, AgentListen: d.cfg.Health.AgentListen, Checker: d.checks,
+		Trusted: d.cfg.Health.Trusted, Leads: d.leads, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.host,
+	}
+	if d.cfg.Health.Metrics {
+		cfg.Gatherer = d.reg
+	}
+	if d.cfg.Health.Page && d.cfg.Health.Listen != "" {
+		cfg.Page, d.series = d.statusPage()
+	}
+	probes, err := health.NewServer(cfg)
+	if err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
+	operators, err := admin.New(admin.Config{
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg.host,
+		Inherited: d.sockets.inheritedUnix, Made: func(path string, l *net.UnixListener) { d.sockets.keep(unixName(path), l) },
+	})
+	if err != nil {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	for _, door := range []door{probes, operators} {
+		if err := door.Bind(ctx); err != nil {
+			d.closeDoors()
+			return err
+		}
+		d.doors = append(d.doors, door)
+	}
+	return nil
+}
+
+// openDoors begins the checks and opens the doors.
+func (d *Daemon) openDoors(ctx context.Context, open *[]closer) error {
+	if err := d.checks.Open(ctx); err != nil {
+		return err
+	}
+	d.looked.Store(new(member)) // neither a membership nor none: the first status waits for the checks, too
+	*open = append(*open, d.checks)
+	if d.series != nil {
+		*open = append(*open, keepSeries(d.series))
+	}
+	for _, door := range d.doors {
+		if err := door.Open(ctx); err != nil {
+			return err
+		}
+		*open = append(*open, door)
+	}
+	return nil
+}
+
+// closeDoors closes doors that were bound and will not be opened.
+func (d *Daemon) closeDoors() {
+	for _, door := range d.doors {
+		_ = door.Close() // nothing was served
+	}
+	d.doors = nil
+}

@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// This test program is also the one that takes over from a daemon in a test: its last argument is the configuration.
+func init() {
+	from, err := TakeoverFrom(os.Getenv)
+	if err == nil && from == 0 {
+		return
+	}
+	if err == nil {
+		err = takeOver(from, os.Args[len(os.Args)-1])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "new process:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func takeOver(from uintptr, path string) error {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	d, err := New(cfg, "next", slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	d.SetProcess(Process{Takeover: from})
+	go func() { // as long as the process, which must not outlive the test
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			time.Sleep(100 * time.Millisecond)
+		}
+		os.Exit(1)
+	}()
+	return d.Run(context.Background(), func() {})
+}
+
+// reconfigure puts other values for options into a node's configuration.
+func (n *testNode) reconfigure(t *testing.T, values map[string]string) {
+	t.Helper()
+	path := filepath.Join(n.dir, "conf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		option, _, _ := strings.Cut(line, ":")
+		if _, ok := values[option]; !ok {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	for option, value := range values {
+		lines = append(lines, option+": "+value)
+	}
+	write(t, path, strings.Join(lines, "\n"), 0o600)
+}
+
+// Whatever a new process cannot listen on it finds out while the old one still serves, and says so; minions notice nothing.
+func TestATakenAddressEndsNoProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startProcess(t, Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
+	ctx := t.Context()
+	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	good, err := os.ReadFile(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tcp, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	path := filepath.Join(dir, "taken")
+	unix, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close()
+	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())
+	_, udpPort, _ := net.SplitHostPort(udp.LocalAddr().String())
+
+	for _, c := range []struct{ what, option, value, reason string }{
+		{"publications", "publish_port", tcpPort, "listen for minions: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
+		{"requests", "ret_port", tcpPort, "listen for minions: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
+		{"health and metrics", "health_listen", tcp.Addr().String(), "health_listen: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
+		{"agent checks", "agent_check_listen", tcp.Addr().String(), "agent_check_listen: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
+		{"peers", "cluster_pool_port", tcpPort, "open peer port: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
+		{"gossip", "cluster_pool_port", udpPort, "bind the gossip socket: listen udp " + udp.LocalAddr().String() + ": bind: address already in use"},
+		{"an address of no host here", "health_listen", "192.0.2.1:4580", "192.0.2.1:4580: bind: cannot assign requested address"},
+		{"the admin socket", "admin_socket", path, path + ": another saltclusterd answers on it"},
+		{"what the old process has in another form", "cluster_interface", "0.0.0.0", "the running saltclusterd, which has " + n.addr + " and gives it up only"},
+		{"who may use the admin socket", "admin_group", "no-such-group", "no-such-group"},
+	} {
+		values := map[string]string{"admin_socket": filepath.Join(dir, "other.sock")}
+		values[c.option] = c.value
+		n.reconfigure(t, values)
+		out, err := n.Upgrade(ctx, adminapi.UpgradeRequest{}, quiet)
+		if err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %+v, %v; want %q", c.what, out, err, c.reason)
+		}
+		if err == nil || n.HandedOver() {
+			n.endSuccessor(t, out.PID)
+			t.Fatalf("%s: the old process has handed over to one that cannot serve", c.what)
+		}
+		if !n.current().ready() {
+			t.Fatalf("%s: the old process does not serve", c.what)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "other.sock")); err == nil {
+			t.Errorf("%s: the socket of the new process is left over", c.what)
+		}
+		write(t, filepath.Join(dir, "conf"), string(good), 0o600)
+	}
+
+	health := fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1"))
+	n.reconfigure(t, map[string]string{
+		"health_listen": health, "agent_check_listen": fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")),
+		"cluster_pool_port": fmt.Sprint(freePort(t, "127.0.0.1")), "publish_port": fmt.Sprint(freePort(t, "127.0.0.1")),
+		"admin_socket": filepath.Join(dir, "other.sock"),
+	})
+	out, err := n.Upgrade(ctx, adminapi.UpgradeRequest{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.endSuccessor(t, out.PID)
+	client := adminapi.NewClient(filepath.Join(dir, "other.sock"))
+	defer client.Close()
+	eventually(t, "the new process at its new addresses", func() error {
+		if v, err := client.Version(ctx); err != nil || v.PID != out.PID {
+			return fmt.Errorf("%d instead of %d, %w", v.PID, out.PID, err)
+		}
+		answer, err := http.Get("http://" + health + "/livez")
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s", answer.Status)
+		}
+		return nil
+	})
+	if err := <-n.done; err != nil {
+		t.Errorf("the old process: %v", err)
+	}
+	n.done = nil
+}
+
+// endSuccessor ends the process that has taken over, which uses the node's directory until it does.
+func (n *testNode) endSuccessor(t *testing.T, pid int) {
+	t.Helper()
+	if pid == 0 {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	eventually(t, "the end of the new process", func() error {
+		if err := syscall.Kill(pid, 0); err == nil {
+			return fmt.Errorf("%d is there", pid)
+		}
+		return nil
+	})
+}
