@@ -111,8 +111,7 @@ type service struct {
 	cancel    context.CancelFunc
 	stopClock func()
 	wg        sync.WaitGroup
-	partsMu   sync.Mutex
-	open      []closer
+	open      openSet
 }
 
 // newService puts the parts together; nothing runs before Open.

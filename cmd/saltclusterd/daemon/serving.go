@@ -20,41 +20,9 @@ func (s *service) Open(ctx context.Context) error {
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
 	}
-	if s.share != nil {
-		if err := s.share.Open(ctx); err != nil {
-			return err
-		}
-		s.open = append(s.open, s.share)
-		s.wg.Go(s.lookForMisplaced)
+	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {
+		return err
 	}
-	s.makeCache()
-	s.umask.look(ctx) // before anything is written
-	for _, part := range []struct {
-		name string
-		open func(context.Context) error
-		part closer
-	}{
-		{"key directory", s.dir.Open, s.dir},
-		{"requests to the master", s.req.Open, s.req},
-		{"event bus", s.bus.Open, s.bus},
-		{"mirror of events", s.mirror.Open, s.mirror},
-		{"returns", s.returns.Open, s.returns},
-		{"events of minions", s.fired.Open, s.fired},
-		{"sign-in", s.signin.Open, s.signin},
-		{"fan-out", s.hub.Open, s.hub},
-		{"minion data", s.data.Open, s.data},
-		{"mines", s.mines.Open, s.mines},
-		{"tokens", s.tokens.Open, s.tokens},
-		{"roots", s.openTrees, treesPart{s}},
-		{"jobs", s.cache.Open, s.cache},
-		{"publications of the master", s.sub.Open, s.sub},
-	} {
-		if err := part.open(ctx); err != nil {
-			return fmt.Errorf("open %s: %w", part.name, err)
-		}
-		s.open = append(s.open, part.part)
-	}
-	s.open = append(s.open, closerFunc(s.cancel)) // before the subscription: its last message may wait for a sign-in
 	s.wg.Go(func() { s.keepLearning(s.ctx) })
 	s.wg.Go(func() { s.watchVersion(s.ctx) })
 	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
@@ -92,18 +60,8 @@ func (s *service) keepClock() {
 	}
 }
 
-// closerFunc makes the end of a context a part like others.
-type closerFunc func()
-
-func (f closerFunc) Close() error {
-	f()
-	return nil
-}
-
 // openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
 func (s *service) openEdges(ctx context.Context) error {
-	s.trace.Open()
-	s.open = append(s.open, s.trace, s.files, s.proxy)
 	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
 	if err := s.drain.awaitWelcome(ctx); err != nil {
@@ -117,11 +75,11 @@ func (s *service) openEdges(ctx context.Context) error {
 	if err := retryListen(ctx, s.m.log, s.pub.Open, held); err != nil {
 		return err
 	}
-	s.open = append(s.open, s.pub)
+	s.open.add(s.pub)
 	if err := retryListen(ctx, s.m.log, s.reqs.Open, held); err != nil {
 		return err
 	}
-	s.open = append(s.open, s.reqs)
+	s.open.add(s.reqs)
 	s.held.Store(false)
 	s.wg.Go(s.watchEdges)
 	s.opened.Store(true)
@@ -164,10 +122,7 @@ func (s *service) Close() error {
 	}
 	s.serving.Store(false)
 	s.late.open.Store(false)
-	var errs []error
-	for i := len(s.open) - 1; i >= 0; i-- {
-		errs = append(errs, s.end(s.open[i]))
-	}
+	errs := []error{s.closeParts(s.parts())}
 	if s.cancel != nil {
 		s.cancel()
 	}

@@ -50,6 +50,14 @@ func keepSeries(series *statuspage.Series) closer {
 	})
 }
 
+// closerFunc makes a function what is closed.
+type closerFunc func()
+
+func (f closerFunc) Close() error {
+	f()
+	return nil
+}
+
 // pageValues adds up the samples of each metric, whatever their labels.
 func (d *Daemon) pageValues() []float64 {
 	families, err := d.reg.Gather()

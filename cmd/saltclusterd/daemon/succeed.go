@@ -289,13 +289,7 @@ func (s *service) prepare(ctx context.Context) error {
 	if err := s.begin(s.m.cons.View()); err != nil {
 		return err
 	}
-	for _, part := range s.shared() {
-		if err := part.Open(ctx); err != nil {
-			return err
-		}
-		s.open = append(s.open, part)
-	}
-	return nil
+	return s.openPhase(ctx, shared)
 }
 
 // takeUp serves minions with the connections of the old process.
@@ -305,14 +299,11 @@ func (m *member) takeUp(ctx context.Context) error {
 	m.took = time.Now()
 	m.svc.late.caught.Store(true) // the old process had
 	s.recallProtocols()
-	for _, part := range s.connected() {
-		if err := part.Open(ctx); err != nil {
+	for _, of := range []phase{outgoing, incoming} {
+		if err := s.openPhase(ctx, of); err != nil {
 			return err
 		}
 	}
-	// In the order in which Close must go back.
-	s.trace.Open()
-	s.open = append(s.open, s.hub, s.sub, closerFunc(s.cancel), s.trace, s.files, s.proxy, s.pub, s.reqs)
 	s.serving.Store(true)
 	s.opened.Store(true)
 	m.log.Info("taken over", "node", m.d.id, "count", s.pub.Conns()+s.reqs.Stats().Conns)
@@ -390,16 +381,9 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 func (s *service) settle(ctx context.Context) error {
 	s.keepClock()
 	s.late.releaseAll() // the old process had caught up
-	for _, part := range s.exclusive() {
-		if err := part.Open(ctx); err != nil {
-			return err
-		}
-		s.closeBefore(part)
+	if err := s.openPhase(ctx, exclusive); err != nil {
+		return err
 	}
-	if s.share != nil {
-		s.wg.Go(s.lookForMisplaced)
-	}
-	s.umask.look(ctx)
 	s.followMaster()
 	s.late.open.Store(true)
 	left, _ := s.m.d.aloneLeft(time.Now())

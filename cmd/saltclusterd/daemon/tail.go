@@ -157,26 +157,15 @@ func (m *member) release() error {
 	m.wg.Wait()
 	var g errgroup.Group
 	g.Go(func() error { s.stopClock(); return nil })
-	for _, p := range s.exclusive() {
-		g.Go(func() error { return s.closePart(p) })
+	for _, p := range s.parts() {
+		if p.phase == exclusive {
+			g.Go(func() error { return s.closePart(p) })
+		}
 	}
 	g.Go(m.gossip.Hand)
 	g.Go(s.hub.Close)
 	g.Go(m.cons.Close)
 	return g.Wait()
-}
-
-// closePart closes one of the open parts now.
-func (s *service) closePart(part part) error {
-	s.partsMu.Lock()
-	for i, p := range s.open {
-		if p == part {
-			s.open = append(s.open[:i:i], s.open[i+1:]...)
-			break
-		}
-	}
-	s.partsMu.Unlock()
-	return s.end(part)
 }
 
 // monotonicUsec is the time that service managers compare.
