@@ -32,5 +32,6 @@
 //
 // CPU is utime+stime of /proc/<pid>/stat over the whole process tree, ended children included, so it does not depend on what
 // else the machine does as much as wall time does. The sides take turns in every round; ratios are made within a round. Every
-// figure is minimum/median/maximum over the rounds. All processes and sockets live in an integration/lab.
+// figure is minimum/median/maximum over the rounds. All processes and sockets live in an integration/lab, whose directories are removed when all is
+// measured (bench.inLab). Where CPU per request is measured no processor rests (bench.awake), but with -resting.
 package main

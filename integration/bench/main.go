@@ -28,6 +28,7 @@ type options struct {
 	flood    time.Duration
 	save     string
 	against  string
+	resting  bool
 }
 
 // sections in the order in which they run; the first three are edgebench's.
@@ -65,6 +66,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
 	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
 	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
+	fs.BoolVar(&o.resting, "resting", false, "let processors rest between requests also where CPU per request is measured: their clock falls then, for both sides not alike")
 	fs.DurationVar(&o.flood, "flood-for", 0, "how long a flood goes on in one piece (default 30s, quick 2s)")
 	fs.StringVar(&o.save, "save", "", "model: write what was measured to this file")
 	fs.StringVar(&o.against, "against", "", "model: measure nothing, take what an earlier run has saved; with -save the large herds are measured once more and added")
@@ -96,18 +98,18 @@ func run(ctx context.Context, o options) error {
 		run   func(context.Context) error
 	}{
 		{sections[:3], b.edge},
-		{[]string{"signin", "forward"}, b.realMasters},
+		{[]string{"signin", "forward"}, b.steadily(b.realMasters)},
 		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
-		{[]string{"req"}, b.reqs},
-		{[]string{"events"}, b.events},
-		{[]string{"mines"}, b.mines},
+		{[]string{"req"}, b.steadily(b.reqs)},
+		{[]string{"events"}, b.steadily(b.events)},
+		{[]string{"mines"}, b.steadily(b.mines)},
 		{[]string{"replicas"}, b.replicas},
 		{[]string{"failover"}, b.failover},
 		{[]string{"join"}, b.joins},
 		{[]string{"roots"}, b.roots},
-		{[]string{"files"}, b.files},
-		{[]string{"pillar"}, b.pillars},
+		{[]string{"files"}, b.steadily(b.files)},
+		{[]string{"pillar"}, b.steadily(b.pillars)},
 		{extra[:1], b.model},
 		{extra[1:], b.profiles},
 	} {
@@ -124,6 +126,11 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	b.say("done")
+	if !o.keep {
+		for _, dir := range b.kept {
+			failed = append(failed, os.RemoveAll(dir))
+		}
+	}
 	if o.write {
 		failed = append(failed, b.out.write())
 	}
@@ -137,13 +144,13 @@ type bench struct {
 	out *report
 	say func(format string, args ...any)
 
-	later bool     // directories of labs are removed with kept
-	kept  []string // that are still there
+	kept []string // directories of labs that are still there
 }
 
-// inLab runs f in a lab of its own.
+// inLab runs f in a lab of its own, whose directory stays until the run ends: ext4 gives the number of a file that was removed to no other one for
+// minutes, and looks past all of them whenever a file is made, so that what one side leaves behind would make the next one's files dearer.
 func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) error) error {
-	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep || b.later, Loopback: b.loopback, Logf: b.say})
+	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: true, Loopback: b.loopback, Logf: b.say})
 	if err != nil {
 		return err
 	}
@@ -151,8 +158,6 @@ func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) err
 	if err != nil {
 		fmt.Fprintln(os.Stderr, l.Tails(15))
 	}
-	if b.later && !b.keep {
-		b.kept = append(b.kept, l.Dir())
-	}
+	b.kept = append(b.kept, l.Dir())
 	return errors.Join(err, l.Close())
 }

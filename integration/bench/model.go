@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,15 +71,8 @@ type machine struct {
 
 // model compares integration/scale with what it models: three nodes behind HAProxy with a herd, all on this machine. What CPU each kind of
 // process takes is calibrated with two small herds, in the same run; the rest follows from the structure.
-//
-// No lab is removed before all is measured: ext4 gives the number of a file that was removed to no other one for minutes, and looks past all
-// of them whenever a file is made, so that what one herd leaves behind would make the next one's returns dearer.
 func (b *bench) model(ctx context.Context) error {
-	b.later = true
 	seen, err := b.modelSeen(ctx)
-	for _, dir := range b.kept {
-		err = errors.Join(err, os.RemoveAll(dir))
-	}
 	if err != nil {
 		return err
 	}
@@ -226,9 +218,8 @@ func (m *machine) lookWhileBusy(f *os.File) error {
 		}
 	}()
 	for range runtime.NumCPU() {
-		c := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-		if err := c.Start(); err != nil {
+		c, err := spinner(ctx)
+		if err != nil {
 			return fmt.Errorf("keep a processor busy: %w", err)
 		}
 		busy = append(busy, c)

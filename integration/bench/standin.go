@@ -150,7 +150,8 @@ func (b *bench) standIn(ctx context.Context) error {
 		}
 		defer n.standIn.close()
 		if b.wants("forward") {
-			if err := b.forwardFull(ctx, n.direct, n.through); err != nil {
+			err := b.awake(ctx, func(ctx context.Context) error { return b.forwardFull(ctx, n.direct, n.through) })
+			if err != nil {
 				return err
 			}
 		}
