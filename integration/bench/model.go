@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -88,11 +87,7 @@ func (b *bench) modelSeen(ctx context.Context) (*modelSeen, error) {
 		}
 		return seen, b.large(ctx, seen)
 	}
-	seen := &modelSeen{}
-	raw, err := os.ReadFile(b.against)
-	if err == nil {
-		err = json.Unmarshal(raw, seen)
-	}
+	seen, err := readSeen(b.against)
 	if err != nil {
 		return nil, fmt.Errorf("read what was measured: %w", err)
 	}
@@ -167,21 +162,6 @@ func (r runs) all(of func(*sights) series) (out series) {
 		out = append(out, of(s)...)
 	}
 	return out
-}
-
-// save writes a file unless it has no name.
-func (s *modelSeen) save(name string) error {
-	if name == "" {
-		return nil
-	}
-	raw, err := json.MarshalIndent(s, "", "\t")
-	if err == nil {
-		err = os.WriteFile(name, raw, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("save what was measured: %w", err)
-	}
-	return nil
 }
 
 // lookAtMachine measures what can be measured at once.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,7 +36,10 @@ func TestFit(t *testing.T) {
 func TestSave(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run")
 	seen := &modelSeen{
-		Run: "today", CPUs: 2, Machine: machine{Sign: time.Millisecond, Fsync: time.Second, Files: "ext4"},
+		Run: "today", CPUs: 2, Machine: machine{
+			Sign: time.Millisecond, Fsync: time.Second, FsyncBusy: 2 * time.Second, Check: time.Millisecond, Return: 50 * time.Microsecond,
+			Copy: 30 * time.Microsecond, Files: "ext4",
+		},
 		Small: []*sights{{Minions: 3, All: jobsSeen{Heard: series{1, 2}, CPU: map[string]series{"haproxy": {3}}}, Memory: resident{Own: []float64{1}, Files: []float64{2}}}},
 		Large: []*sights{{Keys: []time.Duration{4}, Trees: []treeSeen{{Tree: scale.Tree{Files: 1, Bytes: 2}, Took: 3}}, Storm: stormSeen{Lost: 1, After: map[string]float64{"minions": 2}}}},
 	}
@@ -51,6 +55,40 @@ func TestSave(t *testing.T) {
 	}
 	if _, err := (&bench{options: options{against: name}}).modelSeen(t.Context()); err == nil {
 		t.Error("anything is taken for measurements")
+	}
+}
+
+// What an older program has saved is not compared as if what it did not measure cost nothing.
+func TestAnOlderProgramsMeasurementsAreRefused(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "run")
+	whole := func() *modelSeen {
+		m := machine{Sign: 1, Fsync: 1, FsyncBusy: 1, Check: 1, Return: 1, Copy: 1}
+		return &modelSeen{Machine: m, Small: []*sights{{Trees: []treeSeen{{}}}, {}}}
+	}
+	for _, c := range []struct{ lacks, was, is string }{
+		{"", "", ""},
+		{"Machine.FsyncBusy", `"FsyncBusy":1,`, ""},
+		{"Machine.Check", `"Check":1`, `"Check":0`}, // added to by a newer program
+		{"Machine.SyncRet", `"SyncRet":0,`, ""},
+		{"Small.Storm.After", `"After":null,`, ""},
+		{"Small.Trees.Author", `"Author":0,`, ""},
+		{"Large", `,"Large":null`, ""},
+	} {
+		raw, err := json.Marshal(whole())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(raw), c.was, c.is, 1)
+		if (text == string(raw)) != (c.lacks == "") {
+			t.Fatalf("%s is not in %s", c.was, raw)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err = (&bench{options: options{against: name}}).modelSeen(t.Context())
+		if c.lacks == "" && err != nil || c.lacks != "" && (err == nil || !strings.Contains(err.Error(), "did not measure "+c.lacks+": measure anew")) {
+			t.Errorf("without %s: %v", c.lacks, err)
+		}
 	}
 }
 
