@@ -64,10 +64,10 @@ func (m *byteMinion) chunk(t *testing.T, n *lab.Node, path string, loc int) stri
 	return data
 }
 
-// servedHere counts the answers that a node gave without its master.
-func servedHere(t *testing.T, n *lab.Node) float64 {
+// servedHere counts the questions for files, of one command where labels say so, that a node has answered without its master.
+func servedHere(t *testing.T, n *lab.Node, labels ...string) float64 {
 	t.Helper()
-	return metricSum(t, n, "saltcluster_fileserve_answered_bytes_total")
+	return metricSum(t, n, "saltcluster_fileserve_requests_total", append(labels, `outcome="here"`)...)
 }
 
 // Files are served without the master's Python: as it would, from one version during a transfer, and while it is down.
@@ -103,7 +103,7 @@ func testFiles(t *testing.T, c *lab.Cluster) {
 // sameByPython compares what a node answers by itself with what its master answers to the same. A field that no master looks at
 // makes saltclusterd leave a request to it.
 func sameByPython(t *testing.T, n *lab.Node, m *byteMinion) {
-	before := servedHere(t, n)
+	before, asked := servedHere(t, n), 0.
 	corpus := &fileservetest.Corpus{Dir: n.Master.FileRoot()}
 	for _, path := range []string{"served/big", "served/dir/script", "served/empty", "served/dir/link", "served/void", "served/missing", "top.sls"} {
 		for cmd, fields := range map[string]map[string]any{
@@ -113,6 +113,7 @@ func sameByPython(t *testing.T, n *lab.Node, m *byteMinion) {
 			fields["path"], fields["saltenv"] = path, "base"
 			ours, err := m.asked(t.Context(), n.Addr, cmd, fields)
 			labtest.Must(t, err)
+			asked++
 			fields["sources"] = false
 			theirs, err := m.asked(t.Context(), n.Addr, cmd, fields)
 			labtest.Must(t, err)
@@ -122,8 +123,8 @@ func sameByPython(t *testing.T, n *lab.Node, m *byteMinion) {
 			}
 		}
 	}
-	if after := servedHere(t, n); after-before < 1<<20 {
-		t.Errorf("%v bytes were answered without the master", after-before)
+	if here := servedHere(t, n) - before; here < asked {
+		t.Errorf("%v of %v questions were answered without the master", here, asked)
 	}
 }
 
@@ -155,11 +156,11 @@ func servedWithoutMaster(t *testing.T, c *lab.Cluster, m *byteMinion) {
 		labtest.Must(t, n.Master.Start(ctx))
 		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
 	}()
-	before := servedHere(t, n)
+	before := servedHere(t, n, `cmd="_serve_file"`)
 	if m.chunk(t, n, "served/big", 0)[:3] != "new" {
 		t.Error("not served")
 	}
-	if servedHere(t, n)-before < 1<<20 {
+	if servedHere(t, n, `cmd="_serve_file"`) == before {
 		t.Error("another node served it")
 	}
 }

@@ -92,7 +92,7 @@ func testSuccessors(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		taken -= outcomes(t, n, "taken")
 		python -= outcomes(t, n, "needs_python")
-		files -= filesAnswered(t, n)
+		files -= servedHere(t, n)
 	}
 	for _, m := range c.Minions {
 		for _, call := range [][]string{
@@ -105,7 +105,7 @@ func testSuccessors(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		taken += outcomes(t, n, "taken")
 		python += outcomes(t, n, "needs_python")
-		files += filesAnswered(t, n)
+		files += servedHere(t, n)
 	}
 	now, least := answeredMines(t, c), float64(len(c.Minions))
 	for what, n := range map[string]float64{
@@ -119,14 +119,6 @@ func testSuccessors(t *testing.T, c *lab.Cluster) {
 	if python != 0 {
 		t.Errorf("%v returns were left to Python", python)
 	}
-}
-
-// filesAnswered counts what a node has answered to questions for files without its master.
-func filesAnswered(t *testing.T, n *lab.Node) float64 {
-	t.Helper()
-	return metric(t, n, func(line string) bool {
-		return strings.HasPrefix(line, "saltcluster_fileserve_requests_total{") && strings.Contains(line, `outcome="here"`)
-	})
 }
 
 // upgradeDaemon replaces a node's daemon by the same program, and sees that it was.
