@@ -49,6 +49,8 @@ type Server struct {
 	grouped bool
 	ln      net.Listener // nil before Bind
 
+	inherited bool // ln is another process's
+
 	lineTimeout time.Duration // of one line of a long operation
 	long        sync.Mutex    // held by the one long operation
 
@@ -97,6 +99,11 @@ func (s *Server) Bind(ctx context.Context) (err error) {
 func (s *Server) Open(ctx context.Context) error {
 	if err := s.Bind(ctx); err != nil {
 		return err
+	}
+	if s.inherited {
+		if err := s.admit(); err != nil {
+			s.log.Warn("the admin socket keeps its group", "path", s.cfg.Socket, "err", err)
+		}
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.cancel = cancel

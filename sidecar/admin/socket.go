@@ -20,6 +20,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	path := s.cfg.Socket
 	if s.cfg.Inherited != nil {
 		if l, err := s.cfg.Inherited(path); l != nil || err != nil {
+			s.inherited = l != nil
 			return s.bounded(l), err
 		}
 	}
@@ -44,6 +45,15 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	return s.bounded(l.(*net.UnixListener)), nil
+}
+
+// admit has the group of our configuration connect to the socket of another process, and not that of its. That is not done before it has handed over.
+func (s *Server) admit() error {
+	group := os.Getegid()
+	if s.grouped {
+		group = int(s.group)
+	}
+	return errors.Join(os.Chown(s.cfg.Socket, -1, group), os.Chmod(s.cfg.Socket, 0o660))
 }
 
 // bounded limits the connections of a listener.

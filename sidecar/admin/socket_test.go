@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -83,6 +85,47 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestAnInheritedSocketGetsItsGroup: the process before had another one configured, and goes on with it until this one serves.
+func TestAnInheritedSocketGetsItsGroup(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root gives a file to any group")
+	}
+	for name, group := range map[string]int{"another": 4242, "": os.Getegid()} {
+		path := filepath.Join(t.TempDir(), "admin.sock")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, -1, 4343); err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config{Socket: path, Backend: &fakeBackend{}, Inherited: func(string) (*net.UnixListener, error) { return l.(*net.UnixListener), nil }}
+		if name != "" {
+			cfg.Group = strconv.Itoa(group)
+		}
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		for _, step := range []struct {
+			do   func(context.Context) error
+			want int
+		}{{s.Bind, 4343}, {s.Open, group}} {
+			if err := step.do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Sys().(*syscall.Stat_t).Gid; int(got) != step.want {
+				t.Errorf("group %d, not %d", got, step.want)
+			}
 		}
 	}
 }

@@ -194,11 +194,14 @@ func (s *sockets) inherit(names []string, fds []int) {
 	}
 }
 
-// discard closes what nobody has asked for: the configuration has changed.
+// discard closes what nobody has asked for: the configuration has changed. A path on which nobody will answer any more goes as well.
 func (s *sockets) discard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, fd := range s.inherited {
+		if path, ok := strings.CutPrefix(name, unixName("")); ok {
+			_ = os.Remove(path)
+		}
 		_ = unix.Close(fd)
 		delete(s.inherited, name)
 	}

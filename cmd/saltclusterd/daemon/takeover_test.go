@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -142,6 +144,7 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 		write(t, filepath.Join(dir, "conf"), string(good), 0o600)
 	}
 
+	was := n.cfg.Paths.AdminSocket
 	health := fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1"))
 	n.reconfigure(t, map[string]string{
 		"health_listen": health, "agent_check_listen": fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")),
@@ -173,6 +176,12 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 		t.Errorf("the old process: %v", err)
 	}
 	n.done = nil
+	eventually(t, "the old admin socket to be gone", func() error {
+		if _, err := os.Lstat(was); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", was, err)
+		}
+		return nil
+	})
 }
 
 // endSuccessor ends the process that has taken over, which uses the node's directory until it does.
