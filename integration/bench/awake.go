@@ -19,37 +19,38 @@ func (b *bench) awake(ctx context.Context, f func(context.Context) error) error 
 	if b.resting {
 		return f(ctx)
 	}
-	busy, stop := context.WithCancel(ctx)
-	var all []*exec.Cmd
-	defer func() {
-		stop()
-		for _, c := range all {
-			_ = c.Wait()
-		}
-	}()
-	for range runtime.NumCPU() {
-		c, err := spinner(busy)
-		if c != nil {
-			all = append(all, c)
-		}
-		if err == nil {
-			err = unix.SchedSetAttr(c.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
-		}
-		if err != nil {
-			return fmt.Errorf("keep a processor awake: %w", err)
+	all, stop, err := occupy(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, c := range all {
+		if err := unix.SchedSetAttr(c.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+			return fmt.Errorf("make a process idle: %w", err)
 		}
 	}
 	return f(ctx)
 }
 
-// spinner starts a process that uses one processor until ctx ends.
-func spinner(ctx context.Context) (*exec.Cmd, error) {
-	c := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
-		return nil, err
+// occupy starts a process for each processor that does nothing but use it, until ctx ends or stop is called, which waits for them.
+func occupy(ctx context.Context) (all []*exec.Cmd, stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop = func() {
+		cancel()
+		for _, c := range all {
+			_ = c.Wait() // it was killed
+		}
 	}
-	return c, nil
+	for range runtime.NumCPU() {
+		c := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			stop()
+			return nil, nil, fmt.Errorf("keep a processor busy: %w", err)
+		}
+		all = append(all, c)
+	}
+	return all, stop, nil
 }
 
 // steadily is a part that measures CPU per request.

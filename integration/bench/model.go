@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -190,20 +189,11 @@ func lookAtMachine() (m machine, err error) {
 func (m *machine) lookWhileBusy(f *os.File) error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMost)
 	defer cancel()
-	var busy []*exec.Cmd
-	defer func() {
-		cancel()
-		for _, c := range busy {
-			_ = c.Wait()
-		}
-	}()
-	for range runtime.NumCPU() {
-		c, err := spinner(ctx)
-		if err != nil {
-			return fmt.Errorf("keep a processor busy: %w", err)
-		}
-		busy = append(busy, c)
+	_, stop, err := occupy(ctx)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	block := make([]byte, 4096)
 	var took []time.Duration
 	for range busyLooks {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -100,8 +101,8 @@ func (s *Server) Open(ctx context.Context) error {
 	if err := s.Bind(ctx); err != nil {
 		return err
 	}
-	if s.inherited {
-		if err := s.admit(); err != nil {
+	if s.inherited { // for the group of our configuration, now that the other process has handed over
+		if err := s.admit(os.Getegid()); err != nil {
 			s.log.Warn("the admin socket keeps its group", "path", s.cfg.Socket, "err", err)
 		}
 	}

@@ -34,26 +34,22 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.grouped {
-		err = os.Chown(path, -1, int(s.group))
-	}
-	if err == nil {
-		err = os.Chmod(path, 0o660)
-	}
-	if err != nil {
+	if err := s.admit(-1); err != nil {
 		l.Close()
 		return nil, err
 	}
 	return s.bounded(l.(*net.UnixListener)), nil
 }
 
-// admit has the group of our configuration connect to the socket of another process, and not that of its. That is not done before it has handed over.
-func (s *Server) admit() error {
-	group := os.Getegid()
+// admit has the allowed group connect, and our own user: 0660. Where none is configured the socket is that group's; -1: whose it is.
+func (s *Server) admit(group int) error {
 	if s.grouped {
 		group = int(s.group)
 	}
-	return errors.Join(os.Chown(s.cfg.Socket, -1, group), os.Chmod(s.cfg.Socket, 0o660))
+	if err := os.Chown(s.cfg.Socket, -1, group); err != nil {
+		return err
+	}
+	return os.Chmod(s.cfg.Socket, 0o660)
 }
 
 // bounded limits the connections of a listener.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -45,9 +47,13 @@ func takeOver(from uintptr, path string) error {
 		return err
 	}
 	d.SetProcess(Process{Takeover: from})
+	parent, err := unix.PidfdOpen(os.Getppid(), 0)
+	if err != nil {
+		return err
+	}
 	go func() { // as long as the process, which must not outlive the test
-		for parent := os.Getppid(); os.Getppid() == parent; {
-			time.Sleep(100 * time.Millisecond)
+		for ended := []unix.PollFd{{Fd: int32(parent), Events: unix.POLLIN}}; ended[0].Revents == 0; {
+			_, _ = unix.Poll(ended, -1) // again after a signal
 		}
 		os.Exit(1)
 	}()
@@ -104,11 +110,11 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 	}
 	defer udp.Close()
 	path := filepath.Join(dir, "taken")
-	unix, err := net.Listen("unix", path)
+	socket, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close()
+	defer socket.Close()
 	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())
 	_, udpPort, _ := net.SplitHostPort(udp.LocalAddr().String())
 
