@@ -40,9 +40,7 @@ func (s shape) multiply(dst, a, b pair, m []uint64) {
 // square multiplies x with itself so many times, of which there is one at least.
 func (s shape) square(x pair, m []uint64, times uint64) {
 	if s.engine == ifma {
-		for range times {
-			multiplyIFMA(&x[0], &x[0], &x[0], &m[0])
-		}
+		squareIFMA(&x[0], &m[0], times)
 		return
 	}
 	switch q := s.lanes; s.digits {
@@ -141,6 +139,9 @@ func newBias(registers int, square bool) *bias {
 
 //go:noescape
 func multiplyIFMA(dst, a, b, m *uint64)
+
+//go:noescape
+func squareIFMA(x, m *uint64, times uint64)
 
 //go:noescape
 func chooseIFMA(dst, table *uint64, first, second uint64)

@@ -321,7 +321,9 @@ func (k *Key) exp(w *workspace, c []byte) pair {
 		s.multiply(power, power, factor, k.moduli)
 	}
 	s.multiply(power, power, one, k.moduli)
-	s.multiply(factor, one, one, noModuli[:]) // over what the assembly has left in registers and its frame, the primes too
+	// Over what the assembly has left in registers and in its frames, which need not be in the same place for both: the primes too.
+	s.square(factor, noModuli[:], 1)
+	s.multiply(factor, one, one, noModuli[:])
 	return power
 }
 

@@ -255,7 +255,7 @@ func testMultiply(t *testing.T, s shape) {
 		if round%10 == 8 { // a product whose digits are the lowest all over: each of them carries into the next one at the very end
 			for i, m := range primes {
 				low := new(big.Int).SetBit(new(big.Int), s.bits/digitBits*digitBits, 1)
-				low.Sub(low, of(1<<51)).Mul(low, R)
+				low.Sub(low, of(int64(s.half))).Mul(low, R)
 				factor := new(big.Int).Lsh(one, uint(round%digitBits))
 				set(b.of(i), factor)
 				set(a.of(i), low.Mul(low, factor.ModInverse(factor, m)).Mod(low, m))
@@ -537,16 +537,34 @@ func testNothingIsLeftBehind(t *testing.T, s shape) {
 	})
 	wg.Wait()
 	w, c := new(workspace), bytes.Repeat([]byte{0x5a}, 2*s.size())
-	var below [256]uint64 // what was the frames of the assembly and of its callers
-	k.exp(w, c)
-	for i := range below {
-		below[i] = *(*uint64)(unsafe.Add(unsafe.Pointer(&below), -8*(i+1)))
-	}
-	for i, word := range below {
-		if secrets[word] {
-			t.Errorf("%#x, %d words below, is of a prime", word, i)
+	// The runtime, when it interrupts a goroutine, puts registers on its stack as well, whatever is in them: that happens now and then.
+	var found []string
+	for range 5 {
+		var below [256]uint64 // what was the frames of the assembly and of its callers
+		sweep()
+		k.exp(w, c)
+		for i := range below {
+			below[i] = *(*uint64)(unsafe.Add(unsafe.Pointer(&below), -8*(i+1)))
+		}
+		found = nil
+		for i, word := range below {
+			if secrets[word] {
+				found = append(found, fmt.Sprintf("%#x, %d words below", word, i))
+			}
+		}
+		if found == nil {
+			return
 		}
 	}
+	t.Errorf("of a prime, each time: %v", found)
+}
+
+// sweep writes over what is left of earlier calls on the stack.
+//
+//go:noinline
+func sweep() {
+	var room [16 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // TestConcurrently: nobody else has the workspace of an operation.
