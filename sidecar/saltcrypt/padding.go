@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/rand"
+	"crypto/sha1"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
 )
@@ -57,7 +59,7 @@ func unpadOAEP(h crypto.Hash, em []byte) ([]byte, error) {
 	seed, db := em[1:1+size], em[1+size:]
 	maskMGF1(seed, h, db)
 	maskMGF1(db, h, seed)
-	good &= subtle.ConstantTimeCompare(db[:size], h.New().Sum(nil))
+	good &= subtle.ConstantTimeCompare(db[:size], digest(h, nil))
 
 	// Noughts, a one, the message: looking is nought once the one was found, and at is where.
 	rest := db[size:]
@@ -74,17 +76,33 @@ func unpadOAEP(h crypto.Hash, em []byte) ([]byte, error) {
 	return rest[at+1:], nil
 }
 
-// maskMGF1 is MGF1 (B.2.1) of seed, over dst.
+// maskMGF1 is MGF1 (B.2.1) of seed, over dst. What is hashed lies beside each other on the stack: a hash that takes it in pieces is memory for the collector.
 func maskMGF1(dst []byte, h crypto.Hash, seed []byte) {
-	f := h.New()
-	var counter [4]byte
-	var sum []byte
+	var room [MaxKeyBits/8 + 4]byte
+	in := room[:len(seed)+4]
+	copy(in, seed)
+	var sum [sha256.Size]byte
 	for i := uint32(0); len(dst) > 0; i++ {
-		f.Reset()
-		f.Write(seed)
-		binary.BigEndian.PutUint32(counter[:], i)
-		f.Write(counter[:])
-		sum = f.Sum(sum[:0])
-		dst = dst[subtle.XORBytes(dst, dst, sum):]
+		binary.BigEndian.PutUint32(in[len(seed):], i)
+		dst = dst[subtle.XORBytes(dst, dst, sumInto(&sum, h, in)):]
 	}
+	clear(room[:])
+}
+
+// sumInto is the digest of data, in room where it fits.
+func sumInto(room *[sha256.Size]byte, h crypto.Hash, data []byte) []byte {
+	switch h {
+	case crypto.SHA1:
+		sum := sha1.Sum(data)
+		return room[:copy(room[:], sum[:])]
+	case crypto.SHA224:
+		sum := sha256.Sum224(data)
+		return room[:copy(room[:], sum[:])]
+	case crypto.SHA256:
+		*room = sha256.Sum256(data)
+		return room[:]
+	}
+	d := h.New()
+	d.Write(data)
+	return d.Sum(nil)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/fips140"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -156,7 +157,6 @@ func (p *PublicKey) VerifyPubSig(algo, text, pubSig string) error {
 }
 
 func digest(h crypto.Hash, data []byte) []byte {
-	d := h.New()
-	d.Write(data)
-	return d.Sum(nil)
+	var room [sha256.Size]byte
+	return append([]byte(nil), sumInto(&room, h, data)...)
 }

@@ -31,7 +31,7 @@ func BenchmarkSignIn(b *testing.B) {
 }
 
 func TestAllocations(t *testing.T) {
-	const ceiling = 75
+	const ceiling = 30
 	signIn := accepted(t)
 	signIn()
 	n := testing.AllocsPerRun(50, signIn)

@@ -13,8 +13,19 @@ const maxParsed = 50_000
 type minionKey struct {
 	*saltcrypt.PublicKey
 
-	mu     sync.Mutex
-	sealed [seals]sealed
+	mu      sync.Mutex
+	sealed  [seals]sealed
+	session struct{ id, text string }
+}
+
+// sessionText is the session key of the minion of that id, as text: derived once, for what it comes from, the cluster's seed, never changes.
+func (k *minionKey) sessionText(id, pub string, derive func(id, pub string) saltcrypt.Key) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.session.id != id {
+		k.session.id, k.session.text = id, derive(id, pub).Text()
+	}
+	return k.session.text
 }
 
 // seal is which secret of a reply is sealed.

@@ -72,3 +72,22 @@ func TestKeyCacheIsBounded(t *testing.T) {
 		t.Errorf("%d keys are kept", len(c.keys))
 	}
 }
+
+// TestSessionIsDerivedOnce for each minion that has a key: two may have the same.
+func TestSessionIsDerivedOnce(t *testing.T) {
+	var key minionKey
+	times := 0
+	derive := func(id, pub string) saltcrypt.Key {
+		times++
+		return saltcrypt.DeriveSession([]byte("seed"), id, pub)
+	}
+	for i, step := range []struct {
+		id    string
+		times int
+	}{{"a", 1}, {"a", 1}, {"b", 2}, {"b", 2}, {"a", 3}} {
+		want := saltcrypt.DeriveSession([]byte("seed"), step.id, "pub").Text()
+		if got := key.sessionText(step.id, "pub", derive); got != want || times != step.times {
+			t.Errorf("step %d: another session, or derived %d times, not %d", i, times, step.times)
+		}
+	}
+}

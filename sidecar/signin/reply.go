@@ -76,7 +76,7 @@ func (a *Another) sign(m *epochs.Material) ([]byte, error) {
 
 // accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the
 // session key, each encrypted to the minion.
-func (r *replier) accept(req saltwire.AuthRequest, key *minionKey, epoch *epochs.Material, session saltcrypt.Key) ([]byte, error) {
+func (r *replier) accept(req saltwire.AuthRequest, key *minionKey, epoch *epochs.Material, session string) ([]byte, error) {
 	token, pin, err := r.token(req, key.PublicKey)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *replier) accept(req saltwire.AuthRequest, key *minionKey, epoch *epochs
 	if a.AES, err = key.encrypt(sealAES, req.EncAlgo, epoch.KeyText); err != nil {
 		return nil, fmt.Errorf("encrypt aes key: %w", err)
 	}
-	if a.Session, err = key.encrypt(sealSession, req.EncAlgo, session.Text()); err != nil {
+	if a.Session, err = key.encrypt(sealSession, req.EncAlgo, session); err != nil {
 		return nil, fmt.Errorf("encrypt session key: %w", err)
 	}
 	if pubSigner != nil {

@@ -342,7 +342,7 @@ func (s *Service) build(auth saltwire.AuthRequest) ([]byte, error) {
 	if epoch == nil {
 		return nil, errors.New("no epoch in force")
 	}
-	reply, err := s.replier.accept(auth, key, epoch, s.cfg.Keys.Session(auth.ID, auth.Pub))
+	reply, err := s.replier.accept(auth, key, epoch, key.sessionText(auth.ID, auth.Pub, s.cfg.Keys.Session))
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	return reply, err
 }
