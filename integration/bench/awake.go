@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,16 +17,16 @@ import (
 // CPU time is no measure of work where the clock changes: a processor that has just rested is slow for a while, to half as much again for the same RSA
 // operations, and whoever leaves it idle now and then, because there is less to do, pays that more than who never does. So costs of both sides are
 // measured at the same clock. Nobody waits for these processes: any other preempts them at once.
-func (b *bench) awake(ctx context.Context, f func(context.Context) error) error {
+func (b *bench) awake(ctx context.Context, f func(context.Context) error) (err error) {
 	if b.resting {
 		return f(ctx)
 	}
-	all, stop, err := occupy(ctx)
+	busy, err := occupy(ctx)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	for _, c := range all {
+	defer func() { err = errors.Join(err, busy.stop()) }()
+	for _, c := range busy.all {
 		if err := unix.SchedSetAttr(c.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
 			return fmt.Errorf("make a process idle: %w", err)
 		}
@@ -32,28 +34,64 @@ func (b *bench) awake(ctx context.Context, f func(context.Context) error) error 
 	return f(ctx)
 }
 
-// occupy starts a process for each processor that does nothing but use it, until ctx ends or stop is called, which waits for them.
-func occupy(ctx context.Context) (all []*exec.Cmd, stop func(), err error) {
+// steadily is a part that measures CPU per request.
+func (b *bench) steadily(part func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return b.awake(ctx, part) }
+}
+
+// occupied are processes, one for each processor, that do nothing but use it.
+type occupied struct {
+	all    []*exec.Cmd
+	cancel context.CancelFunc
+	ended  chan error // that of one which has ended by itself
+}
+
+// occupy starts them. They end with ctx, with this program, or by stop.
+func occupy(ctx context.Context) (*occupied, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop = func() {
-		cancel()
-		for _, c := range all {
-			_ = c.Wait() // it was killed
-		}
+	o := &occupied{cancel: cancel, ended: make(chan error, 1)}
+	started := make(chan error)
+	go func() { // ends when they have
+		// The kernel kills them with the thread that has started them (Pdeathsig), and a lab throws away threads that were in a namespace: this one
+		// stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- o.start(ctx)
+		o.ended <- o.wait(ctx)
+	}()
+	if err := <-started; err != nil {
+		return nil, errors.Join(err, o.stop())
 	}
+	return o, nil
+}
+
+func (o *occupied) start(ctx context.Context) error {
 	for range runtime.NumCPU() {
 		c := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
-			stop()
-			return nil, nil, fmt.Errorf("keep a processor busy: %w", err)
+			return fmt.Errorf("keep a processor busy: %w", err)
 		}
-		all = append(all, c)
+		o.all = append(o.all, c)
 	}
-	return all, stop, nil
+	return nil
 }
 
-// steadily is a part that measures CPU per request.
-func (b *bench) steadily(part func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return b.awake(ctx, part) }
+func (o *occupied) wait(ctx context.Context) error {
+	var g errgroup.Group
+	for _, c := range o.all {
+		g.Go(func() error {
+			if err := c.Wait(); ctx.Err() == nil {
+				return fmt.Errorf("a process that was to keep a processor busy has ended: %w", err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// stop ends them, and says whether one had ended before: what was measured meanwhile was measured with a processor that rests.
+func (o *occupied) stop() error {
+	o.cancel()
+	return <-o.ended
 }

@@ -186,14 +186,14 @@ func lookAtMachine() (m machine, err error) {
 }
 
 // lookWhileBusy is the same block while a process on each processor does nothing but use it.
-func (m *machine) lookWhileBusy(f *os.File) error {
+func (m *machine) lookWhileBusy(f *os.File) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMost)
 	defer cancel()
-	_, stop, err := occupy(ctx)
+	busy, err := occupy(ctx)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() { err = errors.Join(err, busy.stop()) }()
 	block := make([]byte, 4096)
 	var took []time.Duration
 	for range busyLooks {
