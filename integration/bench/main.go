@@ -126,10 +126,8 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	b.say("done")
-	if !o.keep {
-		for _, dir := range b.kept {
-			failed = append(failed, os.RemoveAll(dir))
-		}
+	for _, l := range b.labs {
+		failed = append(failed, l.Remove())
 	}
 	if o.write {
 		failed = append(failed, b.out.write())
@@ -144,13 +142,13 @@ type bench struct {
 	out *report
 	say func(format string, args ...any)
 
-	kept []string // directories of labs that are still there
+	labs []*lab.Lab // that are closed, but for their directories
 }
 
 // inLab runs f in a lab of its own, whose directory stays until the run ends: ext4 gives the number of a file that was removed to no other one for
 // minutes, and looks past all of them whenever a file is made, so that what one side leaves behind would make the next one's files dearer.
 func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) error) error {
-	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: true, Loopback: b.loopback, Logf: b.say})
+	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep, Linger: true, Loopback: b.loopback, Logf: b.say})
 	if err != nil {
 		return err
 	}
@@ -158,6 +156,6 @@ func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) err
 	if err != nil {
 		fmt.Fprintln(os.Stderr, l.Tails(15))
 	}
-	b.kept = append(b.kept, l.Dir())
+	b.labs = append(b.labs, l)
 	return errors.Join(err, l.Close())
 }

@@ -22,7 +22,8 @@ type Options struct {
 	Venvs    string                           // virtualenvs, one per Salt version; empty: DefaultVenvs()
 	Bin      string                           // where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
 	Loopback bool                             // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
-	Keep     bool                             // keep a temporary Dir on Close
+	Keep     bool                             // keep a temporary Dir for good
+	Linger   bool                             // keep a temporary Dir on Close: until Remove, or, if the program ends without, until the next New
 	Logf     func(format string, args ...any) // progress lines; nil: silent
 }
 
@@ -80,7 +81,7 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 		l.net, err = newNamespaceNet(ctx, l)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make the lab's network: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("make the lab's network: %w", err), l.Remove())
 	}
 	return l, nil
 }
@@ -111,12 +112,20 @@ func (l *Lab) makeDir() error {
 	return nil
 }
 
-func (l *Lab) removeDir() error {
-	if !l.temp || l.opts.Keep {
+// remove removes a temporary directory, unless it is kept, and gives the name back.
+func (l *Lab) remove() error {
+	if l.lock == nil { // it has been
 		return nil
 	}
-	return os.RemoveAll(l.dir)
+	var err error
+	if l.temp && !l.opts.Keep {
+		err = os.RemoveAll(l.dir)
+	}
+	return errors.Join(err, l.releaseLock())
 }
+
+// Remove is Close, and removes what lingers.
+func (l *Lab) Remove() error { return errors.Join(l.Close(), l.remove()) }
 
 // Dir is where the lab keeps everything; logs are in its folder "log".
 func (l *Lab) Dir() string { return l.dir }
@@ -168,7 +177,7 @@ func (l *Lab) Processes() []*Process {
 	return slices.Clone(l.procs)
 }
 
-// Close kills every process, removes the network and, when it was temporary and Keep is not set, the directory.
+// Close kills every process, removes the network and, when it was temporary and neither Keep nor Linger is set, the directory.
 // A second Close does nothing.
 func (l *Lab) Close() error {
 	l.mu.Lock()
@@ -191,7 +200,9 @@ func (l *Lab) Close() error {
 	if l.net != nil {
 		errs = append(errs, l.net.close(context.Background()))
 	}
-	errs = append(errs, l.removeDir(), l.releaseLock())
+	if !l.opts.Linger {
+		errs = append(errs, l.remove())
+	}
 	return errors.Join(errs...)
 }
 

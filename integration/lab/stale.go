@@ -50,8 +50,9 @@ func (l *Lab) releaseLock() error {
 	if l.lock == nil {
 		return nil
 	}
-	err := os.Remove(l.lockPath())
-	return errors.Join(err, l.lock.Close())
+	err := errors.Join(os.Remove(l.lockPath()), l.lock.Close())
+	l.lock = nil
+	return err
 }
 
 // removeStale removes namespaces and directories of labs whose program was killed: those whose lock nobody holds.
