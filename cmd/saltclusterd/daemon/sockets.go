@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
@@ -194,17 +195,32 @@ func (s *sockets) inherit(names []string, fds []int) {
 	}
 }
 
-// discard closes what nobody has asked for: the configuration has changed. A path on which nobody will answer any more goes as well.
-func (s *sockets) discard() {
+// discard closes what nobody has asked for: the configuration has changed. A path on which nobody will answer any more goes as well; the error says
+// which does not.
+func (s *sockets) discard() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var errs []error
 	for name, fd := range s.inherited {
 		if path, ok := strings.CutPrefix(name, unixName("")); ok {
-			_ = os.Remove(path)
+			errs = append(errs, removeSocket(path))
 		}
 		_ = unix.Close(fd)
 		delete(s.inherited, name)
 	}
+	return errors.Join(errs...)
+}
+
+// removeSocket removes the file of a socket. What somebody has put in its place stays.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() == fs.ModeSocket {
+		err = os.Remove(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // export lists what is open. The descriptors stay ours.

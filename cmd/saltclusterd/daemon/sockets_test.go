@@ -1,9 +1,14 @@
 package daemon
 
 import (
+	"errors"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,7 +87,71 @@ func TestSocketsAreInherited(t *testing.T) {
 		t.Fatalf("%v: %v", packets, err)
 	}
 	_ = packets.Close()
-	next.discard()
+	if err := next.discard(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of what was not asked for nothing stays, neither a descriptor nor a path; what cannot be removed is named.
+func TestWhatNobodyAskedForIsDiscarded(t *testing.T) {
+	dir := t.TempDir()
+	old, next := newSockets(), newSockets()
+	paths := map[string]string{}
+	for _, name := range []string{"dead", "gone", "replaced", "unreachable"} {
+		paths[name] = filepath.Join(dir, name, "s")
+		if err := os.Mkdir(filepath.Dir(paths[name]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: paths[name], Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		old.keep(unixName(paths[name]), ln)
+	}
+	names, fds := old.export()
+	for i, fd := range fds {
+		var err error
+		if fds[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	copied, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err = errors.Join(err, w.Close(), r.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
+		t.Fatal(err)
+	}
+	next.inherit(append(names, "tcp 192.0.2.1:1"), append(fds, copied))
+	for _, name := range []string{"gone", "replaced"} {
+		if err := os.Remove(paths[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, paths["replaced"], "somebody's", 0o600)
+	if err := os.RemoveAll(filepath.Join(dir, "unreachable")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "unreachable"), "no directory", 0o600)
+
+	err = next.discard()
+	if err == nil || !strings.Contains(err.Error(), paths["unreachable"]) {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"dead", "gone", "replaced"} {
+		if err != nil && strings.Contains(err.Error(), paths[name]) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(paths[name]); (err == nil) != (name == "replaced") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a descriptor is still open: %v", err)
+	}
 }
 
 // A process that does not take over after all leaves the old one's unix socket where it is.

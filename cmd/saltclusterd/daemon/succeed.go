@@ -353,7 +353,9 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 		return err
 	}
 	m.open = append(m.open, m.gossip)
-	m.d.sockets.discard()
+	if err := m.d.sockets.discard(); err != nil {
+		m.log.Warn("a socket on which nobody answers any more is left over: remove it", "err", err)
+	}
 	m.wg.Go(m.follow)
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
 	m.wg.Go(func() { m.watchFormer(m.ctx) })
