@@ -65,6 +65,11 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	if o.check {
+		if replaces := os.Getenv(daemon.ReplacesEnv); replaces != "" {
+			if err := daemon.Rehearse(ctx, cfg, replaces); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintln(stdout, "configuration is valid")
 		return nil
 	}

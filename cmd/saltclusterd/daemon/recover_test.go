@@ -314,6 +314,7 @@ func TestWitness(t *testing.T) {
 			t.Errorf("ring on %s: %+v, %v", n.id, info, err)
 		}
 	}
+	w.mustListenOn(t, true)
 	if _, err := os.Stat(filepath.Join(w.cfg.Cluster.PKIDir, "cluster.pem")); err == nil {
 		t.Error("the witness has the private key")
 	}

@@ -10,11 +10,11 @@ import (
 // A process that serves no minions (a witness, a node that belongs to no cluster yet, is catching up or is drained) has
 // nothing to hand over: it ends in good order, and the other program is started in its place, under its pid.
 
-// replace is Upgrade for such a process. As there, a configuration that is not valid changes nothing.
+// replace is Upgrade for such a process. As there, a configuration with which the other one would not come up changes nothing.
 func (d *Daemon) replace(ctx context.Context, r adminapi.UpgradeRequest, u *upgrade) (adminapi.Outcome, error) {
-	u.say("check", "checking the configuration with "+u.binary)
-	if err := u.check(ctx); err != nil {
+	if err := u.rehearse(ctx); err != nil {
 		d.notReloaded(r, err)
+		d.log.Error("upgrade failed, this process goes on", "path", u.binary, "err", err)
 		d.process.Notify("STATUS=upgrade failed, the old process goes on: " + oneLine(err.Error()))
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "nothing has changed, and no other process was started",
 			"the running saltclusterd goes on: %v", err)

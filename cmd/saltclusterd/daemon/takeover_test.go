@@ -21,20 +21,32 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// This test program is also the one that takes over from a daemon in a test: its last argument is the configuration.
+// This test program is also the one that takes over from a daemon in a test, or is to be started in its place: its last argument is the configuration.
 func init() {
+	path := os.Args[len(os.Args)-1]
 	from, err := TakeoverFrom(os.Getenv)
-	if err == nil && from == 0 {
+	switch replaces := os.Getenv(ReplacesEnv); {
+	case err != nil:
+	case from != 0:
+		err = takeOver(from, path)
+	case replaces != "":
+		err = rehearse(replaces, path)
+	default:
 		return
-	}
-	if err == nil {
-		err = takeOver(from, os.Args[len(os.Args)-1])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "new process:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+func rehearse(replaces, path string) error {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	return Rehearse(context.Background(), cfg, replaces)
 }
 
 func takeOver(from uintptr, path string) error {
@@ -81,6 +93,60 @@ func (n *testNode) reconfigure(t *testing.T, values map[string]string) {
 	write(t, path, strings.Join(lines, "\n"), 0o600)
 }
 
+// taken are addresses that somebody else has.
+type taken struct{ tcp, tcpPort, udp, udpPort, unix string }
+
+func takeAddresses(t *testing.T, dir string) (a taken) {
+	t.Helper()
+	tcp, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tcp.Close() })
+	udp, err := net.ListenPacket("udp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { udp.Close() })
+	a = taken{tcp: tcp.Addr().String(), udp: udp.LocalAddr().String(), unix: filepath.Join(dir, "taken")}
+	socket, err := net.Listen("unix", a.unix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	_, a.tcpPort, _ = net.SplitHostPort(a.tcp)
+	_, a.udpPort, _ = net.SplitHostPort(a.udp)
+	return a
+}
+
+// mistake is a change of the configuration, and why no process can work with it.
+type mistake struct{ what, option, value, reason string }
+
+// doors are refused to any node.
+func (a taken) doors() []mistake {
+	const inUse = ": bind: address already in use"
+	return []mistake{
+		{"health and metrics", "health_listen", a.tcp, "health_listen: listen tcp " + a.tcp + inUse},
+		{"agent checks", "agent_check_listen", a.tcp, "agent_check_listen: listen tcp " + a.tcp + inUse},
+		{"an address of no host here", "health_listen", "192.0.2.1:4580", "192.0.2.1:4580: bind: cannot assign requested address"},
+		{"the admin socket", "admin_socket", a.unix, a.unix + ": another saltclusterd answers on it"},
+		{"who may use the admin socket", "admin_group", "no-such-group", "no-such-group"},
+		{"the salt-master's version", "salt_master_command", "/no/such/salt-master", "/no/such/salt-master"},
+	}
+}
+
+// members are refused to one that is a member.
+func (a taken) members() []mistake {
+	const inUse = ": bind: address already in use"
+	return []mistake{
+		{"peers", "cluster_pool_port", a.tcpPort, "open peer port: listen tcp " + a.tcp + inUse},
+		{"gossip", "cluster_pool_port", a.udpPort, "bind the gossip socket: listen udp " + a.udp + inUse},
+		{"publications", "publish_port", a.tcpPort, "listen for minions: listen tcp " + a.tcp + inUse},
+		{"requests", "ret_port", a.tcpPort, "listen for minions: listen tcp " + a.tcp + inUse},
+		{"another cluster", "cluster_id", "another", `this node is a member of the cluster "test"`},
+	}
+}
+
 // Whatever a new process cannot listen on it finds out while the old one still serves, and says so; minions notice nothing.
 func TestATakenAddressEndsNoProcess(t *testing.T) {
 	t.Parallel()
@@ -99,37 +165,11 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tcp, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
-	udp, err := net.ListenPacket("udp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer udp.Close()
-	path := filepath.Join(dir, "taken")
-	socket, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())
-	_, udpPort, _ := net.SplitHostPort(udp.LocalAddr().String())
-
-	for _, c := range []struct{ what, option, value, reason string }{
-		{"publications", "publish_port", tcpPort, "listen for minions: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
-		{"requests", "ret_port", tcpPort, "listen for minions: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
-		{"health and metrics", "health_listen", tcp.Addr().String(), "health_listen: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
-		{"agent checks", "agent_check_listen", tcp.Addr().String(), "agent_check_listen: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
-		{"peers", "cluster_pool_port", tcpPort, "open peer port: listen tcp " + tcp.Addr().String() + ": bind: address already in use"},
-		{"gossip", "cluster_pool_port", udpPort, "bind the gossip socket: listen udp " + udp.LocalAddr().String() + ": bind: address already in use"},
-		{"an address of no host here", "health_listen", "192.0.2.1:4580", "192.0.2.1:4580: bind: cannot assign requested address"},
-		{"the admin socket", "admin_socket", path, path + ": another saltclusterd answers on it"},
-		{"what the old process has in another form", "cluster_interface", "0.0.0.0", "the running saltclusterd, which has " + n.addr + " and gives it up only"},
-		{"who may use the admin socket", "admin_group", "no-such-group", "no-such-group"},
-	} {
+	a := takeAddresses(t, dir)
+	cases := append(append(a.doors(), a.members()...), mistake{
+		"what the old process has in another form", "cluster_interface", "0.0.0.0", "the running saltclusterd, which has " + n.addr + " and gives it up only",
+	})
+	for _, c := range cases {
 		values := map[string]string{"admin_socket": filepath.Join(dir, "other.sock")}
 		values[c.option] = c.value
 		n.reconfigure(t, values)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -168,6 +169,9 @@ func (u *upgrade) run(ctx context.Context) (adminapi.Outcome, error) {
 	h, err := u.introduce(ctx)
 	if unknown, ok := errors.AsType[*RestartError](err); ok {
 		u.stop()
+		if err := u.rehearse(ctx); err != nil {
+			return adminapi.Outcome{}, err
+		}
 		u.m.fail(unknown)
 		return adminapi.Outcome{Node: string(u.d.id), Message: "the new program cannot take over (" + unknown.Reason +
 			"): this one drains and is restarted as the new one"}, nil
@@ -187,12 +191,23 @@ func (u *upgrade) run(ctx context.Context) (adminapi.Outcome, error) {
 	}, nil
 }
 
+// rehearse is check, and has the new program try whether it would come up when this process has ended.
+func (u *upgrade) rehearse(ctx context.Context) error {
+	u.say("check", "checking with "+u.binary+" the configuration, and what it is to listen on")
+	had, err := json.Marshal(u.d.listens(true))
+	if err != nil {
+		return fmt.Errorf("say what this process listens on: %w", err)
+	}
+	return u.check(ctx, ReplacesEnv+"="+string(had))
+}
+
 // check has the new program read its configuration.
-func (u *upgrade) check(ctx context.Context) error {
+func (u *upgrade) check(ctx context.Context, env ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, u.binary, u.d.process.Check...)
+	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr, c.WaitDelay = &out, &out, time.Second
 	if err := c.Run(); err != nil {
 		err = fmt.Errorf("check the configuration with %s: %w", u.binary, err)

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/cmd/saltclusterd/daemon"
+)
+
+// A check for a process that is to be replaced looks at what that does not have; one for an operator looks at the configuration only.
+func TestCheck(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir, addr := t.TempDir(), taken.Addr().String()
+	conf := filepath.Join(dir, "conf")
+	text := "id: w\ncluster_id: test\ncluster_secret: a-test-secret-0123456789-abcdef\ncluster_interface: 127.0.0.1\ncluster_witness: true\nstate_dir: " + dir +
+		"\nadmin_socket: " + dir + "/run/admin.sock\nhealth_listen: " + addr + "\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ replaces, reason string }{
+		{"", ""},
+		{`[]`, "health_listen: listen tcp " + addr},
+		{`[{"Network":"tcp","Addr":"127.0.0.1:1"}]`, "health_listen: listen tcp " + addr},
+		{`[{"Network":"tcp","Addr":"` + addr + `"}]`, ""},
+		{"nonsense", daemon.ReplacesEnv},
+	} {
+		t.Setenv(daemon.ReplacesEnv, c.replaces)
+		var out bytes.Buffer
+		err := run(t.Context(), t.Context(), []string{"--config", conf, "--check"}, &out, &out)
+		if c.reason == "" && (err != nil || out.String() != "configuration is valid\n") {
+			t.Errorf("%q: %v, %q", c.replaces, err, &out)
+		}
+		if c.reason != "" && (err == nil || !strings.Contains(err.Error(), c.reason)) {
+			t.Errorf("%q: %v", c.replaces, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 2 { // the configuration, and a directory for the admin socket
+		t.Errorf("%v, %v", left, err)
+	}
+}
