@@ -16,7 +16,8 @@ import (
 )
 
 // A program that is started in place of this one, which ends first, must come up. So while it checks its configuration, and this process still
-// runs, it binds for a moment whatever it would listen on, but for what this process has: that is free then, in whatever form.
+// runs, it binds for a moment whatever it would listen on, but for what this process has: that is free then, in whatever form. A wider
+// form of it is not tried, so that what somebody else has of the rest does not show.
 
 // ReplacesEnv tells a program that checks its configuration what the process listens on that it is to replace.
 const ReplacesEnv = "SALTCLUSTERD_REPLACES"

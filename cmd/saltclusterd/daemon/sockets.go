@@ -169,7 +169,7 @@ func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net
 
 // inheritedUnix returns the inherited listener at a path, nil if there is none. The path is the old process's until ours.
 func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
-	f := s.take(unixName(path))
+	f := s.take(s.nameOf(path))
 	if f == nil {
 		return nil, nil
 	}
@@ -184,6 +184,18 @@ func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("inherited listener %s is no unix socket", path)
 	}
 	return u, nil
+}
+
+// nameOf returns the name of what the process before listens on at a path, which it may know as another one: /var/run is /run.
+func (s *sockets) nameOf(path string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.inherited {
+		if other, ok := strings.CutPrefix(name, unixName("")); ok && sameFile(other, path) {
+			return name
+		}
+	}
+	return unixName(path)
 }
 
 // inherit takes the files of the process before.

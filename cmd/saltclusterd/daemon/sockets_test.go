@@ -169,7 +169,11 @@ func TestAnInheritedUnixSocketStaysWithoutTheHeir(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.inherit(names, fds)
-	heir, err := next.inheritedUnix(path)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Dir(path), link); err != nil {
+		t.Fatal(err)
+	}
+	heir, err := next.inheritedUnix(filepath.Join(link, "s")) // the same, under another path
 	if err != nil || heir == nil {
 		t.Fatal(err)
 	}
