@@ -131,6 +131,12 @@ func testWitness(t *testing.T, m *membersLab) {
 	if err := w.Host().Accepts(ctx, w.Host().Addr+":4505"); err == nil {
 		t.Error("the witness listens for minions")
 	}
+	taken, err := w.Host().Listen(ctx, "tcp", w.Host().Addr+":4999")
+	labtest.Must(t, err)
+	defer taken.Close()
+	upgradeRefused(t, w, "agent_check_listen: '"+taken.Addr().String()+"'", "agent_check_listen: listen tcp "+taken.Addr().String())
+	must(t, w, "upgrade")
+	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w1 witness alive")
 	must(t, m2.Daemon, "transfer", "m2")
 	for _, dead := range []*lab.Daemon{m2.Daemon, w} {
 		labtest.Must(t, dead.Kill())

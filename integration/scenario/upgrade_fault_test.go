@@ -32,7 +32,7 @@ func badProgram(t *testing.T, n *lab.Node, fault string) string {
 	self, err := os.Executable()
 	labtest.Must(t, err)
 	path := filepath.Join(n.Dir(), "saltclusterd-"+fault)
-	text := fmt.Sprintf("#!/bin/sh\ncase \"$SALTCLUSTERD_TAKEOVER $*\" in *--check*) exit 0;; ' '*) exec %s \"$@\";; esac\n%s=%s exec %s\n",
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$SALTCLUSTERD_TAKEOVER $*\" in ' '*) exec %s \"$@\";; esac\n%s=%s exec %s\n",
 		n.Daemon.Argv[0], faultEnv, fault, self)
 	labtest.Must(t, os.WriteFile(path, []byte(text), 0o755))
 	return path

@@ -380,20 +380,8 @@ func testBadUpgrades(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s: exit code %d, process %d instead of %d: %s", fault, res.Code, n.Daemon.PID(), pid, res.Output())
 		}
 	}
-	good, err := os.ReadFile(n.Daemon.ConfigPath)
-	labtest.Must(t, err)
-	taken := net.JoinHostPort(n.Master.Addr, "4506") // by the master
-	for line, reason := range map[string]string{
-		"no_such_option: 1": "no_such_option", "agent_check_listen: '" + taken + "'": "listen tcp " + taken + ": bind: address already in use",
-	} {
-		labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, fmt.Appendf(slices.Clip(good), "\n%s\n", line), 0o600))
-		res, err := n.Daemon.Ctl(ctx, "upgrade")
-		labtest.Must(t, err)
-		if res.Code == 0 || !strings.Contains(res.Stderr, reason) || n.Daemon.PID() != pid {
-			t.Errorf("%s: exit code %d: %s", line, res.Code, res.Output())
-		}
-	}
-	labtest.Must(t, os.WriteFile(n.Daemon.ConfigPath, good, 0o600))
+	upgradeRefused(t, n.Daemon, "no_such_option: 1", "no_such_option")
+	upgradeRefused(t, n.Daemon, listenOnTaken(n), "bind: address already in use")
 	labtest.Must(t, n.Daemon.Signal(syscall.SIGHUP)) // a good one, as systemctl reload asks for it
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "another process after SIGHUP", func(context.Context) error {
 		if n.Daemon.PID() == pid {
@@ -418,11 +406,34 @@ func testBadUpgrades(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// A program that does not know this one's state is started in its place after a drain.
+// listenOnTaken is a line for the configuration by which a node listens where its master does.
+func listenOnTaken(n *lab.Node) string {
+	return "agent_check_listen: '" + net.JoinHostPort(n.Master.Addr, "4506") + "'"
+}
+
+// upgradeRefused puts a line into the configuration for a while, with which no process can take this one's place.
+func upgradeRefused(t *testing.T, d *lab.Daemon, line, reason string, args ...string) {
+	t.Helper()
+	good, err := os.ReadFile(d.ConfigPath)
+	labtest.Must(t, err)
+	pid := d.PID()
+	labtest.Must(t, os.WriteFile(d.ConfigPath, fmt.Appendf(slices.Clip(good), "\n%s\n", line), 0o600))
+	res, err := d.Ctl(t.Context(), append([]string{"upgrade"}, args...)...)
+	labtest.Must(t, err)
+	labtest.Must(t, os.WriteFile(d.ConfigPath, good, 0o600))
+	if res.Code == 0 || !strings.Contains(res.Stderr, reason) || d.PID() != pid {
+		t.Errorf("%s: exit code %d: %s", line, res.Code, res.Output())
+	}
+	must(t, d, "members") // it answers
+}
+
+// A program that does not know this one's state is started in its place after a drain, unless it would not come up.
 func testForeignState(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	n := c.Nodes[0]
-	res, err := n.Daemon.Ctl(ctx, "upgrade", "--wait=false", "--binary", badProgram(t, n, "foreign"))
+	foreign := badProgram(t, n, "foreign")
+	upgradeRefused(t, n.Daemon, listenOnTaken(n), "bind: address already in use", "--wait=false", "--binary", foreign)
+	res, err := n.Daemon.Ctl(ctx, "upgrade", "--wait=false", "--binary", foreign)
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	if !strings.Contains(res.Stdout, "its state has version") {
