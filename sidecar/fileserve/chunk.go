@@ -105,6 +105,11 @@ func (s *Server) read(key chunkKey, open func() (*os.File, error)) (reply []byte
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	n = int(min(int64(key.size), max(0, int64(key.identity.size)-key.loc)))
+	if n == 0 {
+		if err := atEnd(file, key.loc); err != nil {
+			return nil, 0, false, fmt.Errorf("read %s: %w", file.Name(), err)
+		}
+	}
 	reply = chunkHead(n, headRoom+len(key.rel), false)
 	reply = saltwire.AppendRawHeader(reply, n)
 	at := len(reply)
@@ -114,6 +119,25 @@ func (s *Server) read(key chunkKey, open func() (*os.File, error)) (reply []byte
 	}
 	after, err := statFile(file)
 	return reply, n, err == nil && after.id() == key.identity, err
+}
+
+// errUnsized says that a file has more than its size says, as those of /proc and of some other file systems do.
+var errUnsized = errors.New("the size of the file is not that of its content")
+
+// atEnd returns nil where a stock master finds nothing more to read: it goes there, which a file system may refuse, and reads whatever
+// the size of the file.
+func atEnd(file *os.File, loc int64) error {
+	if _, err := file.Seek(loc, io.SeekStart); err != nil {
+		return err
+	}
+	switch got, err := file.ReadAt(make([]byte, 1), loc); {
+	case got > 0:
+		return errUnsized
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
 }
 
 // gzippers are compressors by level; one takes more than a megabyte.

@@ -18,6 +18,9 @@ type found struct {
 // find is roots.find_file, behind Fileserver.find_file. A nil result means that there is no such file. Errors: ErrForward,
 // or what the disk says.
 func (s *Settings) find(name, env string) (*found, error) {
+	if strings.Contains(name, "?") {
+		return nil, ErrForward // a query, which is no part of the path
+	}
 	if strings.HasPrefix(name, "/") || strings.Contains(name, "../") {
 		return nil, nil
 	}

@@ -83,9 +83,10 @@ func (s *Settings) hashFile(f *found) (sum string, still bool, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	h := s.hash.New()
-	if _, err := io.CopyBuffer(h, struct{ io.Reader }{file}, make([]byte, hashBuffer)); err != nil {
+	n, err := io.CopyBuffer(h, struct{ io.Reader }{file}, make([]byte, hashBuffer))
+	if err != nil {
 		return "", false, fmt.Errorf("read %s: %w", f.full, err)
 	}
 	after, err := statFile(file)
-	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id(), err
+	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id() && n == f.Size, err
 }

@@ -3,6 +3,7 @@ package fileserve_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -426,5 +427,43 @@ func TestNothingServed(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(s.reg); n == 0 {
 		t.Error("no metrics")
+	}
+}
+
+// Files of /proc say that they have nothing in them: a master reads them all the same, whatever their size.
+func TestASizeThatIsNone(t *testing.T) {
+	s := newSite(t, 4096)
+	const odd = "/proc/version"
+	info, err := os.Stat(odd)
+	if text, err2 := os.ReadFile(odd); err != nil || err2 != nil || info.Size() > 0 || len(text) == 0 {
+		t.Skip("this system has no such file")
+	}
+	if err := os.Symlink(odd, filepath.Join(s.root, "odd")); err != nil {
+		t.Fatal(err)
+	}
+	s.put("empty", "")
+	if got := s.ask("web1", "_serve_file", map[string]any{"path": "odd", "loc": 0}); got != nil {
+		t.Errorf("answered %v", got)
+	}
+	if got := s.ask("web1", "_serve_file", map[string]any{"path": "empty", "loc": 0}); got == nil {
+		t.Error("an empty file was left to the master")
+	}
+}
+
+// Where a file system has no such place in a file a master stumbles.
+func TestFarBehindTheEnd(t *testing.T) {
+	s := newSite(t, 4096)
+	s.put("one", "1")
+	file, err := os.Open(filepath.Join(s.root, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, loc := range []int64{1, 2, 1 << 40, 1 << 50, 1<<63 - 1} {
+		_, err := file.Seek(loc, io.SeekStart)
+		got := s.ask("web1", "_serve_file", map[string]any{"path": "one", "loc": loc})
+		if (got != nil) != (err == nil) {
+			t.Errorf("%d: answered %v, but the file system says %v", loc, got, err)
+		}
 	}
 }

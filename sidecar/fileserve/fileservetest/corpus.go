@@ -34,6 +34,7 @@ func New(t testing.TB) *Corpus {
 		"base2/shadow": "from the second root", "base2/second": "only in the second", "base2/dir/second": "merged",
 		"dev/dev.sls": "dev", "dev/shadow": "dev's", "dyn/qa/qa.sls": "dynamic", "dyn/outside": "not in an environment",
 		"out/secret": "out of the roots", "loops/in/one": "1", "loops/other/file": "beside the root", "out/tree/leaf": "leaf",
+		"qa/qa/qa.sls": "twice",
 	} {
 		c.put(t, name, content, 0o644)
 	}
@@ -46,7 +47,7 @@ func New(t testing.TB) *Corpus {
 		"base/out": "../out/secret", "base/outdir": "../out/tree", "base/dangling": "nothing/here", "base/self": "self",
 		"base/circle1": "circle2", "base/circle2": "circle1", "base/abs": c.path("base/one"), "base/absout": c.path("out/secret"),
 		"base/toempty": "void", "loops/in/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one", "base/bak": "skip.bak",
-		"base/dir/back": "../dir/file",
+		"base/dir/back": "../dir/file", "rootlink": "base2", "rootloop": "rootloop",
 	} {
 		if err := os.Symlink(dest, c.path(name)); err != nil {
 			t.Fatal(err)
@@ -86,6 +87,11 @@ type Setting struct{ Name, Config string }
 const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n  loops: [@/loops/in]\n" +
 	"file_buffer_size: 4096\n"
 
+// oddRoots are links, circles, files and other ways to write a directory, inside each other; and names of environments.
+const oddRoots = "file_roots:\n  base: [@/rootlink, '@/base/../base/dir', '@/base//x/', '@/base/one', '@/base', '@/base2', '@/rootloop', '@/base']\n" +
+	"  dev: ['@/dev/../dev', '@/dev/./x']\n  'a:b': [@/dev]\n  '1': [@/dev]\n  '*': [@/dev]\n  'qa/x': [@/dev]\n  ünï: [@/dev]\n  bytes: [@/bytes]\n" +
+	"file_buffer_size: 4096\n"
+
 // Settings are the configurations of the comparison.
 var Settings = []Setting{
 	{"default", roots},
@@ -94,6 +100,8 @@ var Settings = []Setting{
 	{"ignore", roots + "file_ignore_glob: ['*.bak', '*/sub/*', '.g[i]t', 'void']\nfile_ignore_regex: ['/\\.git($|/)', '^dir/[a-f]+$']\n"},
 	{"dynamic", strings.Replace(roots, "file_roots:\n", "file_roots:\n  __env__: [@/dyn/__env__, '@/dev']\n", 1) + "fileserver_followsymlinks: False\n"},
 	{"buffer", strings.Replace(roots, "4096", "1048576", 1) + "hash_type: sha1\nfileserver_list_cache_time: 0\n"},
+	{"odd roots, nofollow", oddRoots + "fileserver_followsymlinks: False\n"},
+	{"two dynamic", "file_roots:\n  __env__: [@/dyn/__env__, '@/__env__/__env__', '@/dyn']\n  bytes: [@/bytes]\nfile_buffer_size: 4096\n"},
 	{"more backends", roots + "fileserver_backend: [roots, minion]\n"},
 }
 
@@ -225,7 +233,7 @@ const Unlistable = "bytes"
 
 var envs = []string{
 	"base", "dev", "void", "none", "bytes", "qa", "qa/", "qa//", "nope", "", "..", "../out", "qa/..", "/", ".", "__env__", "a/b", "Base", "日本",
-	"x\ny", strings.Repeat("e", 300),
+	"x\ny", "a:b", "1", "*", "ünï", "qa/x", "qa%2Fx", " qa", "QA", strings.Repeat("e", 300),
 }
 
 var paths = []string{
@@ -234,6 +242,7 @@ var paths = []string{
 	"second", "dir/second", "script", "link", "dir/up", "dir/far", "linkdir", "linkdir/file", "linkdir/sub/deep", "out", "outdir",
 	"outdir/leaf", "dangling", "self", "circle1", "abs", "absout", "toempty", "chain",
 	"cross", "bak", "dir/back", "dir", "dir/", "dir/file/", "dir/file/x", "void", ".", "..", "./one", "dir/./file", "dir/..", "dir/../one",
+	"deep", "sub/deep", "file", "..name", "base/one", "qa/qa.sls", "one/", "one/.", "dir/file/.", "dir/file/..", "void/.", "one?x=../one", "/one?x=1",
 	"../out/secret", "dir/../../out/secret", "/etc/passwd", "//etc/passwd", "/", "", "missing", "dir/missing", "missing/missing",
 	"one?saltenv=dev", "dev.sls?saltenv=dev", "shadow?index=1", "shadow?index=9", "shadow?index=x", "one?", "one?foo=bar", "quest?saltenv=dev",
 	"|quest?saltenv=dev", "|one", "||one", "salt://one", "salt://|one", "SALT:one", "salt:one", "file:///etc/passwd", "a://[b", "x:y", "://",
