@@ -18,7 +18,10 @@ import (
 // saw: the CLI prints them, the jobs runner finds them, and the files look like the master's own.
 func TestCLIWaitsForUs(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
-		t.Run(v, func(t *testing.T) { cliRound(t, v) })
+		t.Run(v, func(t *testing.T) {
+			t.Parallel()
+			cliRound(t, v)
+		})
 	}
 }
 

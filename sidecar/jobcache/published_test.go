@@ -20,7 +20,10 @@ import (
 // TestPublishedAsStock: what real masters answer to pub_ret is what we read from the job caches that they have written.
 func TestPublishedAsStock(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
-		t.Run(v, func(t *testing.T) { compareAnswers(t, v) })
+		t.Run(v, func(t *testing.T) {
+			t.Parallel()
+			compareAnswers(t, v)
+		})
 	}
 }
 

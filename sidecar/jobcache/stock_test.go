@@ -46,7 +46,10 @@ func (s setting) mask() uint32 { return cmp.Or(s.umask, 0o022) }
 func TestSameAsStock(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		for _, s := range settings {
-			t.Run(v+"/"+s.name, func(t *testing.T) { compare(t, v, s) })
+			t.Run(v+"/"+s.name, func(t *testing.T) {
+				t.Parallel() // they wait for disks and interpreters more than they compute
+				compare(t, v, s)
+			})
 		}
 	}
 }
