@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"saltclusterd/sidecar/fileserve"
@@ -60,12 +61,21 @@ func answer(t testing.TB, s *fileserve.Server, cmd string, load []byte) (reply [
 
 // TestSameAsStock asks the file server of real masters and ours the same and compares what they answer.
 func TestSameAsStock(t *testing.T) {
+	var mu sync.Mutex
 	recorded := map[string]map[string]string{}
+	t.Cleanup(func() { // when all below have ended
+		if *record && !t.Failed() {
+			writeRecording(t, recorded)
+		}
+	})
 	c := corpus{fileservetest.New(t)}
 	for _, v := range mastertest.Versions(t) {
 		for _, s := range fileservetest.Settings {
 			t.Run(v+"/"+s.Name, func(t *testing.T) {
+				t.Parallel() // they wait for disks and interpreters more than they compute
 				texts := c.compare(t, v, s)
+				mu.Lock()
+				defer mu.Unlock()
 				if before := recorded[s.Name]; before != nil && !maps.Equal(before, texts) {
 					t.Errorf("this version answers other than the one before")
 				}
@@ -73,9 +83,9 @@ func TestSameAsStock(t *testing.T) {
 			})
 		}
 	}
-	if !*record || t.Failed() {
-		return
-	}
+}
+
+func writeRecording(t *testing.T, recorded map[string]map[string]string) {
 	text, err := json.MarshalIndent(recorded, "", " ")
 	if err == nil {
 		err = os.WriteFile(recording, append(text, '\n'), 0o644)

@@ -32,7 +32,10 @@ var settings = []struct{ name, config string }{
 func TestSameAsStock(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		for _, s := range settings {
-			t.Run(v+"/"+s.name, func(t *testing.T) { compare(t, v, s.config) })
+			t.Run(v+"/"+s.name, func(t *testing.T) {
+				t.Parallel() // they wait for disks and interpreters more than they compute
+				compare(t, v, s.config)
+			})
 		}
 	}
 }
