@@ -59,6 +59,7 @@ func TestStockSaltKey(t *testing.T) {
 	}
 	for _, cmd := range venvs(t) {
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(cmd))), func(t *testing.T) {
+			t.Parallel() // they wait for Python
 			k := keyTexts()
 			_, m1, m2 := pair(t)
 			key := newSaltKey(t, cmd, m1)
