@@ -39,7 +39,8 @@ demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C 
 	@$(GO) build -o bin/demo ./integration/demo
 	@exec bin/demo $(ARGS)
 
-test: setup lint-fast test-race test-fuzz test-integration ## everything that must hold; what CI runs
+test: setup lint-fast test-race build ## everything that must hold; what CI runs
+	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz
 	@echo "test: all passed"
 
 test-unit: ## unit tests, quicker than under the race detector
