@@ -13,7 +13,6 @@ import (
 func TestStartStopStart(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		t.Run(v, func(t *testing.T) {
-			t.Parallel()
 			m := mastertest.Start(t, mastertest.Options{Version: v})
 			if _, err := os.Stat(filepath.Join(m.PkiDir, "master.pub")); err != nil {
 				t.Errorf("the master's files are not where New says: %v", err)
