@@ -75,9 +75,9 @@ func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 	if err != nil {
 		return err
 	}
-	var had []listening
-	if err := json.Unmarshal([]byte(replaces), &had); err != nil {
-		return fmt.Errorf("read %s: %w", ReplacesEnv, err)
+	had, err := parseListening(replaces)
+	if err != nil {
+		return err
 	}
 	if !d.witness() {
 		if err := d.readMaster(ctx); err != nil {
@@ -91,6 +91,14 @@ func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 		}
 	}
 	return d.tryListening(ctx, had, seed != nil)
+}
+
+// parseListening reads ReplacesEnv.
+func parseListening(text string) (had []listening, err error) {
+	if err := json.Unmarshal([]byte(text), &had); err != nil {
+		return nil, fmt.Errorf("read %s: %w", ReplacesEnv, err)
+	}
+	return had, nil
 }
 
 // tryListening binds what was not had, all of it at once, and lets go of it.
