@@ -22,7 +22,7 @@ type minionKey struct {
 func (k *minionKey) sessionText(id, pub string, derive func(id, pub string) saltcrypt.Key) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.session.id != id {
+	if k.session.text == "" || k.session.id != id {
 		k.session.id, k.session.text = id, derive(id, pub).Text()
 	}
 	return k.session.text

@@ -194,7 +194,7 @@ func (u *upgrade) run(ctx context.Context) (adminapi.Outcome, error) {
 // rehearse is check, and has the new program try whether it would come up when this process has ended.
 func (u *upgrade) rehearse(ctx context.Context) error {
 	u.say("check", "checking with "+u.binary+" the configuration, and what it is to listen on")
-	had, err := json.Marshal(u.d.listens(true))
+	had, err := json.Marshal(u.d.listens(true)) // of a node in no cluster too much, which the other one does not try either
 	if err != nil {
 		return fmt.Errorf("say what this process listens on: %w", err)
 	}

@@ -160,6 +160,39 @@
 	VMOVDQU64 Z16, 256(to); \
 	VMOVDQU64 Z17, 320(to)
 
+// NEXT has a digit of b, for each prime.
+#define NEXT(offset) \
+	VPBROADCASTQ offset(BX), Z18; \
+	VPBROADCASTQ (offset+192)(BX), Z19
+
+// A round begins with the upper halves of the products of a and its digit (HIGH), and the lower ones of those of the next digit (LOW): of all of a.
+#define HIGH_ALL \
+	CLEAR(Z24, Z25, Z26); \
+	CLEAR(Z27, Z28, Z29); \
+	ADDHIGH(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26); \
+	ADDHIGH(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
+
+#define LOW_ALL \
+	ADDLOW(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26); \
+	ADDLOW(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
+
+// ROUND is the rest of it, where the lowest digit of a takes part (ROUND_LOWEST) and where not.
+#define ROUND_LOWEST \
+	LOWEST(0, R8);               \
+	LOW(0, 384, X12, Z20, R8);   \
+	LOWEST(192, R9);             \
+	LOW(192, 392, X15, Z21, R9); \
+	REDUCE;                      \
+	ADDQ $8, BX
+
+#define ROUND \
+	XORQ R12, R12;               \
+	LOW(0, 384, X12, Z20, R8);   \
+	XORQ R12, R12;               \
+	LOW(192, 392, X15, Z21, R9); \
+	REDUCE;                      \
+	ADDQ $8, BX
+
 // func multiplyIFMA(dst, a, b, m *uint64)
 TEXT ·multiplyIFMA(SB), NOSPLIT, $0-32
 	MOVQ a+8(FP), SI
@@ -176,26 +209,15 @@ TEXT ·multiplyIFMA(SB), NOSPLIT, $0-32
 	XORQ         R8, R8
 	XORQ         R9, R9
 	MOVQ         $20, R14
-	VPBROADCASTQ (BX), Z18
-	VPBROADCASTQ 192(BX), Z19
+	NEXT(0)
 	ADDLOW(Z0, Z1, Y2, Z18, Y18, Z12, Z13, Y14)
 	ADDLOW(Z3, Z4, Y5, Z19, Y19, Z15, Z16, Y17)
 
 digit:
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	ADDHIGH(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26)
-	ADDHIGH(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
-	VPBROADCASTQ 8(BX), Z18 // after the last digit a nought
-	VPBROADCASTQ 200(BX), Z19
-	ADDLOW(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26)
-	ADDLOW(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
-	LOWEST(0, R8)
-	LOW(0, 384, X12, Z20, R8)
-	LOWEST(192, R9)
-	LOW(192, 392, X15, Z21, R9)
-	REDUCE
-	ADDQ $8, BX
+	HIGH_ALL
+	NEXT(8) // after the last digit a nought
+	LOW_ALL
+	ROUND_LOWEST
 	DECQ R14
 	JNZ  digit
 
@@ -225,26 +247,30 @@ digit:
 	VPANDQ  Y23, d, d;         \
 	VPORQ   Y24, d, d
 
-// NEXT has a digit of x, for each prime.
-#define NEXT(offset) \
-	VPBROADCASTQ offset(BX), Z18; \
-	VPBROADCASTQ (offset+192)(BX), Z19
+// For a square also of its upper registers only, and of the last one.
+#define HIGH_UPPER \
+	CLEAR(Z24, Z25, Z26); \
+	CLEAR(Z27, Z28, Z29); \
+	VPMADD52HUQ Z1, Z18, Z25; \
+	VPMADD52HUQ Y30, Y18, Y26; \
+	VPMADD52HUQ Z4, Z19, Z28; \
+	VPMADD52HUQ Y31, Y19, Y29
 
-#define ROUND \
-	XORQ R12, R12;               \
-	LOW(0, 384, X12, Z20, R8);   \
-	XORQ R12, R12;               \
-	LOW(192, 392, X15, Z21, R9); \
-	REDUCE;                      \
-	ADDQ $8, BX
+#define LOW_UPPER \
+	VPMADD52LUQ Z1, Z18, Z25; \
+	VPMADD52LUQ Y30, Y18, Y26; \
+	VPMADD52LUQ Z4, Z19, Z28; \
+	VPMADD52LUQ Y31, Y19, Y29
 
-#define ROUNDLOWEST \
-	LOWEST(0, R8);               \
-	LOW(0, 384, X12, Z20, R8);   \
-	LOWEST(192, R9);             \
-	LOW(192, 392, X15, Z21, R9); \
-	REDUCE;                      \
-	ADDQ $8, BX
+#define HIGH_LAST \
+	CLEAR(Z24, Z25, Z26); \
+	CLEAR(Z27, Z28, Z29); \
+	VPMADD52HUQ Y2, Y18, Y26; \
+	VPMADD52HUQ Y5, Y19, Y29
+
+#define LOW_LAST \
+	VPMADD52LUQ Y2, Y18, Y26; \
+	VPMADD52LUQ Y5, Y19, Y29
 
 // func squareIFMA(x, m *uint64, times uint64)
 //
@@ -279,71 +305,43 @@ again:
 	MOVQ      $7, R14
 
 first:
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	ADDHIGH(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26)
-	ADDHIGH(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
+	HIGH_ALL
 	NEXT(8)
-	ADDLOW(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26)
-	ADDLOW(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
-	ROUNDLOWEST
+	LOW_ALL
+	ROUND_LOWEST
 	DECQ R14
 	JNZ  first
 
 	// The eighth round begins the ninth's sum.
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	ADDHIGH(Z0, Z1, Y2, Z18, Y18, Z24, Z25, Y26)
-	ADDHIGH(Z3, Z4, Y5, Z19, Y19, Z27, Z28, Y29)
+	HIGH_ALL
 	NEXT(8)
 	VMOVDQU64   64(SI), Z1
 	VMOVDQU64   256(SI), Z4
-	VPMADD52LUQ Z1, Z18, Z25
-	VPMADD52LUQ Y30, Y18, Y26
-	VPMADD52LUQ Z4, Z19, Z28
-	VPMADD52LUQ Y31, Y19, Y29
-	ROUNDLOWEST
+	LOW_UPPER
+	ROUND_LOWEST
 	MOVQ        $7, R14
 
 second:
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	VPMADD52HUQ Z1, Z18, Z25
-	VPMADD52HUQ Y30, Y18, Y26
-	VPMADD52HUQ Z4, Z19, Z28
-	VPMADD52HUQ Y31, Y19, Y29
+	HIGH_UPPER
 	NEXT(8)
-	VPMADD52LUQ Z1, Z18, Z25
-	VPMADD52LUQ Y30, Y18, Y26
-	VPMADD52LUQ Z4, Z19, Z28
-	VPMADD52LUQ Y31, Y19, Y29
+	LOW_UPPER
 	ROUND
 	DECQ        R14
 	JNZ         second
 
 	// The sixteenth begins the seventeenth's.
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	VPMADD52HUQ Z1, Z18, Z25
-	VPMADD52HUQ Y30, Y18, Y26
-	VPMADD52HUQ Z4, Z19, Z28
-	VPMADD52HUQ Y31, Y19, Y29
+	HIGH_UPPER
 	NEXT(8)
 	VMOVDQU64   128(SI), Y2
 	VMOVDQU64   320(SI), Y5
-	VPMADD52LUQ Y2, Y18, Y26
-	VPMADD52LUQ Y5, Y19, Y29
+	LOW_LAST
 	ROUND
 	MOVQ        $4, R14
 
 third:
-	CLEAR(Z24, Z25, Z26)
-	CLEAR(Z27, Z28, Z29)
-	VPMADD52HUQ Y2, Y18, Y26
-	VPMADD52HUQ Y5, Y19, Y29
+	HIGH_LAST
 	NEXT(8)
-	VPMADD52LUQ Y2, Y18, Y26
-	VPMADD52LUQ Y5, Y19, Y29
+	LOW_LAST
 	ROUND
 	DECQ        R14
 	JNZ         third
