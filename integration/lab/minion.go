@@ -11,6 +11,8 @@ type Minion struct {
 	Salt
 	ID  string
 	dir string
+	// jobs is its log file, which tells of each job: what it prints are warnings only.
+	jobs string
 }
 
 // NewMinion lays out a stock minion that knows one master address.
@@ -20,13 +22,14 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 		return nil, err
 	}
 	dir := filepath.Join(h.dir, id)
-	m := &Minion{ID: id, dir: dir, Salt: Salt{Version: version, ConfigDir: filepath.Join(dir, "etc/salt"), host: h}}
+	m := &Minion{ID: id, dir: dir, jobs: filepath.Join(h.lab.dir, "log", h.Name+"-"+id+".jobs.log"), Salt: Salt{Version: version, ConfigDir: filepath.Join(dir, "etc/salt"), host: h}}
 	base := Settings{
 		"user": currentUser(), "root_dir": dir, "id": id, "master": master,
 		// A pending minion asks every 2 s instead of every 10: waiting for a newly accepted key is most of a lab's life.
 		"acceptance_wait_time": 2, "random_reauth_delay": 3,
 		// No DNS and no graphics cards in a namespace; looking for them takes seconds per start.
 		"enable_fqdns_grains": false, "enable_gpu_grains": false,
+		"log_file": m.jobs, "log_level_logfile": "info",
 		"grains": map[string]any{"lab_dir": m.StateDir(), "lab_version": version[:4]},
 	}
 	if err := writeConfig(filepath.Join(m.ConfigDir, "minion"), base, over...); err != nil {
@@ -38,6 +41,11 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 
 // Host is where the minion runs.
 func (m *Minion) Host() *Host { return m.Process.Host() }
+
+// Doings tells what the minion was asked to do, at last, and what its processes do now: for a test that lacks an answer.
+func (m *Minion) Doings(lines int) string {
+	return m.Tree() + tail(m.jobs, lines, m.ID+"| ") + "\n"
+}
 
 // StateDir is where the demo's states put their files on this minion (grain lab_dir).
 func (m *Minion) StateDir() string { return filepath.Join(m.dir, "demo") }

@@ -97,6 +97,9 @@ func testCluster(t *testing.T, versions []string, steps []clusterStep) {
 		ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) })
 		if !ok {
 			t.Log(l.Tails(60))
+			for _, m := range c.Minions {
+				t.Log(m.Doings(60))
+			}
 		}
 		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute)) // what follows would only repeat the failure
 		minding.check(t, s.name, strings.Contains(s.name, "hostile"))

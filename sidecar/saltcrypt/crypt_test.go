@@ -370,3 +370,53 @@ func TestRSAAlgorithms(t *testing.T) {
 		t.Errorf("pub_sig: %v", err)
 	}
 }
+
+// TestTasks: done together they have the results that they have alone, each its own, whatever the others are.
+func TestTasks(t *testing.T) {
+	for _, bits := range []int{2048, 3072} {
+		key, err := GenerateMasterKey(bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed := func(algo, text string) []byte {
+			ct, err := key.Public().EncryptOAEP(algo, []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ct
+		}
+		for n := range 10 {
+			var signs, opens []*Task
+			for i := range n {
+				algo, enc := PKCS1v15SHA1, OAEPSHA1
+				if i%3 == 1 {
+					algo, enc = PKCS1v15SHA224, OAEPSHA224
+				}
+				in := sealed(enc, fmt.Sprint("token ", i))
+				switch {
+				case n > 6 && i == 2:
+					algo, enc = "none", "none"
+				case n > 7 && i == 4:
+					in = bytes.Repeat([]byte{0xff}, len(in))
+				case n > 7 && i == 5:
+					in = in[:7]
+				case n > 8 && i == 6:
+					in[9] ^= 1
+				}
+				signs, opens = append(signs, &Task{Algorithm: algo, In: []byte(fmt.Sprint("load ", i))}), append(opens, &Task{Algorithm: enc, In: in})
+			}
+			key.SignAll(signs)
+			key.DecryptAll(opens)
+			for i := range n {
+				want, err := key.Sign(signs[i].Algorithm, signs[i].In)
+				if !bytes.Equal(signs[i].Out, want) || !errors.Is(signs[i].Err, err) {
+					t.Errorf("%d bits, %d of %d: signed %x, %v; want %x, %v", bits, i, n, signs[i].Out, signs[i].Err, want, err)
+				}
+				want, err = key.DecryptOAEP(opens[i].Algorithm, opens[i].In)
+				if !bytes.Equal(opens[i].Out, want) || !errors.Is(opens[i].Err, err) || err == nil && string(want) != fmt.Sprint("token ", i) {
+					t.Errorf("%d bits, %d of %d: opened %q, %v; want %q, %v", bits, i, n, opens[i].Out, opens[i].Err, want, err)
+				}
+			}
+		}
+	}
+}

@@ -177,6 +177,69 @@ func (m *MasterKey) DecryptOAEP(algo string, ct []byte) ([]byte, error) {
 	return msg, nil
 }
 
+// Task is one of several private operations: a signature of In or the opening of it, under an algorithm. Out and Err are what Sign or DecryptOAEP returns.
+type Task struct {
+	Algorithm string
+	In, Out   []byte
+	Err       error
+}
+
+// SignAll is Sign of each. Four together take two thirds of the time of four where the processor has AVX-512 IFMA.
+func (m *MasterKey) SignAll(tasks []*Task) {
+	m.together(tasks,
+		func(t *Task) []byte {
+			h, ok := sigHash(t.Algorithm)
+			if !ok {
+				return nil
+			}
+			return padPKCS1(h, digest(h, t.In), m.key.Size())
+		},
+		func(t *Task, sig []byte) { t.Out = sig },
+		func(t *Task) { t.Out, t.Err = m.Sign(t.Algorithm, t.In) })
+}
+
+// DecryptAll is DecryptOAEP of each, as SignAll is Sign.
+func (m *MasterKey) DecryptAll(tasks []*Task) {
+	m.together(tasks,
+		func(t *Task) []byte {
+			if _, ok := encHash(t.Algorithm); !ok || len(t.In) != m.key.Size() {
+				return nil
+			}
+			return t.In
+		},
+		func(t *Task, em []byte) {
+			h, _ := encHash(t.Algorithm)
+			t.Out, t.Err = unpadOAEP(h, em)
+		},
+		func(t *Task) { t.Out, t.Err = m.DecryptOAEP(t.Algorithm, t.In) })
+}
+
+// together does the private operations of tasks at once, on the number that each of them says. Those that say none, or fail, are done alone.
+func (m *MasterKey) together(tasks []*Task, number func(*Task) []byte, done func(*Task, []byte), alone func(*Task)) {
+	if m.fast == nil || len(tasks) == 1 {
+		for _, t := range tasks {
+			alone(t)
+		}
+		return
+	}
+	numbers, whose := make([][]byte, 0, len(tasks)), make([]*Task, 0, len(tasks))
+	for _, t := range tasks {
+		if n := number(t); n != nil {
+			numbers, whose = append(numbers, n), append(whose, t)
+		} else {
+			alone(t)
+		}
+	}
+	powers, errs := m.fast.PrivateAll(numbers)
+	for i, t := range whose {
+		if errs[i] == nil {
+			done(t, powers[i])
+		} else {
+			alone(t)
+		}
+	}
+}
+
 // Format prints [redacted] for every verb.
 func (m *MasterKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 

@@ -28,7 +28,7 @@ func (s *Service) ask(ctx context.Context, l *line, r *Request) {
 		return
 	}
 	if reply == nil {
-		s.accept(ctx, l, r, outcome)
+		s.accept(ctx, []*answering{{l: l, r: r}}, outcome)
 		return
 	}
 	s.finish(l, r, reply, outcome)

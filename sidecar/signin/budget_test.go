@@ -28,7 +28,7 @@ func TestBudgetShare(t *testing.T) {
 			for range tc.slots {
 				go func() {
 					n := 0
-					for b.spend(ctx, func() { time.Sleep(4 * time.Millisecond) }) {
+					for b.spend(ctx, 1, func() { time.Sleep(4 * time.Millisecond) }) {
 						n++
 					}
 					done <- n
@@ -51,10 +51,10 @@ func TestBudgetShare(t *testing.T) {
 
 func TestBudgetEndsWithItsContext(t *testing.T) {
 	b := newBudget(1, 0.05, time.Millisecond, time.Now)
-	b.pay(time.Hour)
+	b.pay(time.Hour, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if b.spend(ctx, func() { t.Error("ran") }) {
+	if b.spend(ctx, 1, func() { t.Error("ran") }) {
 		t.Error("said it ran")
 	}
 }

@@ -56,7 +56,7 @@ type queue struct {
 	parts  map[party]*line
 	lanes  [lanes][]place
 	count  int // requests waiting, those being answered too
-	taken  int
+	since  int // lines taken since the last turn of a stranger
 	closed bool
 	wake   chan struct{}
 }
@@ -147,8 +147,31 @@ func (q *queue) retire(l *line) []*Request {
 func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.since++
+	order := []lane{known, strange, late}
+	switch {
+	case !strangers:
+		order = []lane{known, late}
+	case q.since >= strangersTurn:
+		order, q.since = []lane{strange, known, late}, 0
+	}
+	return q.next(order)
+}
+
+// takeKnown returns another one whose key is accepted, if there is one whose minion listens, to be answered together with what was taken before.
+func (q *queue) takeKnown() (l *line, r *Request, gone []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l, r, gone = q.next([]lane{known}); l != nil {
+		q.since++
+	}
+	return l, r, gone
+}
+
+// next takes from the first of the lanes that has somebody. The caller holds mu.
+func (q *queue) next(order []lane) (l *line, r *Request, gone []*Request) {
 	for {
-		if l = q.pick(strangers); l == nil {
+		if l = q.pick(order); l == nil {
 			return nil, nil, gone
 		}
 		gone = append(gone, q.hungUp(l)...)
@@ -186,15 +209,7 @@ func (q *queue) hungUp(l *line) (gone []*Request) {
 }
 
 // pick takes the line whose turn it is.
-func (q *queue) pick(strangers bool) *line {
-	q.taken++
-	order := []lane{known, strange, late}
-	switch {
-	case !strangers:
-		order = []lane{known, late}
-	case q.taken%strangersTurn == 0:
-		order = []lane{strange, known, late}
-	}
+func (q *queue) pick(order []lane) *line {
 	for _, at := range order {
 		if l := q.pop(at); l != nil {
 			return l

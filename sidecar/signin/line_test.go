@@ -205,3 +205,49 @@ func TestAge(t *testing.T) {
 		t.Errorf("nobody waits: %s", got)
 	}
 }
+
+// So does it where several are taken together: those count.
+func TestQueueStrangersTurnBesideSeveral(t *testing.T) {
+	b := newBench(1000)
+	b.come("s1", "1", false)
+	for i := range 100 {
+		b.come(fmt.Sprint("k", i), "1", true)
+	}
+	if l, _, _ := b.takeKnown(); l == nil || l.id != "k0" {
+		t.Fatalf("took %v", l)
+	}
+	taken := 1
+	for {
+		l, r, _ := b.take(true)
+		if taken++; l.id == "s1" {
+			break
+		}
+		for range together - 1 {
+			l, _, _ := b.takeKnown()
+			if l == nil || !l.known {
+				t.Fatalf("a stranger was taken as one whose key is accepted: %v", l)
+			}
+			taken++
+		}
+		b.done(l, r.Auth.Nonce)
+	}
+	if taken > strangersTurn+together {
+		t.Errorf("the stranger was number %d", taken)
+	}
+}
+
+// Those who have hung up are passed over and given back, and nobody is taken where only strangers wait.
+func TestQueueTakeKnown(t *testing.T) {
+	b := newBench(1000)
+	b.come("k1", "1", true)
+	b.come("k2", "1", true)
+	b.come("s1", "1", false)
+	b.gone["k1/1"] = true
+	l, r, gone := b.takeKnown()
+	if l == nil || string(r.Raw) != "k2/1" || fmt.Sprint(names(gone)) != "[k1/1]" {
+		t.Errorf("took %v; gone: %v", r, names(gone))
+	}
+	if l, _, _ := b.takeKnown(); l != nil {
+		t.Errorf("took %v", l.party)
+	}
+}

@@ -17,6 +17,9 @@ import (
 type Identity interface {
 	Sign(algorithm string, data []byte) ([]byte, error)
 	DecryptOAEP(algorithm string, ciphertext []byte) ([]byte, error)
+	// SignAll and DecryptAll are these of each task, in less time where several are done at once.
+	SignAll([]*saltcrypt.Task)
+	DecryptAll([]*saltcrypt.Task)
 	PublicText() string
 }
 
@@ -74,73 +77,119 @@ func (a *Another) sign(m *epochs.Material) ([]byte, error) {
 	return a.sig, nil
 }
 
-// accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the
-// session key, each encrypted to the minion.
-func (r *replier) accept(req saltwire.AuthRequest, key *minionKey, epoch *epochs.Material, session string) ([]byte, error) {
-	token, pin, err := r.token(req, key.PublicKey)
-	if err != nil {
-		return nil, err
-	}
+// acceptance is a sign-in whose minion is let in, and the reply to it.
+type acceptance struct {
+	req     saltwire.AuthRequest
+	key     *minionKey
+	epoch   *epochs.Material
+	session string // the session key, as text
+
+	token saltcrypt.Task // the minion's, which is opened; no Out: it has sent none, or we cannot
+	pin   Pin
+	sign  saltcrypt.Task // the reply
+	reply []byte
+	err   error
+}
+
+// accept builds the signed replies that let minions in (salt/channel/server.py _auth): the epoch's AES key and the session key, each encrypted to
+// the minion. The private operations of all are done together.
+func (r *replier) accept(all []*acceptance) {
+	r.openTokens(all)
 	if r.pinned != nil {
-		r.pinned(req.ID, req.Pub, pin)
-	}
-	identity, pubSigner, epochSig := r.identity, r.pubSigner(), epoch.Sig
-	if another := r.another.Load(); another != nil && pin == PinAnother {
-		identity, pubSigner = another.Identity, another.PubSigner
-		if epochSig, err = another.sign(epoch); err != nil {
-			return nil, err
+		for _, a := range all {
+			r.pinned(a.req.ID, a.req.Pub, a.pin)
 		}
 	}
-	a := saltwire.AuthAccept{
+	another := r.another.Load()
+	tasks := make([]*saltcrypt.Task, 0, together)
+	for _, a := range all {
+		identity, err := r.load(a, another)
+		switch {
+		case err != nil:
+			a.err = err
+		case identity == r.identity:
+			tasks = append(tasks, &a.sign)
+		default:
+			a.sign.Out, a.sign.Err = identity.Sign(a.sign.Algorithm, a.sign.In)
+		}
+	}
+	if len(tasks) > 0 {
+		r.identity.SignAll(tasks)
+	}
+	for _, a := range all {
+		if a.err == nil {
+			a.reply, a.err = signedWith(a.sign.In, a.sign.Out, a.sign.Err)
+		}
+	}
+}
+
+// load makes what is to be signed of a reply, and says under which identity.
+func (r *replier) load(a *acceptance, another *Another) (Identity, error) {
+	identity, pubSigner, epochSig := r.identity, r.pubSigner(), a.epoch.Sig
+	if another != nil && a.pin == PinAnother {
+		sig, err := another.sign(a.epoch)
+		if err != nil {
+			return nil, err
+		}
+		identity, pubSigner, epochSig = another.Identity, another.PubSigner, sig
+	}
+	accept := saltwire.AuthAccept{
 		PubKey:      identity.PublicText(),
 		PublishPort: r.publishPort,
 		Sig:         epochSig,
-		Nonce:       req.Nonce,
-		Token:       token,
+		Nonce:       a.req.Nonce,
 	}
-	if a.AES, err = key.encrypt(sealAES, req.EncAlgo, epoch.KeyText); err != nil {
+	var err error
+	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the master goes back encrypted to
+	// the minion. One that does not decrypt is left out, as stock does; the minion then refuses us.
+	if a.token.Out != nil {
+		if accept.Token, err = a.key.EncryptOAEP(a.req.EncAlgo, a.token.Out); err != nil {
+			return nil, fmt.Errorf("encrypt token: %w", err)
+		}
+	}
+	if accept.AES, err = a.key.encrypt(sealAES, a.req.EncAlgo, a.epoch.KeyText); err != nil {
 		return nil, fmt.Errorf("encrypt aes key: %w", err)
 	}
-	if a.Session, err = key.encrypt(sealSession, req.EncAlgo, session); err != nil {
+	if accept.Session, err = a.key.encrypt(sealSession, a.req.EncAlgo, a.session); err != nil {
 		return nil, fmt.Errorf("encrypt session key: %w", err)
 	}
 	if pubSigner != nil {
-		if a.PubSig, err = pubSigner.PubSig(req.SigAlgo); err != nil {
+		if accept.PubSig, err = pubSigner.PubSig(a.req.SigAlgo); err != nil {
 			return nil, fmt.Errorf("sign master.pub: %w", err)
 		}
-		a.HasPubSig = true
+		accept.HasPubSig = true
 	}
-	return signed(identity, saltwire.AppendAuthAccept(nil, a), req.SigAlgo)
+	a.sign = saltcrypt.Task{Algorithm: a.req.SigAlgo, In: saltwire.AppendAuthAccept(nil, accept)}
+	return identity, nil
 }
 
-// token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the master
-// goes back encrypted to the minion. One that does not decrypt is left out, as stock does; the minion then refuses us.
-// The key that opens it is the one that the minion has pinned.
-func (r *replier) token(req saltwire.AuthRequest, key *saltcrypt.PublicKey) ([]byte, Pin, error) {
-	token, pin := r.opened(req)
-	if token == nil {
-		return nil, pin, nil
-	}
-	sealed, err := key.EncryptOAEP(req.EncAlgo, token)
-	if err != nil {
-		return nil, pin, fmt.Errorf("encrypt token: %w", err)
-	}
-	return sealed, pin, nil
-}
-
-func (r *replier) opened(req saltwire.AuthRequest) ([]byte, Pin) {
-	if len(req.Token) == 0 {
-		return nil, PinNone
-	}
-	if token, err := r.identity.DecryptOAEP(req.EncAlgo, req.Token); err == nil {
-		return token, PinOurs
-	}
-	if another := r.another.Load(); another != nil {
-		if token, err := another.Identity.DecryptOAEP(req.EncAlgo, req.Token); err == nil {
-			return token, PinAnother
+// openTokens opens what minions have encrypted to their master. The key that opens it is the one that the minion has pinned.
+func (r *replier) openTokens(all []*acceptance) {
+	tasks := make([]*saltcrypt.Task, 0, together)
+	for _, a := range all {
+		if len(a.req.Token) > 0 {
+			a.token = saltcrypt.Task{Algorithm: a.req.EncAlgo, In: a.req.Token}
+			tasks = append(tasks, &a.token)
 		}
 	}
-	return nil, PinForeign
+	if len(tasks) > 0 {
+		r.identity.DecryptAll(tasks)
+	}
+	for _, a := range all {
+		switch {
+		case len(a.req.Token) == 0:
+			a.pin = PinNone
+		case a.token.Err == nil:
+			a.pin = PinOurs
+		default:
+			a.pin = PinForeign
+			if another := r.another.Load(); another != nil {
+				if token, err := another.Identity.DecryptOAEP(a.req.EncAlgo, a.req.Token); err == nil {
+					a.token.Out, a.pin = token, PinAnother
+				}
+			}
+		}
+	}
 }
 
 // cost measures what the private operations of a reply take here: one that decrypts a token, one that signs.
@@ -158,7 +207,8 @@ func (r *replier) cost() (time.Duration, error) {
 func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 	identity := r.identity
 	if another := r.another.Load(); another != nil {
-		if _, pin := r.opened(req); pin == PinAnother {
+		a := &acceptance{req: req}
+		if r.openTokens([]*acceptance{a}); a.pin == PinAnother {
 			identity = another.Identity
 		}
 	}
@@ -167,6 +217,10 @@ func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 
 func signed(identity Identity, load []byte, algorithm string) ([]byte, error) {
 	sig, err := identity.Sign(algorithm, load)
+	return signedWith(load, sig, err)
+}
+
+func signedWith(load, sig []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign reply: %w", err)
 	}

@@ -265,7 +265,7 @@ func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) b
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	switch {
 	case s.ours(st, r):
-		s.accept(ctx, l, r, "accepted")
+		s.accept(ctx, s.alike(&answering{l: l, r: r}), "accepted")
 		return mayAsk
 	case !mayAsk: // it was accepted when it came
 		s.queue.back(l)
@@ -296,7 +296,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	var reply []byte
 	if !st.Known && s.turn.answer() {
 		var err error
-		s.spend(ctx, func() { reply, err = s.replier.pending(r.Auth) })
+		s.spend(ctx, 1, func() { reply, err = s.replier.pending(r.Auth) })
 		if err != nil {
 			s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
 		}
@@ -315,36 +315,80 @@ func (s *Service) cry(limit string) {
 	}
 }
 
-// spend computes when sign-ins may use the CPU; f does not run when the service ends before.
-func (s *Service) spend(ctx context.Context, f func()) bool { return s.budget.Load().spend(ctx, f) }
+// spend computes so many sign-ins when they may use the CPU; f does not run when the service ends before.
+func (s *Service) spend(ctx context.Context, n int, f func()) bool {
+	return s.budget.Load().spend(ctx, n, f)
+}
 
-// accept builds the accepting reply and answers every try with it.
-func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome string) {
-	var reply []byte
-	var err error
-	s.spend(ctx, func() { reply, err = s.build(r.Auth) })
-	if err != nil {
-		s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
-		outcome = "error"
+// answering is a sign-in whose turn it is, and the reply to it.
+type answering struct {
+	l *line
+	r *Request
+	acceptance
+}
+
+// together is how many sign-ins are answered at once, where so many wait: as many as private operations can be (saltcrypt.MasterKey.SignAll).
+const together = 4
+
+// alike has those that can be answered together with the first one.
+func (s *Service) alike(first *answering) []*answering {
+	all := append(make([]*answering, 0, together), first)
+	for len(all) < together {
+		l, r, gone := s.queue.takeKnown()
+		s.drop(gone, "gone")
+		if l == nil {
+			break
+		}
+		if !s.ours(s.cfg.Keys.Standing(r.Auth.ID), r) { // it was when it came
+			s.queue.back(l)
+			continue
+		}
+		s.metrics.waited(r)
+		all = append(all, &answering{l: l, r: r})
 	}
-	if s.finish(l, r, reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
-		s.cfg.Event(r.Auth)
+	return all
+}
+
+// accept builds the accepting replies and answers every try with its own.
+func (s *Service) accept(ctx context.Context, all []*answering, outcome string) {
+	s.spend(ctx, len(all), func() { s.build(all) })
+	for _, t := range all {
+		became := outcome
+		if t.err != nil {
+			s.cfg.Logger.Error("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
+			became = "error"
+		}
+		if s.finish(t.l, t.r, t.reply, became) && s.cfg.Event != nil && became == "accepted" {
+			s.cfg.Event(t.r.Auth)
+		}
 	}
 }
 
-func (s *Service) build(auth saltwire.AuthRequest) ([]byte, error) {
+func (s *Service) build(all []*answering) {
 	began := time.Now()
-	key, err := s.parsed.get(auth.Pub)
-	if err != nil {
-		return nil, err
+	replies := make([]*acceptance, 0, together)
+	for _, t := range all {
+		if t.err = s.prepare(&t.acceptance, t.r.Auth); t.err == nil {
+			replies = append(replies, &t.acceptance)
+		}
 	}
-	epoch := s.cfg.Epochs.ForSignIn(auth.ID)
-	if epoch == nil {
-		return nil, errors.New("no epoch in force")
+	s.replier.accept(replies)
+	each := time.Since(began).Seconds() / float64(len(all))
+	for range all {
+		s.metrics.seconds.Observe(each)
 	}
-	reply, err := s.replier.accept(auth, key, epoch, key.sessionText(auth.ID, auth.Pub, s.cfg.Keys.Session))
-	s.metrics.seconds.Observe(time.Since(began).Seconds())
-	return reply, err
+}
+
+func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) {
+	a.req = auth
+	if a.key, err = s.parsed.get(auth.Pub); err != nil {
+		return err
+	}
+	if a.epoch = s.cfg.Epochs.ForSignIn(auth.ID); a.epoch == nil {
+		return errors.New("no epoch in force")
+	}
+	a.session = a.key.sessionText(auth.ID, auth.Pub, s.cfg.Keys.Session)
+	return nil
 }
 
 // finish answers (or, with a nil reply, drops) all tries of a sign-in. It reports whether any was answered.

@@ -5,7 +5,8 @@
 // 52 bits, products are reduced as they grow (Montgomery's way), windows of the exponent have five bits. There are two engines: the multiply-add of
 // AVX-512 (IFMA), which is made for this, and where it is missing, or the key is longer than 2048 bits, that of AVX2's companion FMA, which is made
 // for floating point and gives the halves of a product of 52 bits exactly when it rounds towards zero. Squares, four fifths of all multiplications, have
-// functions of their own: of two products that are the same they take one, doubled. Everything around the engines
+// functions of their own: of two products that are the same they take one, doubled. Where four numbers are there at once (PrivateAll) IFMA has them, modulo both
+// primes, in the eight lanes of its registers, in two thirds of the time of one after the other: nothing waits then for what goes from lane to lane. Everything around the engines
 // (what is modulo a prime, the Chinese remainder, the check of longer keys) is filippo.io/bigmod. In goes a number, out comes it to the power of the private
 // exponent; padding is the caller's. Where the processor has neither, and for other keys, New says so, and the caller uses crypto/rsa. A public key of 2048
 // bits (Public) has a modulus as long as a prime of 4096 bits' keys, and what multiplies modulo those.

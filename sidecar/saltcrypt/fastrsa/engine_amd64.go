@@ -78,6 +78,21 @@ func (s shape) choose(dst, table pair, first, second uint64) {
 	}
 }
 
+// multiply is the shapes' for eight numbers. o may be a or b.
+func (o *octet) multiply(a, b *octet, m *[21 * eight]uint64) {
+	multiplyEight(&o[0], &a[0], &b[0], &m[0])
+}
+
+// square multiplies o with itself so many times, of which there is one at least.
+func (o *octet) square(m *[21 * eight]uint64, columns *[2 * len(octet{})]uint64, times uint64) {
+	squareEight(&o[0], &m[0], &columns[0], times)
+}
+
+// chosen takes from the table what w.which wants for each number. What that is cannot be seen from outside.
+func (w *fourspace) chosen(dst *octet) {
+	chooseEight(&dst[0], &w.table[0][0], &w.which[0])
+}
+
 // bias is what the FMA engine's sums have to begin and to end with, for they add up the bits of doubles, constants and all. A register is the v-th one
 // before a round and the one before it afterwards; when it has been the first it becomes the last. What it begins with then makes it nought
 // but for digits whenever it is the second one before a round, which is when its lowest lane is asked for. All lanes go through the same, but for the
@@ -145,6 +160,15 @@ func squareIFMA(x, m *uint64, times uint64)
 
 //go:noescape
 func chooseIFMA(dst, table *uint64, first, second uint64)
+
+//go:noescape
+func multiplyEight(dst, a, b, m *uint64)
+
+//go:noescape
+func squareEight(x, m, columns *uint64, times uint64)
+
+//go:noescape
+func chooseEight(dst, table, which *uint64)
 
 //go:noescape
 func multiply5(dst, a, b, m *uint64, c *bias)

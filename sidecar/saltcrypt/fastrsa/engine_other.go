@@ -11,3 +11,11 @@ func (shape) choose(_, _ pair, _, _ uint64)       { panic("fastrsa: not on this 
 
 func multiplyOne(_, _, _ []uint64, _ []uint64)   { panic("fastrsa: not on this processor") }
 func squareOne(_ []uint64, _ []uint64, _ uint64) { panic("fastrsa: not on this processor") }
+
+func (o *octet) multiply(_, _ *octet, _ *[21 * eight]uint64) { panic("fastrsa: not on this processor") }
+
+func (o *octet) square(_ *[21 * eight]uint64, _ *[2 * len(octet{})]uint64, _ uint64) {
+	panic("fastrsa: not on this processor")
+}
+
+func (w *fourspace) chosen(_ *octet) { panic("fastrsa: not on this processor") }

@@ -126,6 +126,7 @@ type Key struct {
 	squares   pair      // R² modulo the primes, which makes Montgomery's form
 	uppers    pair      // R² times 2^bits, which makes it of the upper half of a number
 	exponents [2][]byte // in windows, high ones first
+	four      *four     // nil: one at a time
 }
 
 // New prepares a key for the fastest engine that gives a right result; nil where there is none, and for a key that has not two primes of 1024, 1536 or
@@ -176,7 +177,9 @@ func newKey(key *rsa.PrivateKey, e engine) *Key {
 		s.split(k.squares.of(i), new(big.Int).Mod(square, prime).FillBytes(make([]byte, s.size())))
 		s.split(k.uppers.of(i), new(big.Int).Mod(upper, prime).FillBytes(make([]byte, s.size())))
 	}
-	k.exponents = [2][]byte{s.windows(key.Precomputed.Dp), s.windows(key.Precomputed.Dq)}
+	dp, dq := key.Precomputed.Dp, key.Precomputed.Dq
+	k.exponents = [2][]byte{s.windows(dp, windowBits), s.windows(dq, windowBits)}
+	k.four = k.newFour(dp, dq)
 	return k
 }
 
@@ -216,12 +219,12 @@ func (s shape) moduli(primes ...*big.Int) []uint64 {
 	return all
 }
 
-// windows are those of an exponent, high ones first.
-func (s shape) windows(d *big.Int) []byte {
-	x := make([]byte, (s.bits+windowBits-1)/windowBits)
+// windows are those of an exponent, of so many bits, high ones first.
+func (s shape) windows(d *big.Int, size int) []byte {
+	x := make([]byte, (s.bits+size-1)/size)
 	for i := range x {
-		for b := range windowBits {
-			x[i] |= byte(d.Bit((len(x)-1-i)*windowBits+b)) << b
+		for b := range size {
+			x[i] |= byte(d.Bit((len(x)-1-i)*size+b)) << b
 		}
 	}
 	return x
@@ -249,17 +252,27 @@ func (k *Key) Private(c []byte) ([]byte, error) {
 }
 
 func (k *Key) private(c []byte) ([]byte, error) {
-	if len(c) != k.n.Size() {
-		return nil, ErrRange
-	}
-	number, err := bigmod.NewNat().SetBytes(c, k.n)
-	if err != nil {
+	number := bigmod.NewNat()
+	if !k.takes(number, c) {
 		return nil, ErrRange
 	}
 	w := workspaces.Get().(*workspace)
 	defer workspaces.Put(w)
 	defer clear(w[:])
-	power := k.exp(w, c)
+	return k.combine(w, k.exp(w, c), number, c)
+}
+
+// takes makes the number of c, unless it is none modulo the key.
+func (k *Key) takes(number *bigmod.Nat, c []byte) bool {
+	if len(c) != k.n.Size() {
+		return false
+	}
+	_, err := number.SetBytes(c, k.n)
+	return err == nil
+}
+
+// combine makes the result of what it is modulo each prime, and looks whether it leads back to the number, c. It needs the workspace when it looks.
+func (k *Key) combine(w *workspace, power pair, number *bigmod.Nat, c []byte) ([]byte, error) {
 	var room [maxPrimeSize]byte
 	mp, errP := bigmod.NewNat().SetOverflowingBytes(k.shape.join(&room, power.of(0)), k.p)
 	mq, errQ := bigmod.NewNat().SetOverflowingBytes(k.shape.join(&room, power.of(1)), k.q)

@@ -537,12 +537,21 @@ func testNothingIsLeftBehind(t *testing.T, s shape) {
 	})
 	wg.Wait()
 	w, c := new(workspace), bytes.Repeat([]byte{0x5a}, 2*s.size())
+	leavesNothing(t, secrets, func() { k.exp(w, c) })
+	if k.four != nil {
+		w := new(fourspace)
+		leavesNothing(t, secrets, func() { k.expFour(w, [][]byte{c, c, c, c}) })
+	}
+}
+
+func leavesNothing(t *testing.T, secrets map[uint64]bool, exp func()) {
+	t.Helper()
 	// The runtime, when it interrupts a goroutine, puts registers on its stack as well, whatever is in them: that happens now and then.
 	var found []string
 	for range 5 {
 		var below [256]uint64 // what was the frames of the assembly and of its callers
 		sweep()
-		k.exp(w, c)
+		exp()
 		for i := range below {
 			below[i] = *(*uint64)(unsafe.Add(unsafe.Pointer(&below), -8*(i+1)))
 		}
