@@ -103,6 +103,6 @@ func sumInto(room *[sha256.Size]byte, h crypto.Hash, data []byte) []byte {
 		return room[:]
 	}
 	d := h.New()
-	d.Write(data)
+	d.Write(bytes.Clone(data)) // what an interface is given is on the heap, from the beginning
 	return d.Sum(nil)
 }
