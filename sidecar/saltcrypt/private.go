@@ -119,7 +119,7 @@ func (m *MasterKey) Accelerated() string {
 	return m.fast.Instructions()
 }
 
-// Faults counts private operations that Accelerated's instructions did wrong; Go's RSA did each again.
+// Faults counts private operations that Accelerated's instructions did wrong. Each was done again; what they did wrong alone, by Go's RSA.
 func (m *MasterKey) Faults() uint64 {
 	if m.fast == nil {
 		return 0
@@ -182,6 +182,14 @@ type Task struct {
 	Algorithm string
 	In, Out   []byte
 	Err       error
+}
+
+// Together is how many operations SignAll and DecryptAll do at once: one where they take as long as each alone.
+func (m *MasterKey) Together() int {
+	if m.fast == nil {
+		return 1
+	}
+	return m.fast.Together()
 }
 
 // SignAll is Sign of each. Four together take two thirds of the time of four where the processor has AVX-512 IFMA.

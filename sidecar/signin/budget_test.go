@@ -49,6 +49,22 @@ func TestBudgetShare(t *testing.T) {
 	}
 }
 
+// Several that are computed together cost what each takes, and count as so many.
+func TestBudgetOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, several := newBudget(2, 0.5, time.Millisecond, time.Now), newBudget(2, 0.5, time.Millisecond, time.Now)
+		for range 100 {
+			one.spend(t.Context(), 1, func() { time.Sleep(3 * time.Millisecond) })
+		}
+		for range 25 {
+			several.spend(t.Context(), 4, func() { time.Sleep(12 * time.Millisecond) })
+		}
+		if a, b := one.rate(), several.rate(); math.Abs(a-1/0.003) > 5 || math.Abs(a-b) > 5 {
+			t.Errorf("rate %g; four at a time %g", a, b)
+		}
+	})
+}
+
 func TestBudgetEndsWithItsContext(t *testing.T) {
 	b := newBudget(1, 0.05, time.Millisecond, time.Now)
 	b.pay(time.Hour, 1)

@@ -213,7 +213,8 @@ func TestQueueStrangersTurnBesideSeveral(t *testing.T) {
 	for i := range 100 {
 		b.come(fmt.Sprint("k", i), "1", true)
 	}
-	if l, _, _ := b.takeKnown(); l == nil || l.id != "k0" {
+	const together = 4
+	if l, _, _ := b.takeAlike(&line{}); l == nil || l.id != "k0" {
 		t.Fatalf("took %v", l)
 	}
 	taken := 1
@@ -223,7 +224,7 @@ func TestQueueStrangersTurnBesideSeveral(t *testing.T) {
 			break
 		}
 		for range together - 1 {
-			l, _, _ := b.takeKnown()
+			l, _, _ := b.takeAlike(l)
 			if l == nil || !l.known {
 				t.Fatalf("a stranger was taken as one whose key is accepted: %v", l)
 			}
@@ -237,17 +238,42 @@ func TestQueueStrangersTurnBesideSeveral(t *testing.T) {
 }
 
 // Those who have hung up are passed over and given back, and nobody is taken where only strangers wait.
-func TestQueueTakeKnown(t *testing.T) {
+func TestQueueTakeAlike(t *testing.T) {
 	b := newBench(1000)
 	b.come("k1", "1", true)
 	b.come("k2", "1", true)
 	b.come("s1", "1", false)
 	b.gone["k1/1"] = true
-	l, r, gone := b.takeKnown()
+	l, r, gone := b.takeAlike(&line{})
 	if l == nil || string(r.Raw) != "k2/1" || fmt.Sprint(names(gone)) != "[k1/1]" {
 		t.Errorf("took %v; gone: %v", r, names(gone))
 	}
-	if l, _, _ := b.takeKnown(); l != nil {
+	if l, _, _ := b.takeAlike(l); l != nil {
 		t.Errorf("took %v", l.party)
+	}
+}
+
+// Those that are late are taken together, too, when their turn has come, and not before those who are not.
+func TestQueueTakeAlikeOfTheLate(t *testing.T) {
+	b := newBench(1000)
+	for i := range 4 {
+		b.come(fmt.Sprint("k", i), "1", true)
+	}
+	b.at = b.at.Add(5 * time.Second)
+	b.come("fresh", "1", true)
+	first, _, _ := b.take(false)
+	if first.id != "fresh" {
+		t.Fatalf("first %s", first.id)
+	}
+	if l, _, _ := b.takeAlike(first); l != nil {
+		t.Errorf("%s was taken with one that is not late", l.id)
+	}
+	first, _, _ = b.take(false)
+	var got []string
+	for l := first; l != nil; l, _, _ = b.takeAlike(first) {
+		got = append(got, l.id)
+	}
+	if !slices.Equal(got, []string{"k0", "k1", "k2", "k3"}) {
+		t.Errorf("together: %v", got)
 	}
 }

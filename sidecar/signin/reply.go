@@ -20,6 +20,8 @@ type Identity interface {
 	// SignAll and DecryptAll are these of each task, in less time where several are done at once.
 	SignAll([]*saltcrypt.Task)
 	DecryptAll([]*saltcrypt.Task)
+	// Together is how many are worth doing at once, 1: they win nothing.
+	Together() int
 	PublicText() string
 }
 
@@ -94,14 +96,14 @@ type acceptance struct {
 // accept builds the signed replies that let minions in (salt/channel/server.py _auth): the epoch's AES key and the session key, each encrypted to
 // the minion. The private operations of all are done together.
 func (r *replier) accept(all []*acceptance) {
-	r.openTokens(all)
+	another := r.another.Load() // one for all of it: who has shown that it has pinned that identity is answered under it
+	r.openTokens(all, another)
 	if r.pinned != nil {
 		for _, a := range all {
 			r.pinned(a.req.ID, a.req.Pub, a.pin)
 		}
 	}
-	another := r.another.Load()
-	tasks := make([]*saltcrypt.Task, 0, together)
+	tasks := make([]*saltcrypt.Task, 0, len(all))
 	for _, a := range all {
 		identity, err := r.load(a, another)
 		switch {
@@ -141,10 +143,10 @@ func (r *replier) load(a *acceptance, another *Another) (Identity, error) {
 	}
 	var err error
 	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the master goes back encrypted to
-	// the minion. One that does not decrypt is left out, as stock does; the minion then refuses us.
+	// the minion. One that does not decrypt, or does not fit into what the minion's key encrypts, is left out, as stock does; the minion then refuses us.
 	if a.token.Out != nil {
-		if accept.Token, err = a.key.EncryptOAEP(a.req.EncAlgo, a.token.Out); err != nil {
-			return nil, fmt.Errorf("encrypt token: %w", err)
+		if token, err := a.key.EncryptOAEP(a.req.EncAlgo, a.token.Out); err == nil {
+			accept.Token = token
 		}
 	}
 	if accept.AES, err = a.key.encrypt(sealAES, a.req.EncAlgo, a.epoch.KeyText); err != nil {
@@ -164,8 +166,8 @@ func (r *replier) load(a *acceptance, another *Another) (Identity, error) {
 }
 
 // openTokens opens what minions have encrypted to their master. The key that opens it is the one that the minion has pinned.
-func (r *replier) openTokens(all []*acceptance) {
-	tasks := make([]*saltcrypt.Task, 0, together)
+func (r *replier) openTokens(all []*acceptance, another *Another) {
+	tasks := make([]*saltcrypt.Task, 0, len(all))
 	for _, a := range all {
 		if len(a.req.Token) > 0 {
 			a.token = saltcrypt.Task{Algorithm: a.req.EncAlgo, In: a.req.Token}
@@ -183,7 +185,7 @@ func (r *replier) openTokens(all []*acceptance) {
 			a.pin = PinOurs
 		default:
 			a.pin = PinForeign
-			if another := r.another.Load(); another != nil {
+			if another != nil {
 				if token, err := another.Identity.DecryptOAEP(a.req.EncAlgo, a.req.Token); err == nil {
 					a.token.Out, a.pin = token, PinAnother
 				}
@@ -208,7 +210,7 @@ func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 	identity := r.identity
 	if another := r.another.Load(); another != nil {
 		a := &acceptance{req: req}
-		if r.openTokens([]*acceptance{a}); a.pin == PinAnother {
+		if r.openTokens([]*acceptance{a}, another); a.pin == PinAnother {
 			identity = another.Identity
 		}
 	}

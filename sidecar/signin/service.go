@@ -327,14 +327,13 @@ type answering struct {
 	acceptance
 }
 
-// together is how many sign-ins are answered at once, where so many wait: as many as private operations can be (saltcrypt.MasterKey.SignAll).
-const together = 4
-
-// alike has those that can be answered together with the first one.
+// alike has those that can be answered together with the first one: as many as private operations are worth doing at once. Where one takes as long
+// beside others as alone, who comes first would only wait for the others.
 func (s *Service) alike(first *answering) []*answering {
+	together := s.cfg.Identity.Together()
 	all := append(make([]*answering, 0, together), first)
 	for len(all) < together {
-		l, r, gone := s.queue.takeKnown()
+		l, r, gone := s.queue.takeAlike(first.l)
 		s.drop(gone, "gone")
 		if l == nil {
 			break
@@ -351,9 +350,12 @@ func (s *Service) alike(first *answering) []*answering {
 
 // accept builds the accepting replies and answers every try with its own.
 func (s *Service) accept(ctx context.Context, all []*answering, outcome string) {
-	s.spend(ctx, len(all), func() { s.build(all) })
+	built := s.spend(ctx, len(all), func() { s.build(all) })
 	for _, t := range all {
 		became := outcome
+		if !built {
+			became = "given_up"
+		}
 		if t.err != nil {
 			s.cfg.Logger.Error("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
 			became = "error"
@@ -366,7 +368,7 @@ func (s *Service) accept(ctx context.Context, all []*answering, outcome string) 
 
 func (s *Service) build(all []*answering) {
 	began := time.Now()
-	replies := make([]*acceptance, 0, together)
+	replies := make([]*acceptance, 0, len(all))
 	for _, t := range all {
 		if t.err = s.prepare(&t.acceptance, t.r.Auth); t.err == nil {
 			replies = append(replies, &t.acceptance)

@@ -1,10 +1,16 @@
 package signin
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -137,6 +143,149 @@ func TestTogether(t *testing.T) {
 			t.Errorf("%d, one %s: %v", i, kind.name, err)
 		}
 	}
+}
+
+// several is an identity that has so many done at once, tells how many there were, and takes its time.
+type several struct {
+	*saltcrypt.MasterKey
+	together int
+	takes    time.Duration // for one
+
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (s *several) Together() int { return s.together }
+
+func (s *several) SignAll(tasks []*saltcrypt.Task) {
+	s.mu.Lock()
+	s.sizes = append(s.sizes, len(tasks))
+	s.mu.Unlock()
+	time.Sleep(time.Duration(len(tasks)) * s.takes)
+	s.MasterKey.SignAll(tasks)
+}
+
+// As many are answered together as are worth it for the identity, and each is measured, and paid for, as one.
+func TestAsManyAsAreWorthIt(t *testing.T) {
+	for _, tc := range []struct{ together, batches int }{{4, 6}, {1, 24}} {
+		synctest.Test(t, func(t *testing.T) {
+			reg := prometheus.NewRegistry()
+			identity := &several{together: tc.together, takes: 10 * time.Millisecond}
+			c := newCrowd(t, func(cfg *Config) {
+				identity.MasterKey = cfg.Identity.(*saltcrypt.MasterKey)
+				cfg.Identity, cfg.Registerer = identity, reg
+			})
+			for i := range 24 {
+				c.come(c.sign(t, i), false)
+			}
+			c.answered(t)
+			want := slices.Repeat([]int{tc.together}, tc.batches)
+			if !slices.Equal(identity.sizes, want) {
+				t.Errorf("together %v, want %v", identity.sizes, want)
+			}
+			synctest.Wait() // the last ones are paid for when they have been answered
+			if got := c.svc.Rate(); got < 100 || got > 150 {
+				t.Errorf("%g a second, of 10 ms each", got)
+			}
+			found, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range found {
+				h := f.GetMetric()[0].GetHistogram()
+				switch name := f.GetName(); {
+				case h == nil:
+				case h.GetSampleCount() != 24:
+					t.Errorf("%s of %d", name, h.GetSampleCount())
+				case name == "saltcluster_signin_compute_seconds" && math.Abs(h.GetSampleSum()-0.24) > 1e-6:
+					t.Errorf("computed for %g s", h.GetSampleSum())
+				}
+			}
+		})
+	}
+}
+
+// A minion that has shown which identity it has pinned is answered under that one, whatever becomes of it meanwhile: under another one it would refuse us.
+func TestTheIdentityChangesMeanwhile(t *testing.T) {
+	second, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var svc *Service
+	c := newCrowd(t, func(cfg *Config) { cfg.Pinned = func(string, string, Pin) { svc.Answer(nil) } })
+	svc = c.svc
+	svc.Answer(&Another{Identity: second})
+	auth := c.sign(t, 0)
+	if auth.Token, err = second.Public().EncryptOAEP(auth.EncAlgo, []byte("the minion's token")); err != nil {
+		t.Fatal(err)
+	}
+	c.come(auth, false)
+	c.answered(t)
+	r, err := saltwire.ParseAuthReply(c.replies[auth.Nonce])
+	if err != nil || r.PubKey != second.PublicText() || len(r.Token) == 0 {
+		t.Errorf("%v: answered under another identity than it has pinned (token: %d bytes)", err, len(r.Token))
+	}
+}
+
+// A token that does not fit into what the minion's key encrypts is left out, as stock does.
+func TestTokenTooLong(t *testing.T) {
+	large, err := saltcrypt.GenerateMasterKey(3072)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCrowd(t, func(cfg *Config) { cfg.Identity = large })
+	auth := c.sign(t, 0)
+	if auth.Token, err = large.Public().EncryptOAEP(auth.EncAlgo, bytes.Repeat([]byte{1}, 300)); err != nil {
+		t.Fatal(err)
+	}
+	c.come(auth, false)
+	c.answered(t)
+	r, err := saltwire.ParseAuthReply(c.replies[auth.Nonce])
+	if err != nil || r.Outcome != saltwire.AuthAccepted || r.Token != nil {
+		t.Errorf("%v: %v, with a token of %d bytes", err, r.Outcome, len(r.Token))
+	}
+}
+
+// What was given up before it was computed is not counted as accepted.
+func TestGivenUp(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	c := newCrowd(t, func(cfg *Config) { cfg.Registerer, cfg.Share = reg, 0.05 })
+	if err := c.svc.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.svc.budget.Load().pay(time.Hour, 1) // nobody's turn comes
+	for i := range 4 {
+		c.come(c.sign(t, i), false)
+	}
+	if err := c.svc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.left.Wait()
+	for nonce, reply := range c.replies {
+		if reply != nil {
+			t.Errorf("%s was answered", nonce)
+		}
+	}
+	if got := outcomes(t, reg); got["accepted"] > 0 || len(c.events) > 0 {
+		t.Errorf("outcomes %v, events %v", got, c.events)
+	}
+}
+
+func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	found, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range found {
+		if f.GetName() == "saltcluster_signin_total" {
+			for _, m := range f.GetMetric() {
+				out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return out
 }
 
 // One whose key is accepted no more when its turn comes is not answered together with those whose keys are: the master decides.

@@ -2,7 +2,7 @@
 // time that Go's crypto/rsa takes, and the public one for keys of 2048 bits in a quarter. Two private operations are nearly all that a sign-in costs.
 //
 // It owns the two exponentiations, one for each prime and with 2048 bits both at once, as they wait for their own results at every step; digits have
-// 52 bits, products are reduced as they grow (Montgomery's way), windows of the exponent have five bits. There are two engines: the multiply-add of
+// 52 bits, products are reduced as they grow (Montgomery's way), windows of the exponent have five bits, or four (four.go). There are two engines: the multiply-add of
 // AVX-512 (IFMA), which is made for this, and where it is missing, or the key is longer than 2048 bits, that of AVX2's companion FMA, which is made
 // for floating point and gives the halves of a product of 52 bits exactly when it rounds towards zero. Squares, four fifths of all multiplications, have
 // functions of their own: of two products that are the same they take one, doubled. Where four numbers are there at once (PrivateAll) IFMA has them, modulo both

@@ -137,12 +137,30 @@ func New(key *rsa.PrivateKey) *Key {
 		if k == nil {
 			continue
 		}
-		// A number that each engine shows with what it can do: private looks at its results itself.
-		if _, err := k.private(bytes.Repeat([]byte{0x5a}, k.n.Size())); err == nil {
+		if k.works() {
 			return k
 		}
 	}
 	return nil
+}
+
+// works is whether the engine gives right results: numbers that it shows with what it can do, for private looks at its results itself. Where it cannot do
+// four at once, it does one.
+func (k *Key) works() bool {
+	var numbers [together][]byte
+	for i := range numbers {
+		numbers[i] = bytes.Repeat([]byte{0x5a - byte(i)}, k.n.Size())
+	}
+	if _, err := k.private(numbers[0]); err != nil {
+		return false
+	}
+	if k.four != nil {
+		if _, errs := k.PrivateAll(numbers[:]); errors.Join(errs...) != nil {
+			k.four = nil
+		}
+		k.faults.Store(0) // these were none of the caller's
+	}
+	return true
 }
 
 func newKey(key *rsa.PrivateKey, e engine) *Key {

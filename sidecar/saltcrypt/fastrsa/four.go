@@ -81,44 +81,55 @@ var fourspaces = sync.Pool{New: func() any { return new(fourspace) }}
 // noEight is as many noughts as the moduli of eight numbers.
 var noEight [21 * eight]uint64
 
+// Together is how many operations PrivateAll does at once: one where it wins nothing.
+func (k *Key) Together() int {
+	if k.four == nil {
+		return 1
+	}
+	return together
+}
+
 // PrivateAll is Private of each number. Where the processor is good at it four of them are reckoned at once, in two thirds of the time; one that could not be
 // has an error and no result, as Private's.
 func (k *Key) PrivateAll(numbers [][]byte) (powers [][]byte, errs []error) {
 	powers, errs = make([][]byte, len(numbers)), make([]error, len(numbers))
-	for at := 0; at < len(numbers); {
-		if k.four != nil && len(numbers)-at >= together {
-			k.privateFour(numbers[at:at+together], powers[at:], errs[at:])
-			at += together
-			continue
+	sound, nats := make([]int, 0, len(numbers)), make([]*bigmod.Nat, len(numbers))
+	for i, c := range numbers { // those that are none modulo the key take nobody's place
+		if nats[i] = bigmod.NewNat(); k.takes(nats[i], c) {
+			sound = append(sound, i)
+		} else {
+			errs[i] = ErrRange
 		}
-		powers[at], errs[at] = k.Private(numbers[at])
-		at++
+	}
+	if k.four != nil {
+		for ; len(sound) >= together; sound = sound[together:] {
+			k.privateFour(sound[:together], numbers, nats, powers, errs)
+		}
+	}
+	for _, i := range sound {
+		powers[i], errs[i] = k.Private(numbers[i])
 	}
 	return powers, errs
 }
 
-func (k *Key) privateFour(numbers, powers [][]byte, errs []error) {
-	var all [together]*bigmod.Nat
-	for i, c := range numbers {
-		if all[i] = bigmod.NewNat(); !k.takes(all[i], c) { // each by itself, then
-			for i, c := range numbers {
-				powers[i], errs[i] = k.Private(c)
-			}
-			return
-		}
-	}
+// privateFour is of four of the numbers, which are numbers modulo the key: nats are what they are.
+func (k *Key) privateFour(which []int, numbers [][]byte, nats []*bigmod.Nat, powers [][]byte, errs []error) {
 	w := fourspaces.Get().(*fourspace)
 	defer fourspaces.Put(w)
 	defer func() { *w = fourspace{} }()
 	check := workspaces.Get().(*workspace)
 	defer workspaces.Put(check)
 	defer clear(check[:])
-	k.expFour(w, numbers)
-	for i := range numbers {
-		power := pair(w.pair[:])
-		w.power.of(2*i, power.of(0))
-		w.power.of(2*i+1, power.of(1))
-		if powers[i], errs[i] = k.combine(check, power, all[i], numbers[i]); errors.Is(errs[i], ErrFaulty) {
+	var four [together][]byte
+	for at, i := range which {
+		four[at] = numbers[i]
+	}
+	k.expFour(w, four[:])
+	power := pair(w.pair[:])
+	for at, i := range which {
+		w.power.of(2*at, power.of(0))
+		w.power.of(2*at+1, power.of(1))
+		if powers[i], errs[i] = k.combine(check, power, nats[i], numbers[i]); errors.Is(errs[i], ErrFaulty) {
 			k.faults.Add(1)
 		}
 	}

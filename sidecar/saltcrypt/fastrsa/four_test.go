@@ -230,6 +230,46 @@ func TestFaultsOfFour(t *testing.T) {
 	}
 }
 
+// TestNoNumberTakesNobodysPlace: those beside one that is no number modulo the key are reckoned at once all the same.
+func TestNoNumberTakesNobodysPlace(t *testing.T) {
+	private, k := atOnce(t)
+	k.four.exponents[0][5] ^= 1 // tells who was
+	numbers := make([][]byte, 2*together)
+	none := []int{1, 5, 6}
+	for i := range numbers {
+		numbers[i] = bytes.Repeat([]byte{byte(i + 1)}, private.Size())
+		if slices.Contains(none, i) {
+			numbers[i] = bytes.Repeat([]byte{0xff}, private.Size())
+		}
+	}
+	powers, errs := k.PrivateAll(numbers)
+	for i, want := range []error{ErrFaulty, ErrRange, ErrFaulty, ErrFaulty, ErrFaulty, ErrRange, ErrRange, nil} {
+		if !errors.Is(errs[i], want) || (powers[i] == nil) != (want != nil) {
+			t.Errorf("number %d: %v, want %v", i, errs[i], want)
+		}
+	}
+}
+
+// TestFourIsTried: a key whose four at once are wrong from the beginning has them one after the other.
+func TestFourIsTried(t *testing.T) {
+	private, k := atOnce(t)
+	if whole := New(private); whole == nil || whole.Together() != together || whole.Faults() != 0 {
+		t.Fatal("a good key does not do four at once")
+	}
+	k.four.squares[3] ^= 1
+	if !k.works() || k.Together() != 1 || k.Faults() != 0 {
+		t.Errorf("%d at once, %d faults", k.Together(), k.Faults())
+	}
+	c := bytes.Repeat([]byte{1}, private.Size())
+	if _, errs := k.PrivateAll([][]byte{c, c, c, c, c}); errors.Join(errs...) != nil {
+		t.Error(errs)
+	}
+	k.exponents[0][3] ^= 1
+	if k.works() {
+		t.Error("a wrong result is none")
+	}
+}
+
 func TestFourspacesAreCleared(t *testing.T) {
 	before := fourspaces.New
 	defer func() { fourspaces.New = before }()

@@ -107,6 +107,9 @@ func (k *Key) DecryptOAEP(algo string, ciphertext []byte) ([]byte, error) {
 	return k.MasterKey.DecryptOAEP(algo, ciphertext)
 }
 
+// Together is 1: the library does one after the other.
+func (k *Key) Together() int { return 1 }
+
 // SignAll is Sign of each.
 func (k *Key) SignAll(tasks []*saltcrypt.Task) {
 	for _, t := range tasks {
