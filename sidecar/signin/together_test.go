@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -243,6 +244,37 @@ func TestTokenTooLong(t *testing.T) {
 	r, err := saltwire.ParseAuthReply(c.replies[auth.Nonce])
 	if err != nil || r.Outcome != saltwire.AuthAccepted || r.Token != nil {
 		t.Errorf("%v: %v, with a token of %d bytes", err, r.Outcome, len(r.Token))
+	}
+}
+
+// withoutEpoch has none in force for one minion.
+type withoutEpoch struct {
+	*epochs.Manager
+	id string
+}
+
+func (e withoutEpoch) ForSignIn(id string) *epochs.Material {
+	if id == e.id {
+		return nil
+	}
+	return e.Manager.ForSignIn(id)
+}
+
+// One that cannot be answered does not keep the others from it.
+func TestOneCannotBeAnswered(t *testing.T) {
+	c := newCrowd(t, func(cfg *Config) { cfg.Epochs = withoutEpoch{cfg.Epochs.(*epochs.Manager), "web2"} })
+	for i := range 8 {
+		c.come(c.sign(t, i), false)
+	}
+	c.answered(t)
+	for i := range 8 {
+		auth := c.sign(t, i)
+		switch reply := c.replies[auth.Nonce]; {
+		case i != 2:
+			c.checkAccepted(t, reply, auth)
+		case reply != nil:
+			t.Error("answered without an epoch")
+		}
 	}
 }
 
