@@ -280,27 +280,30 @@ func TestOneCannotBeAnswered(t *testing.T) {
 
 // What was given up before it was computed is not counted as accepted.
 func TestGivenUp(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	c := newCrowd(t, func(cfg *Config) { cfg.Registerer, cfg.Share = reg, 0.05 })
-	if err := c.svc.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.svc.budget.Load().pay(time.Hour, 1) // nobody's turn comes
-	for i := range 4 {
-		c.come(c.sign(t, i), false)
-	}
-	if err := c.svc.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c.left.Wait()
-	for nonce, reply := range c.replies {
-		if reply != nil {
-			t.Errorf("%s was answered", nonce)
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		c := newCrowd(t, func(cfg *Config) { cfg.Registerer = reg })
+		if err := c.svc.Open(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got := outcomes(t, reg); got["accepted"] > 0 || len(c.events) > 0 {
-		t.Errorf("outcomes %v, events %v", got, c.events)
-	}
+		c.svc.budget.Load().pay(time.Hour, 1) // nobody's turn comes soon
+		for i := range 8 {
+			c.come(c.sign(t, i), false)
+		}
+		synctest.Wait()
+		if err := c.svc.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.left.Wait()
+		for nonce, reply := range c.replies {
+			if reply != nil {
+				t.Errorf("%s was answered", nonce)
+			}
+		}
+		if got := outcomes(t, reg); got["accepted"] > 0 || got["given_up"] == 0 || len(c.events) > 0 {
+			t.Errorf("outcomes %v, events %v", got, c.events)
+		}
+	})
 }
 
 func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
