@@ -343,7 +343,7 @@ func reconfigure(t *testing.T, places []*place, over lab.Settings) {
 func policyPlaces(t *testing.T) (c *lab.Cluster, bare, nodes []*place) {
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
-	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, DaemonSettings: metricsForAll})
 	labtest.Must(t, err)
 	from, err := l.Host(ctx, "min")
 	labtest.Must(t, err)

@@ -248,8 +248,13 @@ func TestQueueTakeAlike(t *testing.T) {
 	if l == nil || string(r.Raw) != "k2/1" || fmt.Sprint(names(gone)) != "[k1/1]" {
 		t.Errorf("took %v; gone: %v", r, names(gone))
 	}
+	b.come("k2", "2", true)
 	if l, _, _ := b.takeAlike(l); l != nil {
-		t.Errorf("took %v", l.party)
+		t.Errorf("took %v", l.party) // k2 is being answered
+	}
+	b.done(l, "1")
+	if l, _, _ := b.takeAlike(l); l == nil || l.id != "k2" {
+		t.Error("what k2 asked meanwhile is lost")
 	}
 }
 
