@@ -378,6 +378,13 @@ func TestTasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		together := 1
+		if key.Accelerated() == "AVX-512 IFMA" {
+			together = 4
+		}
+		if key.Together() != together {
+			t.Errorf("%d bits with %q: %d at once", bits, key.Accelerated(), key.Together())
+		}
 		sealed := func(algo, text string) []byte {
 			ct, err := key.Public().EncryptOAEP(algo, []byte(text))
 			if err != nil {

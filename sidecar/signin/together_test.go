@@ -107,6 +107,7 @@ func TestTogether(t *testing.T) {
 		}},
 		{name: "that has hung up", change: func(*saltwire.AuthRequest) {}, gone: true, dropped: true},
 		{name: "under an algorithm that nobody knows", change: func(a *saltwire.AuthRequest) { a.SigAlgo = "none" }, dropped: true, pin: PinOurs},
+		{name: "under an encryption that nobody knows", change: func(a *saltwire.AuthRequest) { a.EncAlgo = "none" }, dropped: true, pin: PinForeign},
 	}
 	var all []saltwire.AuthRequest
 	for i := range 5 * len(kinds) {
