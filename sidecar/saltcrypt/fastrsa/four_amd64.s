@@ -125,8 +125,12 @@
 #define CLEAR(j, r)  VPXORQ    r, r, r
 #define LOAD(j, r)   VMOVDQU64 (64*j)(SI), r
 #define SQUARE(j, r) VMOVDQU64 (64*j)(BX), r
-#define CHOOSE(j, r) VMOVDQU64 (64*j)(SI), K1, r
 #define CHOSEN(j, r) VMOVDQU64 r, (64*j)(DI)
+
+// CHOOSE loads all lanes first: a load that is masked in all of them reads nothing, and which entry is wanted would be seen in the cache.
+#define CHOOSE(j, r) \
+	VMOVDQU64 (64*j)(SI), Z22; \
+	VMOVDQA64 Z22, K1, r
 
 #define CONSTANTS \
 	MOVQ         $0xfffffffffffff, AX; \
