@@ -75,7 +75,7 @@ var Commands = []Command{
 	{"_master_tops", AES, Local, 0, true, ""},
 	{"verify_minion", AES, Local, 0, true, "checks a token with the minion's key"},
 
-	{"_serve_file", AES, Local, 0, true, "file server; all nodes hold the same roots"},
+	{"_serve_file", AES, Local, 0, true, "file server; all nodes hold the same roots, what a minion has pushed is where _file_recv put it"},
 	{"_file_find", AES, Local, 0, true, "file server"},
 	{"_file_hash", AES, Local, 0, true, "file server"},
 	{"_file_hash_and_stat", AES, Local, 0, true, "file server"},

@@ -74,7 +74,7 @@ func Decide(p saltwire.Peek, v View) Decision {
 	case AllNewest:
 		d = v.toAll(p.ID, c.Since)
 	default:
-		d = v.local(p.ID)
+		d = v.file(p)
 	}
 	d.Repeat = c.Repeat
 	return d

@@ -69,6 +69,24 @@ func major(n int) func(*View) {
 	}
 }
 
+// pushers says that "web", "db" and "mail" have pushed files.
+func pushers(v *View) {
+	v.Pusher = func(path string) string {
+		id, _, _ := strings.Cut(path, "/")
+		if slices.Contains([]string{"web", "db", "mail"}, id) {
+			return id
+		}
+		return ""
+	}
+}
+
+// pushed asks, as web, for a path.
+func pushed(cmd, path string) saltwire.Peek {
+	return saltwire.Peek{Cmd: cmd, ID: "web", Raw: saltwire.Raw{Path: msgpackText(path)}}
+}
+
+func msgpackText(s string) saltwire.Value { return append(saltwire.Value{0xd9, byte(len(s))}, s...) }
+
 // text writes a decision as "kind node +others copies=…".
 func text(d Decision) string {
 	s := d.Kind.String()
@@ -107,6 +125,12 @@ func TestDecide(t *testing.T) {
 		{"file, master down, we keep one busy", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), relaying("m3", 9)), "node m2 +m3"},
 		{"file, master down, the idle one is draining", peek{Cmd: "_serve_file", ID: "web"}, view(masterDown(0), load(0, 0, 64), draining(1)), "node m3 +m2"},
 		{"file, own master is busy", peek{Cmd: "_serve_file", ID: "web"}, view(load(64, 0, 8)), "local +m2 +m3"},
+		{"file that a minion has pushed", pushed("_serve_file", "mail/etc/hosts"), view(pushers), "node m2 +m1 +m3"},
+		{"where a minion's pushed file is", pushed("_file_find", "mail/etc/hosts"), view(pushers), "node m2 +m1 +m3"},
+		{"its hash", pushed("_file_hash", "web/etc/hosts"), view(pushers, gone(2)), "local +m2"},
+		{"file of no minion", pushed("_serve_file", "top.sls"), view(pushers), "local +m3 +m2"},
+		{"lists are each master's own", pushed("_file_list", "mail/etc/hosts"), view(pushers), "local +m3 +m2"},
+		{"pushed files are not served", pushed("_serve_file", "mail/etc/hosts"), view(), "local +m3 +m2"},
 		{"pillar", peek{Cmd: "_pillar", ID: "db"}, view(gone(1)), "local +m3"},
 
 		{"return by master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"}, view(), "node m3 +m2 +m1"},

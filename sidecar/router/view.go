@@ -37,6 +37,8 @@ type View struct {
 	// Leader is the node that leads the cluster, as far as this one knows; it may be none of Nodes.
 	Leader node.ID
 	Events *EventRules // where events of minions fire; nil: with the owner
+	// Pusher tells which minion has pushed the file of a path, when masters serve what minions push; "": none has. nil: they do not.
+	Pusher func(path string) string
 	// Relaying tells how many requests this node has handed to another one that are not answered yet; nil: none.
 	Relaying func(node.ID) int
 }

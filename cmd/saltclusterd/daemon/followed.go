@@ -24,6 +24,7 @@ type masterOptions struct {
 	askAll     bool             // max_minions counts what is connected, which only the master does
 	ttl        time.Duration    // of a request; 0: it does not age
 	algorithm  string           // by which publications are signed; empty: they are not
+	minionfs   minionFS         // what minions push is served
 	pubSigner  signin.PubSigner // nil: master_sign_pubkey is off
 }
 
@@ -88,6 +89,7 @@ func optionsOf(master *localmaster.Config) *masterOptions {
 		authGrains: master.Version.Major >= 3008 && slices.Contains(master.Strings("auth_events_autosign_grains"), "accept"),
 		authStrips: master.Version.Major >= 3008,
 		ttl:        time.Duration(max(master.Int("request_server_ttl"), 0)) * time.Second,
+		minionfs:   minionFSOf(master),
 	}
 	if master.Bool("sign_pub_messages") {
 		o.algorithm = master.Text("publish_signing_algorithm")

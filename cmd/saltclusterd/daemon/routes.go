@@ -64,6 +64,7 @@ func (m *member) updateRoutes() {
 	if m.svc != nil {
 		v.Jobs, v.Relaying = m.svc.jobs, m.svc.relay.InFlight
 		v.Events, v.Leader = m.svc.eventRules, m.cons.Status().Leader
+		v.Pusher = m.pusher()
 	}
 	for _, mem := range m.cons.View().Members() {
 		if !mem.Witness {

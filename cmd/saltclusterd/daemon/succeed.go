@@ -269,6 +269,7 @@ func (m *member) know(r rest, fds []int) error {
 	s.published.inherit(r.Jobs.of(s.m.d.id))
 	m.view.Store(&router.View{
 		Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Leader: r.Leader, Events: s.eventRules, Relaying: s.relay.InFlight,
+		Pusher: m.pusher(),
 	})
 	if err := errors.Join(s.hub.Import(r.Hub), s.intake.Import(r.Intake)); err != nil {
 		return err

@@ -66,6 +66,8 @@ func MasterSettings() lab.Settings {
 		"peer":       map[string][]string{".*": {"test.*", "grains.get"}},
 		"peer_run":   map[string][]string{".*": {"manage.up", "jobs.lookup_jid"}},
 		"file_recv":  true,
+		// What minions push is served to others.
+		"fileserver_backend": []string{"roots", "minionfs"},
 		// Longer than the default 5 s: with two slow cores a job that is only late must not look like one that is lost.
 		"timeout": 15, "gather_job_timeout": 15,
 		// As behind saltclusterd, which tells by them whose job a return belongs to.

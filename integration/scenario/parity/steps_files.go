@@ -2,9 +2,12 @@ package parity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"saltclusterd/integration/lab"
 )
 
 func stateSteps() []Step {
@@ -42,6 +45,10 @@ func fileSteps() []Step {
 		salt("environments", "*", "cp.envs"),
 		salt("checksums on the minion", "*", "cmd.run", "cd "+dir+" && find . -type f | sort | xargs sha256sum", "template=jinja"),
 		pushed(),
+		salt("text of a pushed file", "*", "cp.get_file_str", "salt://"+min07+"/etc/debian_version"),
+		salt("hash of a pushed file", "*", "cp.hash_file", "salt://"+min07+"/etc/debian_version"),
+		salt("get a pushed file nobody has pushed", min08, "cp.get_file_str", "salt://"+min07+"/etc/nosuch"),
+		removed(),
 		text("copy to minions", "salt-cp", "*", "/etc/hostname", "/dev/null"),
 	}
 }
@@ -56,12 +63,30 @@ func pushed() Step {
 			return err
 		}
 		for _, m := range s.Masters {
-			path := filepath.Join(m.CacheDir(), "minions", min07, "files/etc/debian_version")
-			if got, err := os.ReadFile(path); err == nil && string(got) == string(want) {
-				return os.Remove(path) // the next run shall not find it
+			got, err := os.ReadFile(filepath.Join(filesOf(m, min07), "etc/debian_version"))
+			if err == nil && string(got) == string(want) {
+				return nil
 			}
 		}
 		return fmt.Errorf("the pushed file is on none of %d masters", len(s.Masters))
+	}
+	return s
+}
+
+// filesOf is where a master keeps what a minion has pushed.
+func filesOf(m *lab.Master, id string) string {
+	return filepath.Join(m.CacheDir(), "minions", id, "files")
+}
+
+// removed takes away what was pushed: the next run shall not find it.
+func removed() Step {
+	s := salt("text of a pushed file that is gone", min08, "cp.get_file_str", "salt://"+min07+"/etc/debian_version")
+	s.Before = func(_ context.Context, s *Subject) error {
+		var errs []error
+		for _, m := range s.Masters {
+			errs = append(errs, os.RemoveAll(filesOf(m, min07)))
+		}
+		return errors.Join(errs...)
 	}
 	return s
 }
