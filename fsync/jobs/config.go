@@ -28,7 +28,6 @@ type Master struct {
 	Verified bool
 	HashType string // hash_type
 	JobCache string // master_job_cache
-	Returns  bool   // job_cache
 	External bool   // ext_job_cache is set
 	Keep     time.Duration
 	Booted   time.Time // when this machine started; zero: what the kernel says
@@ -41,13 +40,11 @@ var hashes = map[string]crypto.Hash{
 	"sha512": crypto.SHA512,
 }
 
-// off says why nothing is carried; empty when it is.
-func (m Master) off() string {
+// Off says why nothing is carried; empty when it is. With job_cache: False there are no returns, but the master keeps what it publishes.
+func (m Master) Off() string {
 	switch {
 	case m.JobCache != localCache:
 		return fmt.Sprintf("the master has master_job_cache: %s; only local_cache is replicated", m.JobCache)
-	case !m.Returns:
-		return "the master has job_cache: False"
 	case m.External:
 		return "the master has an ext_job_cache"
 	case hashes[m.HashType] == 0:
@@ -137,7 +134,7 @@ func (c *Config) fill() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Off = cmp.Or(c.Off, c.Master.off())
+	c.Off = cmp.Or(c.Off, c.Master.Off())
 	c.Timing = c.Timing.withDefaults()
 	return nil
 }

@@ -52,7 +52,7 @@ func (w *world) add(id node.ID, change func(*Config)) *testNode {
 	n := &testNode{w: w, id: id, dir: w.t.TempDir(), changed: make(chan struct{}, 1)}
 	n.cfg = Config{
 		Self: id, StateDir: w.t.TempDir(),
-		Master:  Master{CacheDir: n.dir, UID: -1, GID: -1, HashType: "sha256", JobCache: localCache, Returns: true, Keep: 24 * time.Hour},
+		Master:  Master{CacheDir: n.dir, UID: -1, GID: -1, HashType: "sha256", JobCache: localCache, Keep: 24 * time.Hour},
 		Members: func() []node.ID { return w.others(id) }, Replicas: func(string) []node.ID { return w.all() },
 		Changed: func(context.Context) <-chan struct{} { return n.changed }, Peers: testPeers{n},
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(fromKey{}).(node.ID); return id, ok },

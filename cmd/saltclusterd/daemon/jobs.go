@@ -25,17 +25,20 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		return nil, err
 	}
 	return jobs.New(jobs.Config{
-		Self: d.id,
-		Master: jobs.Master{
-			CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID, HashType: d.master.Text("hash_type"),
-			Umask: s.umask.get, Verified: d.master.Bool("verify_env"),
-			JobCache: d.master.Text("master_job_cache"), Returns: d.master.Bool("job_cache"),
-			External: d.master.Bool("ext_job_cache"), Keep: keepJobs(d.master),
-		},
+		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
 		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
+}
+
+// jobsOfMaster is what the local master's configuration says about its jobs.
+func jobsOfMaster(master *localmaster.Config, owner localmaster.Owner, umask func() uint32) jobs.Master {
+	return jobs.Master{
+		CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID, HashType: master.Text("hash_type"),
+		Umask: umask, Verified: master.Bool("verify_env"),
+		JobCache: master.Text("master_job_cache"), External: master.Bool("ext_job_cache"), Keep: keepJobs(master),
+	}
 }
 
 // jobsOff says why the cluster replicates no jobs; empty when it does.
