@@ -111,7 +111,8 @@ func hasSuffix(s string, suffixes []string) bool {
 // jobPart says whether minions tell that what minions tell of a job they run, with their id behind it: salt/job/<jid>/ret/<id>, .../prog/<id>/<n>.
 func jobPart(part string) bool { return part == "ret" || part == "prog" || part == "start" }
 
-// jobTagID returns the id in a tag of a job that has one.
+// jobTagID returns the id in a tag of a job that has one. Under Salt's own words it is one whatever stands before it: no Salt fires salt/job/<jid>/word/<id>, but a
+// reactor may go by it, and whom it names has not said it.
 func jobTagID(tag string) (id string, ok bool) {
 	rest, ok := afterJob(tag)
 	if !ok {
@@ -122,7 +123,7 @@ func jobTagID(tag string) (id string, ok bool) {
 		return "", false
 	}
 	part, id, ok := strings.Cut(rest, "/")
-	if !ok || !jobPart(part) {
+	if !ok || !jobPart(part) && !strings.HasPrefix(tag, "salt/") && !strings.HasPrefix(tag, "syndic/") {
 		return "", false
 	}
 	id, _, _ = strings.Cut(id, "/")
