@@ -38,6 +38,7 @@ func TestTriage(t *testing.T) {
 	}
 	for _, broken := range []string{"", `{"Issues":[],"Stats":{"files":0}}`, `{"Stats":{"files":1},"Golang errors":{"a":[{}]}}`,
 		strings.Replace(assembly, "a/b_amd64.go:19:6: missing function body", "a/b_amd64.go:19:6: undefined: x", 1),
+		strings.Replace(assembly, "missing function body\"", "too many errors\"", 1), // what is not said may be anything: integration/setup/gosec
 		strings.ReplaceAll(assembly, "b_amd64", "b")} {
 		if err := triage(&strings.Builder{}, strings.NewReader(broken), "", "/m"); err == nil {
 			t.Errorf("%q: no error", broken)
