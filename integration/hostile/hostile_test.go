@@ -124,6 +124,8 @@ func TestJudgeTag(t *testing.T) {
 		"cluster/peer": "tags", "salt/wheel/1/new": "tags", "salt/presence/change": "tags", "salt/job/1/return": "tags",
 		"salt/minion/min06-1/start": "names", "salt/beacon/min07-1/x/": "names", "salt/job/1/ret/min06-1": "names", "minion/refresh/min06-1": "names",
 		"salt/minion/nobody/start": "", "salt/syndic/min06-1/start": "names", "site/salt/reactors/manage/add": "tags", "resource/refresh/x": "tags",
+		"salt/job/1/sub/min06-1/error/state.sls": "names", "salt/job/1/start/min06-1": "names", "syndic/job/1/prog/min06-1/2": "names",
+		"salt/job/1/refresh/min06-1": "names", "salt/job/1/sub/hostile-1/error/state.sls": "",
 	} {
 		if got := s.judgeTag(tag); got != want {
 			t.Errorf("%s: %q, want %q", tag, got, want)

@@ -110,7 +110,8 @@ var reserved = []string{
 }
 
 // foreign are tags in the name of another minion.
-var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1", "salt/syndic/%o/start", "syndic/job/%j/ret/%o"}
+var foreign = []string{"salt/job/%j/ret/%o", "salt/minion/%o/start", "salt/beacon/%o/load/", "salt/job/%j/prog/%o/1", "salt/syndic/%o/start", "syndic/job/%j/ret/%o",
+	"salt/job/%j/sub/%o/error/state.sls", "salt/job/%j/start/%o"}
 
 // halves are tags that become others with something before them, and what makes them so.
 var halves, fronts = []string{"key", "auth", "job/%j/new", "%j/publish", "manage/add", "job/%j/ret/%o", "%o/start", "refresh/%o"},

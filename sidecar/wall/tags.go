@@ -108,8 +108,11 @@ func hasSuffix(s string, suffixes []string) bool {
 	return false
 }
 
-// jobPart says whether minions tell that what minions tell of a job they run, with their id behind it: salt/job/<jid>/ret/<id>, .../prog/<id>/<n>.
-func jobPart(part string) bool { return part == "ret" || part == "prog" || part == "start" }
+// jobPart says whether what follows that part of a job's tag is the id of the minion it is told of: salt/job/<jid>/ret/<id>, .../start/<id> and
+// .../prog/<id>/<n>, and .../sub/<id>/error/<function>, which masters fire of a state that failed (salt/utils/event.py:SaltEvent._fire_ret_load_specific_fun).
+func jobPart(part string) bool {
+	return part == "ret" || part == "prog" || part == "start" || part == "sub"
+}
 
 // jobTagID returns the id in a tag of a job that has one. Under Salt's own words it is one whatever stands before it: no Salt fires salt/job/<jid>/word/<id>, but a
 // reactor may go by it, and whom it names has not said it.

@@ -116,7 +116,7 @@ func TestLegalTraffic(t *testing.T) {
 		{"start of a syndic", "syndic1", "_minion_event", above, fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
 		{"what a syndic hands on", "syndic1", "_minion_event", above, fields{"pretag": "syndic/syndic1", "events": list(
 			event("salt/job/"+publishedJID+"/new", fields{"jid": publishedJID, "minions": list("low1")}), event(publishedJID), event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
-			event("salt/minion/low1/start"), event("salt/beacon/low1/load/"))}},
+			event("salt/minion/low1/start"), event("salt/beacon/low1/load/"), event("salt/job/"+publishedJID+"/sub/low1/error/state.sls", fields{"id": "low1", "jid": publishedJID}))}},
 		{"a site's own tag before others", "web1", "_minion_event", stock, fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
 
 		{"return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "retcode": 0, "success": true, "fun": "test.ping", "fun_args": list(), "out": "nested", "master_id": "m1"}},
@@ -261,6 +261,10 @@ func TestRefused(t *testing.T) {
 		{"progress of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/prog/db1/3"), otherRet},
 		{"another minion under a word of no Salt", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/refresh/db1"), otherRet},
 		{"the same below a syndic", "web1", "_minion_event", stock, single("syndic/job/" + publishedJID + "/refresh/db1/x"), otherRet},
+		{"failed state of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/sub/db1/error/state.sls"), otherRet},
+		{"failed state of another minion, by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job/" + publishedJID, "events": list(event("sub/db1/error/state.sls"))}, otherRet},
+		{"failed state of another minion, handed on by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/sub/db1/error/state.sls", fields{"id": "low1"}))}, otherRet},
 		{"start of another minion", "web1", "_minion_event", stock, single("salt/minion/db1/start"), otherID},
 		{"beacon of another minion", "web1", "_minion_event", stock, single("salt/beacon/db1/load/"), otherID},
 		{"only such events in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/key"), event("salt/auth"))}, tag},
