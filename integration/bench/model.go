@@ -175,7 +175,7 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
-	const together = 4 // sidecar/signin
+	together := key.Together()
 	all, err := quickest(20, func() (err error) {
 		tasks := make([]*saltcrypt.Task, together)
 		for i := range tasks {
@@ -190,7 +190,7 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
-	m.SignInRSA = all / together
+	m.SignInRSA = all / time.Duration(together)
 	if err := m.lookAtMinions(key.PublicText()); err != nil {
 		return m, err
 	}
