@@ -222,9 +222,10 @@ func (m *MasterKey) DecryptAll(tasks []*Task) {
 		func(t *Task) { t.Out, t.Err = m.DecryptOAEP(t.Algorithm, t.In) })
 }
 
-// together does the private operations of tasks at once, on the number that each of them says. Those that say none, or fail, are done alone.
+// together does the private operations of tasks at once, on the number that each of them says. Those that say none, or fail, are done alone, and so are fewer than
+// are worth it.
 func (m *MasterKey) together(tasks []*Task, number func(*Task) []byte, done func(*Task, []byte), alone func(*Task)) {
-	if m.fast == nil || len(tasks) == 1 {
+	if n := m.Together(); n == 1 || len(tasks) < n {
 		for _, t := range tasks {
 			alone(t)
 		}

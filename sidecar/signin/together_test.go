@@ -97,10 +97,7 @@ func TestTogether(t *testing.T) {
 		{name: "without a token", change: func(a *saltwire.AuthRequest) { a.Token = nil }, pin: PinNone},
 		{name: "with a short token", change: func(a *saltwire.AuthRequest) { a.Token = a.Token[:100] }, pin: PinForeign},
 		{name: "with a token of ones", pin: PinForeign, change: func(a *saltwire.AuthRequest) {
-			a.Token = []byte(fmt.Sprintf("%256s", "\xff"))
-			for i := range a.Token {
-				a.Token[i] = 0xff
-			}
+			a.Token = bytes.Repeat([]byte{0xff}, 256)
 		}},
 		{name: "that has pinned the other identity", pin: PinAnother, another: true, change: func(a *saltwire.AuthRequest) {
 			a.Token = sealedTo(second, a.EncAlgo)
@@ -109,16 +106,17 @@ func TestTogether(t *testing.T) {
 		{name: "under an algorithm that nobody knows", change: func(a *saltwire.AuthRequest) { a.SigAlgo = "none" }, dropped: true, pin: PinOurs},
 		{name: "under an encryption that nobody knows", change: func(a *saltwire.AuthRequest) { a.EncAlgo = "none" }, dropped: true, pin: PinForeign},
 	}
+	kindOf := func(i int) int { return (i*3 + i/len(kinds)) % len(kinds) } // in other company each time
 	var all []saltwire.AuthRequest
 	for i := range 5 * len(kinds) {
 		auth := c.sign(t, i)
-		kinds[(i*3+i/len(kinds))%len(kinds)].change(&auth)
+		kinds[kindOf(i)].change(&auth)
 		all = append(all, auth)
-		c.come(auth, kinds[(i*3+i/len(kinds))%len(kinds)].gone)
+		c.come(auth, kinds[kindOf(i)].gone)
 	}
 	c.answered(t)
 	for i, auth := range all {
-		kind := kinds[(i*3+i/len(kinds))%len(kinds)]
+		kind := kinds[kindOf(i)]
 		reply := c.replies[auth.Nonce]
 		if kind.dropped {
 			if reply != nil {
