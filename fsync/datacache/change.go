@@ -115,6 +115,7 @@ type mine struct {
 	id, name string
 	now      []byte // nil: there is none
 	was      inode  // of now
+	seen     sight  // of now, which is open
 	e        entry  // of what becomes of it, without stamp, hash and time
 }
 
@@ -171,18 +172,17 @@ func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 // find reads a mine and brings the table up to what is on disk. Until done no other file gets the mine's inode. It is the id's turn.
 func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func(), err error) {
 	done = func() {}
-	var seen sight
 	files := fileSet{}
 	if dir.dir != nil {
 		is, err := dir.hold(path.Base(m.name), limit)
 		switch {
 		case err == nil:
-			done, files[m.name], seen, m.was = is.close, is.raw, is.is, is.inode
+			done, files[m.name], m.seen, m.was = is.close, is.raw, is.is, is.inode
 		case !errors.Is(err, fs.ErrNotExist):
 			return done, err
 		}
 	}
-	files, err = s.judge(root, m.id, m.e.Key, m.e.Life, files, seen)
+	files, err = s.judge(root, m.id, m.e.Key, m.e.Life, files, m.seen)
 	if err == nil {
 		m.now = files[m.name]
 	}
@@ -205,7 +205,7 @@ func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error)
 	at := stampTime(m.e.Stamp)
 	var is sight
 	if dir.dir != nil {
-		is, err = dir.put(s.disk, path.Base(m.name), then, m.now, at)
+		is, err = dir.put(s.disk, path.Base(m.name), then, prior{m.now, m.seen}, at)
 	} else {
 		is, err = s.disk.put(root, m.name, then, m.now, at)
 	}

@@ -129,14 +129,14 @@ func (d disk) folder(root *os.Root, name string) (folder, error) {
 	return f, err
 }
 
-// put is folder.put of a file anywhere in the cache.
+// put is folder.put of a file anywhere in the cache, in place of one with the content old; nil: there is none.
 func (d disk) put(root *os.Root, name string, content, old []byte, at time.Time) (is sight, err error) {
 	f, err := d.folder(root, path.Dir(name))
 	if err != nil {
 		return sight{}, err
 	}
 	defer f.close()
-	return f.put(d, path.Base(name), content, old, at)
+	return f.put(d, path.Base(name), content, prior{raw: old}, at)
 }
 
 func (d disk) mkdir(root *os.Root, name string) error {

@@ -16,7 +16,7 @@ import (
 type folder struct{ dir *os.File }
 
 func openFolder(root *os.Root, name string) (folder, error) {
-	dir, err := root.OpenFile(name, unix.O_DIRECTORY, 0)
+	dir, err := root.OpenFile(name, unix.O_DIRECTORY|unix.O_NONBLOCK, 0) // a directory blocks nobody; package os would set it, and take it back
 	return folder{dir}, err
 }
 
@@ -110,18 +110,26 @@ func (d folder) hold(name string, limit int64) (h held, err error) {
 }
 
 // stat is of a name, not of what it may be a link to.
-func (d folder) stat(name string) (is inode, mtime int64, err error) {
+func (d folder) stat(name string) (is inode, mtime, size int64, err error) {
 	var st unix.Stat_t
 	err = again(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
-		return inode{}, 0, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return inode{}, 0, 0, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), nil
+	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), st.Size, nil
 }
 
-// put makes a file appear whole in place of one with the content old (nil: there is none), with the mode and the owner a stock master gives
-// it, and returns what look finds of it. It returns errChanged when something else is there.
-func (d folder) put(of disk, name string, content, old []byte, at time.Time) (sight, error) {
+// prior is the file whose place another one takes.
+type prior struct {
+	raw []byte // nil: there is none
+	// held is what look finds of it while it is open, so that no other file gets its inode: whoever has the same is the same, unread, for
+	// masters write no file in place (salt/cache/localfs.py store). Without it (count 0) the content is compared.
+	held sight
+}
+
+// put makes a file appear whole in place of old, with the mode and the owner a stock master gives it, and returns what look finds of it. It
+// returns errChanged when something else is there.
+func (d folder) put(of disk, name string, content []byte, old prior, at time.Time) (sight, error) {
 	temp := tempName()
 	fd, err := d.open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, fileMode)
 	if err != nil {
@@ -148,7 +156,7 @@ func (d folder) renew(name string, was inode, at time.Time) (mtime int64, err er
 		}
 		return 0, err
 	}
-	is, mtime, err := d.stat(name)
+	is, mtime, _, err := d.stat(name)
 	switch {
 	case errors.Is(err, unix.ENOENT), err == nil && is != was:
 		return 0, errChanged
@@ -167,16 +175,16 @@ func (d folder) fill(fd int, name string, of disk, content []byte, at time.Time)
 		}
 		content = content[n:]
 	}
-	if of.uid >= 0 {
-		if err := again(func() error { return unix.Fchown(fd, of.uid, of.gid) }); err != nil {
-			return inode{}, 0, err
-		}
-	}
 	if err := d.touch(name, at); err != nil {
 		return inode{}, 0, err
 	}
 	var st unix.Stat_t // not every file system knows nanoseconds
-	err = again(func() error { return unix.Fstat(fd, &st) })
+	if err := again(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return inode{}, 0, err
+	}
+	if of.uid >= 0 && (int(st.Uid) != of.uid || int(st.Gid) != of.gid) {
+		err = again(func() error { return unix.Fchown(fd, of.uid, of.gid) })
+	}
 	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), err
 }
 
@@ -206,10 +214,9 @@ func (d folder) rename(from, to string, flags uint) error {
 	})
 }
 
-// replace gives the file temp, with that inode, the name of one whose content is still old; nil: there is none. A stock master locks nothing,
-// so the two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp, unless it
+// replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp, unless it
 // alone holds what the master wrote.
-func (d folder) replace(temp, name string, ours inode, old []byte) error {
+func (d folder) replace(temp, name string, ours inode, old prior) error {
 	err := d.swap(temp, name, old)
 	if err != nil {
 		_ = d.remove(temp)
@@ -218,13 +225,13 @@ func (d folder) replace(temp, name string, ours inode, old []byte) error {
 		}
 		return err
 	}
-	if old == nil {
+	if old.raw == nil {
 		return nil
 	}
-	is, _, err := d.read(temp, int64(len(old)))
+	same, err := d.still(temp, old)
 	switch {
 	case errors.Is(err, unix.ENOENT): // there was no exchange
-	case errors.Is(err, unix.ELOOP), err == nil && bytes.Equal(is, old): // links are replaced, as by a master
+	case errors.Is(err, unix.ELOOP), same: // links are replaced, as by a master
 		_ = d.remove(temp) // it is written; if this fails it is left for the next start
 	default:
 		return d.giveBack(temp, name, ours)
@@ -232,18 +239,29 @@ func (d folder) replace(temp, name string, ours inode, old []byte) error {
 	return nil
 }
 
+// still says whether a file is old.
+func (d folder) still(name string, old prior) (bool, error) {
+	if old.held.count != 0 {
+		if is, mtime, size, err := d.stat(name); err == nil && sightOf(is, mtime, size) == old.held {
+			return true, nil
+		}
+	}
+	is, _, err := d.read(name, int64(len(old.raw)))
+	return err == nil && bytes.Equal(is, old.raw), err
+}
+
 // swap exchanges temp and name; without old, or where that is impossible, it renames.
-func (d folder) swap(temp, name string, old []byte) error {
+func (d folder) swap(temp, name string, old prior) error {
 	flags := uint(unix.RENAME_EXCHANGE)
-	if old == nil {
+	if old.raw == nil {
 		flags = unix.RENAME_NOREPLACE
 	}
 	err := d.rename(temp, name, flags)
 	if !unsupported(err) {
 		return err
 	}
-	if old != nil { // with a gap of microseconds
-		if is, _, err := d.read(name, int64(len(old))); err != nil || !bytes.Equal(is, old) {
+	if old.raw != nil { // with a gap of microseconds
+		if same, _ := d.still(name, old); !same {
 			return errChanged
 		}
 	}
@@ -254,7 +272,7 @@ func (d folder) swap(temp, name string, old []byte) error {
 // and goes back in its turn.
 func (d folder) giveBack(temp, name string, put inode) error {
 	for range maxAgain {
-		taken, _, err := d.stat(temp)
+		taken, _, _, err := d.stat(temp)
 		if err != nil {
 			return err
 		}
@@ -265,7 +283,7 @@ func (d folder) giveBack(temp, name string, put inode) error {
 		case err != nil:
 			return fmt.Errorf("give back what the master wrote, in %s: %w", temp, err)
 		}
-		out, _, err := d.stat(temp)
+		out, _, _, err := d.stat(temp)
 		if err != nil {
 			return err
 		}

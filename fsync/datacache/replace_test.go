@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // bank is a directory of files whose content is given.
@@ -46,6 +47,45 @@ func holds(t *testing.T, root *os.Root, want map[string]string) {
 	}
 }
 
+// A file that is open takes the place of nothing but itself, or of one with the same content.
+func TestPutHeld(t *testing.T) {
+	master := func(content string) func(*os.Root) error {
+		return func(r *os.Root) error {
+			return errors.Join(r.WriteFile("mine/b", []byte(content), fileMode), r.Rename("mine/b", "mine/a.p"))
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		master func(root *os.Root) error
+		want   map[string]string
+		err    error
+	}{
+		{"nothing since", func(*os.Root) error { return nil }, map[string]string{"a.p": "new"}, nil},
+		{"written again as it was", master("old"), map[string]string{"a.p": "new"}, nil},
+		{"something else", master("mas"), map[string]string{"a.p": "mas"}, errChanged},
+		{"cut and written", func(r *os.Root) error { return r.WriteFile("mine/a.p", []byte("longer"), fileMode) },
+			map[string]string{"a.p": "longer"}, errChanged},
+		{"removed", func(r *os.Root) error { return r.Remove("mine/a.p") }, map[string]string{}, errChanged},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root, dir := bank(t, map[string]string{"a.p": "old"})
+			h, err := dir.hold("a.p", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.close()
+			if err := c.master(root); err != nil {
+				t.Fatal(err)
+			}
+			_, err = dir.put(disk{uid: -1}, "a.p", []byte("new"), prior{h.raw, h.is}, time.Unix(1, 0))
+			if !errors.Is(err, c.err) || err != nil && c.err == nil {
+				t.Error(err)
+			}
+			holds(t, root, c.want)
+		})
+	}
+}
+
 // What was taken from the master goes back, unless it has done something since.
 func TestGiveBack(t *testing.T) {
 	const temp = tempPrefix + "x"
@@ -66,7 +106,7 @@ func TestGiveBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root, dir := bank(t, map[string]string{"a.p": "ours", temp: "master's"})
-			ours, _, err := dir.stat("a.p")
+			ours, _, _, err := dir.stat("a.p")
 			if err = errors.Join(err, c.master(root)); err != nil {
 				t.Fatal(err)
 			}

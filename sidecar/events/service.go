@@ -161,9 +161,9 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		done(reply, err)
 	}
 	plan, err := mode.Planner.Plan(load, jobcache.Facts{Received: received})
-	var python *jobcache.NeedsPython
+	python, deferred := errors.AsType[*jobcache.NeedsPython](err)
 	switch {
-	case errors.As(err, &python):
+	case deferred:
 		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", python.Reason)
 		ended(nil, ErrPython)
 		return

@@ -177,11 +177,11 @@ func (s *Service) change(ctx context.Context, minion string, e editor) (reply []
 
 // reason of an error, for metrics.
 func outcome(err error) string {
-	var python *saltvalue.NeedsPython
+	_, python := errors.AsType[*saltvalue.NeedsPython](err)
 	switch {
 	case err == nil:
 		return "answered"
-	case errors.As(err, &python), errors.Is(err, ErrNotHere):
+	case python, errors.Is(err, ErrNotHere):
 		return "needs_python"
 	case errors.Is(err, saltvalue.ErrMalformed):
 		return "malformed"

@@ -61,9 +61,9 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 	}
 	facts := jobcache.Facts{Received: r.Received, JID: mode.Cache.Assign(r.JID, r.Received)}
 	plan, err := mode.Cache.Plan(r.Load, facts)
-	var python *jobcache.NeedsPython
+	python, deferred := errors.AsType[*jobcache.NeedsPython](err)
 	switch {
-	case errors.As(err, &python):
+	case deferred:
 		s.c.Logger.Debug("return left to the salt-master", "minion", r.Minion, "jid", r.JID, "reason", python.Reason)
 		return rec, plan, ErrPython
 	case err != nil:

@@ -209,9 +209,9 @@ func appendDatetime(dst, b []byte) (out, rest []byte, err error) {
 	return append(dst, b[:n]...), b[n:], nil
 }
 
+// malformed is asked after each value: the target of errors.As would be on the heap each time, also for nil.
 func malformed(err error) error {
-	var n *NeedsPython
-	if err == nil || errors.Is(err, ErrMalformed) || errors.As(err, &n) {
+	if _, python := errors.AsType[*NeedsPython](err); err == nil || python || errors.Is(err, ErrMalformed) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
