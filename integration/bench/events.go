@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"saltclusterd/integration/lab"
 )
 
 const (
@@ -17,25 +15,18 @@ const (
 func (b *bench) events(ctx context.Context) error {
 	var rows [][]string
 	for _, version := range herdVersions {
-		var cost [2]reqCost
-		for side, make := range packs {
-			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-				p, err := make(ctx, l, version, eventMinions, 0)
-				if err != nil {
-					return err
-				}
-				defer p.close()
-				return b.measureEvents(ctx, p, &cost[side])
-			})
-			if err != nil {
+		var cost sideCosts
+		err := b.versus(ctx, version, eventMinions, 0, func(ctx context.Context, s sides) (err error) {
+			if err = s.each(func(p *pack) error { return p.calm(ctx, b.say) }); err != nil {
 				return err
 			}
+			cost, err = b.takeTurns(s, "event", always(eventCount), func(p *pack) error { return p.fire(ctx, eventCount) })
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		bare, ours := cost[0], cost[1]
-		var ratio series
-		for i := range min(len(bare.sum), len(ours.sum)) {
-			ratio.add(ours.sum[i] / bare.sum[i])
-		}
+		bare, ours, ratio := cost.bare, cost.ours, cost.ratio()
 		rows = append(rows, []string{
 			version, bare.sum.show("%.2f"), ours.sum.show("%.2f"), ours.daemon.show("%.2f"), ours.master.show("%.2f"),
 			"**" + ratio.show("%.2f") + "**", fmt.Sprintf("≤ %.1f", eventGoal), atMost(ratio, eventGoal),
@@ -46,16 +37,6 @@ func (b *bench) events(ctx context.Context) error {
 			"processes do with an event on their bus.", eventMinions, eventCount),
 		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of it the master", "ratio", "target", ""}, rows)
 	return nil
-}
-
-func (b *bench) measureEvents(ctx context.Context, p *pack, cost *reqCost) error {
-	if err := p.gather(ctx, b.say); err != nil {
-		return err
-	}
-	if err := p.calm(ctx, b.say); err != nil {
-		return err
-	}
-	return b.measureEach(p, cost, "event", eventCount, func() error { return p.fire(ctx, eventCount) })
 }
 
 // fire has minions fire events.

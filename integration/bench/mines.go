@@ -33,37 +33,24 @@ var mineWorks = []struct {
 func (b *bench) mines(ctx context.Context) error {
 	var rows [][]string
 	for _, version := range herdVersions {
-		cost := make([][2]reqCost, len(mineWorks))
-		for side, make := range packs {
-			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-				p, err := make(ctx, l, version, mineMinions, 0)
-				if err != nil {
-					return err
-				}
-				defer p.close()
-				if err := p.gather(ctx, b.say); err != nil {
-					return err
-				}
-				if err := errors.Join(p.calm(ctx, b.say), p.ready(ctx)); err != nil {
-					return err
-				}
-				for i := range mineWorks {
-					if err := b.measureEach(p, &cost[i][side], mineWorks[i].cmd, mineCount, func() error { return p.mine(ctx, i) }); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
+		costs := make([]sideCosts, len(mineWorks))
+		err := b.versus(ctx, version, mineMinions, 0, func(ctx context.Context, s sides) error {
+			if err := s.each(func(p *pack) error { return errors.Join(p.calm(ctx, b.say), p.ready(ctx)) }); err != nil {
 				return err
 			}
+			for i, work := range mineWorks {
+				var err error
+				if costs[i], err = b.takeTurns(s, work.cmd, always(mineCount), func(p *pack) error { return p.mine(ctx, i) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		for i, work := range mineWorks {
-			bare, ours := cost[i][0], cost[i][1]
-			var ratio series
-			for i := range min(len(bare.sum), len(ours.sum)) {
-				ratio.add(ours.sum[i] / bare.sum[i])
-			}
+			bare, ours, ratio := costs[i].bare, costs[i].ours, costs[i].ratio()
 			rows = append(rows, []string{
 				version, "`" + work.cmd + "`, " + work.what, bare.sum.show("%.2f"), ours.sum.show("%.2f"), ours.daemon.show("%.2f"),
 				"**" + ratio.show("%.2f") + "**", fmt.Sprintf("≤ %.1f", mineGoal), atMost(ratio, mineGoal),

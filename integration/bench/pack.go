@@ -24,9 +24,14 @@ type pack struct {
 	daemon *lab.Daemon // nil: bare
 }
 
-// newPack lays out a master and a herd of n that knows its address, and accepts their keys and those of fleet more. Nothing is started.
+// newPack lays out a master and a herd of n that knows its address, and accepts their keys and those of fleet more. Nothing is started. A lab
+// may have one of each kind.
 func newPack(ctx context.Context, l *lab.Lab, version string, n, fleet int, bare bool) (*pack, error) {
-	h, err := l.Host(ctx, "salt")
+	name := "salt"
+	if bare {
+		name = "bare"
+	}
+	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"saltclusterd/integration/lab"
 )
 
 const (
@@ -21,28 +19,25 @@ const (
 	restWithin = 30 * time.Second
 )
 
-// reqCost is what one side needs for such a return, in ms.
-type reqCost struct{ daemon, master, sum series }
-
 // reqs measures returns that no job asked for, alone and behind saltclusterd.
 func (b *bench) reqs(ctx context.Context) error {
 	var rows [][]string
 	for _, version := range herdVersions {
-		var cost [2]reqCost
-		for side, make := range packs {
-			err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-				p, err := make(ctx, l, version, reqMinions, reqKeys-reqMinions)
-				if err != nil {
-					return err
+		var cost sideCosts
+		err := b.versus(ctx, version, reqMinions, reqKeys-reqMinions, func(ctx context.Context, s sides) (err error) {
+			count := func(p *pack) int {
+				if p.daemon == nil {
+					return bareReturns
 				}
-				defer p.close()
-				return b.measureReqs(ctx, p, &cost[side])
-			})
-			if err != nil {
-				return err
+				return reqReturns
 			}
+			cost, err = b.takeTurns(s, "return", count, func(p *pack) error { return p.returnUnasked(ctx, count(p)) })
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		bare, ours := cost[0], cost[1]
+		bare, ours := cost.bare, cost.ours
 		rows = append(rows, []string{
 			version, bare.sum.show("%.1f"), "**" + ours.sum.show("%.2f") + "**", ours.daemon.show("%.2f"), ours.master.show("%.2f"),
 			fmt.Sprintf("≤ %.0f", returnGoal), atMost(ours.sum, returnGoal),
@@ -52,36 +47,6 @@ func (b *bench) reqs(ctx context.Context) error {
 		"CPU milliseconds per return, whole process trees; %d minions, one return after the other, %d per round (%d to a master alone). Of it the "+
 			"master: what its processes do with the one event that such a return fires.", reqMinions, reqReturns, bareReturns),
 		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of it the master", "target", ""}, rows)
-	return nil
-}
-
-func (b *bench) measureReqs(ctx context.Context, p *pack, cost *reqCost) error {
-	if err := p.gather(ctx, b.say); err != nil {
-		return err
-	}
-	count := reqReturns
-	if p.daemon == nil {
-		count = bareReturns
-	}
-	return b.measureEach(p, cost, "return", count, func() error { return p.returnUnasked(ctx, count) })
-}
-
-// measureEach measures what one of count things costs that act has minions do, round by round.
-func (b *bench) measureEach(p *pack, cost *reqCost, what string, count int, act func() error) error {
-	for round := range b.sizes.rounds + 1 {
-		u, err := p.spend(act)
-		if err != nil {
-			return err
-		}
-		daemon, master := millis(u.daemon)/float64(count), millis(u.master)/float64(count)
-		b.say("%s: %.2f ms of the master and %.2f of saltclusterd per %s, round %d", p.name, master, daemon, what, round)
-		if round == 0 { // it has read much that the others have at hand
-			continue
-		}
-		cost.daemon.add(daemon)
-		cost.master.add(master)
-		cost.sum.add(daemon + master)
-	}
 	return nil
 }
 
