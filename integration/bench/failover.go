@@ -19,7 +19,7 @@ const (
 // failover kills saltclusterd of one of three nodes behind HAProxy, in turn, and waits until a herd is whole again.
 func (b *bench) failover(ctx context.Context) error {
 	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-		c, h, err := b.herdCluster(ctx, l, nil)
+		c, h, err := b.herdCluster(ctx, l, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -65,10 +65,10 @@ func (b *bench) failover(ctx context.Context) error {
 }
 
 // herdCluster is three nodes behind HAProxy with a herd that knows only that.
-func (b *bench) herdCluster(ctx context.Context, l *lab.Lab, over lab.Settings) (*lab.Cluster, *herd.Herd, error) {
+func (b *bench) herdCluster(ctx context.Context, l *lab.Lab, over, masters lab.Settings) (*lab.Cluster, *herd.Herd, error) {
 	settings := maps.Clone(quiet)
 	maps.Copy(settings, over)
-	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, DaemonSettings: settings, LBPerPort: true})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, MasterSettings: masters, DaemonSettings: settings, LBPerPort: true})
 	if err != nil {
 		return nil, nil, err
 	}

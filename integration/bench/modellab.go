@@ -51,6 +51,10 @@ type stormSeen struct {
 	Outages, SignInTimes     []time.Duration    // sorted
 }
 
+// unhurried masters do not clean and list, by themselves and once a minute, what the jobs and trees before have left, as it would be in one
+// measurement and not in another: the model has no Python.
+var unhurried = lab.Settings{"loop_interval": 1800, "fileserver_interval": 1800}
+
 // Groups of processes whose CPU is told apart, as the model names them.
 var modelGroups = []string{"saltclusterd", "saltclusterd, others", "salt-master", "haproxy", "minions"}
 
@@ -60,7 +64,7 @@ func (b *bench) sights(ctx context.Context, minions, jobs int, trees []scale.Tre
 	b.herd = minions
 	defer func() { b.herd = was }()
 	return s, b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-		c, h, err := b.herdCluster(ctx, l, nil)
+		c, h, err := b.herdCluster(ctx, l, nil, unhurried)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func (b *bench) replicas(ctx context.Context) error {
 	var alone, all, late series
 	for _, n := range []int{1, 3} {
 		err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-			c, h, err := b.herdCluster(ctx, l, lab.Settings{"cluster_job_replicas": n})
+			c, h, err := b.herdCluster(ctx, l, lab.Settings{"cluster_job_replicas": n}, nil)
 			if err != nil {
 				return err
 			}
