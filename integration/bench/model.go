@@ -66,6 +66,9 @@ type machine struct {
 	// Return and Copy are the CPU of writing one into a job cache, as its publisher and as a replica do; SyncRet is what it adds to a sync.
 	Return, Copy, SyncRet time.Duration
 
+	// Pace is what the meter's piece of work took when nothing else was done.
+	Pace time.Duration
+
 	Files string // file system
 }
 
@@ -171,6 +174,12 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
+	work := newPiece()
+	var paces []time.Duration
+	for range 200 {
+		paces = append(paces, work.take())
+	}
+	m.Pace = quantile(paces, 0.25)
 	m.Sign, err = quickest(20, func() error { _, err := key.Sign(saltcrypt.PKCS1v15SHA1, []byte("how long does it take?")); return err })
 	if err != nil {
 		return m, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -31,17 +32,18 @@ func fit(x, y []float64) line {
 
 // calibration is what small herds have told of this machine.
 type calibration struct {
+	pace       time.Duration // of the machine for which the costs are
 	costs      *scale.Costs
 	job, storm map[string]line // by group: CPU; of a storm what connections cost, and of masters all
 	late       map[string]line // of a storm, by group: what comes one by one when most have signed in
-	tree       [2]float64      // CPU of any tree, s: of its author, and of the others
+	tree       [2]float64      // CPU of any tree at that pace, s: of its author, and of the others
 }
 
 // calibrate finds out how much more CPU processes take here than the table of costs says, from herds that are not those with which the model
 // is compared.
 func calibrate(site scale.Site, seen *modelSeen) *calibration {
-	c := &calibration{costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}, late: map[string]line{}}
-	site.Slower, site.Share = scale.Factors{}, 1
+	c := &calibration{pace: seen.Machine.Pace, costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}, late: map[string]line{}}
+	site.Share = 1
 	x, y := map[string][]float64{}, map[string][]float64{}
 	note := func(model map[string]time.Duration, measured func(g string) float64) {
 		for _, g := range modelGroups {
@@ -49,9 +51,9 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 		}
 	}
 	for _, s := range seen.Small {
-		site.Minions, site.Answering = s.Minions, 0
+		site.Minions, site.Answering, site.Slower = s.Minions, 0, c.slower(s.All.Pace.median(), scale.Factors{})
 		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.All.CPU[g].median() })
-		site.Answering = modelFew
+		site.Answering, site.Slower = modelFew, c.slower(s.Few.Pace.median(), scale.Factors{})
 		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.Few.CPU[g].median() })
 	}
 	for _, g := range modelGroups {
@@ -91,7 +93,6 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	for _, g := range stormGroups {
 		c.late[g] = fit(x[g], y[g])
 	}
-	c.late["salt-master"] = line{1, 0} // no master hears of them; what masters do then they do without a storm as well, once a minute
 	c.memory(seen.Small)
 	for _, s := range seen.Small {
 		if len(s.Trees) > 0 {
@@ -105,7 +106,24 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 func (c *calibration) withoutConnections() *calibration {
 	costs := *c.costs
 	costs.Connect, costs.ProxyConnect, costs.MinionConnect = 0, 0, 0
-	return &calibration{costs: &costs, storm: c.storm}
+	return &calibration{pace: c.pace, costs: &costs, storm: c.storm}
+}
+
+// slower is factors of processes where the piece of work takes so long, s: all of them at the same pace.
+func (c *calibration) slower(pace float64, f scale.Factors) scale.Factors {
+	by := c.slowness(pace)
+	for _, of := range []*float64{&f.Publisher, &f.Others, &f.Master, &f.Proxy, &f.Minions} {
+		*of = by * cmp.Or(*of, 1)
+	}
+	return f
+}
+
+// slowness is how many times as long as on the machine at rest everything takes.
+func (c *calibration) slowness(pace float64) float64 {
+	if c.pace == 0 || pace == 0 {
+		return 1
+	}
+	return pace / c.pace.Seconds()
 }
 
 // dearer is how many times as much connections cost as the table says, or all that masters do in a storm.
@@ -160,9 +178,10 @@ func (c *calibration) memory(small []*sights) {
 // trees finds what a file and a MiB cost here, and what any tree does.
 func (c *calibration) trees(site scale.Site, seen []treeSeen) {
 	any, files, bytes, beside := seen[0], seen[1], seen[2], seen[3]
-	c.tree = [2]float64{any.Author, any.Others}
+	at := c.slowness(any.Pace)
+	c.tree = [2]float64{any.Author / at, any.Others / at}
 	const nodes = 3
-	walk := (beside.Author + beside.Others - any.Author - any.Others) / nodes / float64(beside.Beside)
+	walk := ((beside.Author+beside.Others)/c.slowness(beside.Pace) - c.tree[0] - c.tree[1]) / nodes / float64(beside.Beside)
 	c.costs.WalkFile = max(0, time.Duration(walk*float64(time.Second)))
 	scaleBy := func(f float64, costs ...*time.Duration) {
 		for _, d := range costs {
@@ -171,11 +190,13 @@ func (c *calibration) trees(site scale.Site, seen []treeSeen) {
 	}
 	for range 5 { // each of the two trees costs a little of the other kind
 		r := c.rollOut(site, files)
-		scaleBy((files.Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
-		scaleBy((files.Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
+		fixed := c.slowness(files.Pace)
+		scaleBy((files.Author-fixed*c.tree[0])/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
+		scaleBy((files.Others-fixed*c.tree[1])/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
 		r = c.rollOut(site, bytes)
-		scaleBy((bytes.Author-any.Author)/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
-		scaleBy((bytes.Others-any.Others)/r.CPU["others"].Seconds(), &c.costs.StageMiB)
+		fixed = c.slowness(bytes.Pace)
+		scaleBy((bytes.Author-fixed*c.tree[0])/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
+		scaleBy((bytes.Others-fixed*c.tree[1])/r.CPU["others"].Seconds(), &c.costs.StageMiB)
 	}
 }
 

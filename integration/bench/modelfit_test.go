@@ -38,7 +38,7 @@ func TestSave(t *testing.T) {
 	seen := &modelSeen{
 		Run: "today", CPUs: 2, Machine: machine{
 			Sign: time.Millisecond, SignInRSA: time.Millisecond, Fsync: time.Second, FsyncBusy: 2 * time.Second, Check: time.Millisecond, Return: 50 * time.Microsecond,
-			Copy: 30 * time.Microsecond, Files: "ext4",
+			Copy: 30 * time.Microsecond, Pace: 100 * time.Microsecond, Files: "ext4",
 		},
 		Small: []*sights{{Minions: 3, All: jobsSeen{Heard: series{1, 2}, CPU: map[string]series{"haproxy": {3}}}, Memory: resident{Own: []float64{1}, Files: []float64{2}}}},
 		Large: []*sights{{Keys: []time.Duration{4}, Trees: []treeSeen{{Tree: scale.Tree{Files: 1, Bytes: 2}, Took: 3}}, Storm: stormSeen{Lost: 1, After: map[string]float64{"minions": 2}}}},
@@ -62,7 +62,7 @@ func TestSave(t *testing.T) {
 func TestAnOlderProgramsMeasurementsAreRefused(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run")
 	whole := func() *modelSeen {
-		m := machine{Sign: 1, SignInRSA: 1, Fsync: 1, FsyncBusy: 1, Check: 1, Return: 1, Copy: 1}
+		m := machine{Sign: 1, SignInRSA: 1, Fsync: 1, FsyncBusy: 1, Check: 1, Return: 1, Copy: 1, Pace: 1}
 		return &modelSeen{Machine: m, Small: []*sights{{Trees: []treeSeen{{}}}, {}}}
 	}
 	for _, c := range []struct{ lacks, was, is string }{
@@ -102,7 +102,7 @@ func TestResidentOf(t *testing.T) {
 // What a process that was killed has used stays used: else it looks as if others used the machine.
 func TestTheMeterRemembersWhoWasKilled(t *testing.T) {
 	const gone = 1<<22 + 1 // no process has a number beyond PID_MAX_LIMIT
-	m := &meter{groups: map[string][]int{"node": {gone}}, cpus: 2, last: map[int]time.Duration{gone: time.Minute}}
+	m := &meter{groups: map[string][]int{"node": {gone}}, cpus: 2, work: newPiece(), last: map[int]time.Duration{gone: time.Minute}}
 	m.look()
 	if got := m.looks[0].ours["node"]; got != time.Minute {
 		t.Errorf("%v", got)
@@ -116,12 +116,17 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 	site := scale.Site{Nodes: 3, Shared: true, Cores: 2, ProxyThreads: 2, ProxyPerPort: true, Replicas: 3}
 	m := machine{
 		Sign: time.Millisecond, SignInRSA: time.Millisecond, Fsync: time.Millisecond, Check: time.Millisecond, Return: 50 * time.Microsecond, Copy: 30 * time.Microsecond,
-		SyncRet: 20 * time.Microsecond, Files: "ext4",
+		SyncRet: 20 * time.Microsecond, Pace: 100 * time.Microsecond, Files: "ext4",
 	}
 	const fixed, lateness = 0.01, 1.5 // s, and how much dearer what comes late is
-	play := func(minions int) *sights {
+	// Everything takes half as long again when the large herd is there, which the piece of work tells.
+	play := func(minions int, slowness float64) *sights {
 		s, c := &sights{Minions: minions}, m.costs()
-		site.Minions, site.Slower = minions, truth
+		at := func(f scale.Factors) scale.Factors {
+			return (&calibration{pace: m.Pace}).slower(m.Pace.Seconds()*slowness, f)
+		}
+		pace := m.Pace.Seconds() * slowness
+		site.Minions, site.Slower = minions, at(truth)
 		for _, few := range []bool{false, true} {
 			to := &s.All
 			site.Answering = 0
@@ -129,16 +134,16 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 				to, site.Answering = &s.Few, modelFew
 			}
 			j := scale.NewWorld(site, c).Job()
-			*to = jobsSeen{Share: series{1}, CPU: map[string]series{}, Heard: series{j.LastHeard.Seconds()}, Acked: series{j.LastEnd.Seconds()}, Cached: series{j.Cached.Seconds()}}
+			*to = jobsSeen{Share: series{1}, Pace: series{pace}, CPU: map[string]series{}, Heard: series{j.LastHeard.Seconds()}, Acked: series{j.LastEnd.Seconds()}, Cached: series{j.Cached.Seconds()}}
 			for g, d := range j.CPU {
-				to.CPU[g] = series{d.Seconds() + fixed}
+				to.CPU[g] = series{d.Seconds() + fixed*slowness}
 			}
 		}
 		// Of a storm it is the masters and the connections that are dearer.
-		site.Answering, site.Slower = 0, scale.Factors{Master: truth.Master}
+		site.Answering, site.Slower = 0, at(scale.Factors{Master: truth.Master})
 		c.Connect, c.ProxyConnect, c.MinionConnect = 2*c.Connect, c.ProxyConnect/2, 4*c.MinionConnect
 		st := scale.NewWorld(site, c).Storm(minions/3, 0, scale.DefaultVersions)
-		s.Storm = stormSeen{Share: 1, Lost: float64(minions / 3), Served: st.LastServed.Seconds(), Early: map[string]float64{}, After: map[string]float64{}}
+		s.Storm = stormSeen{Share: 1, Pace: pace, Lost: float64(minions / 3), Served: st.LastServed.Seconds(), Early: map[string]float64{}, After: map[string]float64{}}
 		for g, d := range st.CPU {
 			s.Storm.Early[g], s.Storm.After[g] = st.Early[g].Seconds(), st.Early[g].Seconds()+lateness*(d-st.Early[g]).Seconds()
 		}
@@ -147,7 +152,7 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		}
 		return s
 	}
-	seen := &modelSeen{CPUs: 2, Machine: m, Small: []*sights{play(250), play(750)}}
+	seen := &modelSeen{CPUs: 2, Machine: m, Small: []*sights{play(250, 1), play(750, 1)}}
 	c := calibrate(site, seen)
 	for g, want := range map[string]float64{"saltclusterd": 2, "saltclusterd, others": 3, "salt-master": 1.5, "haproxy": 0.5, "minions": 4} {
 		if got := c.job[g]; math.Abs(got.Factor-want) > 0.02 || math.Abs(got.Fixed-fixed) > 1e-3 {
@@ -164,7 +169,7 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 			t.Errorf("storm, %s: %+v, not %v", g, got, want)
 		}
 	}
-	large := play(2000)
+	large := play(2000, 1.5)
 	for _, r := range c.compare(site, runs{large}) {
 		if (strings.HasPrefix(r.what, "s until the last") || strings.Contains(r.what, "CPU") || strings.Contains(r.what, "is served")) && !r.near() {
 			t.Errorf("%s: %v, not %v", r.what, r.model, r.measured)

@@ -36,6 +36,7 @@ type sights struct {
 type jobsSeen struct {
 	Heard, Acked, Cached, Copied     series // s, from the first minion that had the job
 	Share                            series // of the machine, that others left meanwhile
+	Pace                             series // s, that the meter's piece of work took
 	CPU                              map[string]series
 	Sent, Got, OthersSent, OthersGot series // MiB
 }
@@ -44,7 +45,7 @@ type jobsSeen struct {
 type stormSeen struct {
 	Lost                     float64
 	Served, SignIns, Slowest float64
-	Share                    float64            // until the slowest had signed in
+	Share, Pace              float64            // until the slowest had signed in
 	CPU                      map[string]float64 // s, until the last was served
 	Early                    map[string]float64 // until the slowest had signed in
 	After                    map[string]float64 // and until all is quiet again
@@ -160,6 +161,7 @@ func (m *modelLab) job(ctx context.Context, s *jobsSeen, target string, n int) e
 	}
 	after, end := m.bytes(), slices.MaxFunc(append(done, job.LastEnd), time.Time.Compare)
 	s.Share.add(meter.share(job.FirstHeard, end))
+	s.Pace.add(meter.pace(job.FirstHeard, end).Seconds())
 	since := func(t time.Time) float64 { return t.Sub(job.FirstHeard).Seconds() }
 	s.Heard.add(since(job.LastHeard))
 	s.Acked.add(since(job.LastEnd))
@@ -335,9 +337,10 @@ func (m *modelLab) kill(ctx context.Context, s *stormSeen) error {
 	s.SignIns = float64(st.SignIns - before.SignIns)
 	s.Slowest = herd.Quantile(st.SignInTimes, 1).Seconds()
 	s.Outages, s.SignInTimes = st.Outages, st.SignInTimes
-	s.Share = meter.share(killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
+	crowd := killed.Add(time.Duration(s.Slowest * float64(time.Second)))
+	s.Share, s.Pace = meter.share(killed, crowd), meter.pace(killed, crowd).Seconds()
 	s.CPU = meter.beyondIdle(calm, killed, killed, st.LastServed)
-	s.Early = meter.beyondIdle(calm, killed, killed, killed.Add(time.Duration(s.Slowest*float64(time.Second))))
+	s.Early = meter.beyondIdle(calm, killed, killed, crowd)
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}

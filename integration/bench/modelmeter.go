@@ -13,7 +13,7 @@ import (
 )
 
 // meter looks many times a second at what CPU the processes of a cluster use, by group, and the whole machine: what others use meanwhile
-// is not there for the cluster, and the model has to know.
+// is not there for the cluster, and the model has to know. So it has how fast the processors are.
 type meter struct {
 	groups map[string][]int // processes
 	cpus   int
@@ -21,6 +21,7 @@ type meter struct {
 	mu    sync.Mutex
 	looks []meterLook
 	last  map[int]time.Duration // of each process, when it was seen last: what one has used that was killed stays used
+	work  *piece
 	stop  chan struct{}
 	ended sync.WaitGroup
 }
@@ -29,13 +30,14 @@ type meterLook struct {
 	at   time.Time
 	busy time.Duration // all processors
 	ours map[string]time.Duration
+	pace time.Duration
 }
 
 const meterEvery = 20 * time.Millisecond
 
 // startMeter finds the processes below those of the lab, which must not start others that matter.
 func startMeter(cpus int, groups map[string][]*lab.Process) (*meter, error) {
-	m := &meter{groups: map[string][]int{}, cpus: cpus, last: map[int]time.Duration{}, stop: make(chan struct{})}
+	m := &meter{groups: map[string][]int{}, cpus: cpus, last: map[int]time.Duration{}, work: newPiece(), stop: make(chan struct{})}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func (m *meter) look() {
 			l.ours[g] += m.last[pid]
 		}
 	}
-	l.ours["minions"], _ = herd.CPU()
+	l.ours["minions"], _ = herd.CPU() // with that of looking
+	l.pace = m.work.take()
 	m.looks = append(m.looks, l)
 }
 

@@ -16,6 +16,7 @@ type treeSeen struct {
 	scale.Tree
 	Took, Author, Others float64 // s; CPU of saltclusterd
 	Share                float64 // of the machine, that others left meanwhile
+	Pace                 float64 // s, that the meter's piece of work took
 }
 
 // rollOut puts a tree below the first node's roots and waits until both others have it.
@@ -54,7 +55,7 @@ func (m *modelLab) rollOut(ctx context.Context, round int, t scale.Tree) (seen t
 		}
 	}
 	there := time.Now()
-	seen = treeSeen{Tree: t, Took: there.Sub(began).Seconds(), Share: meter.share(began, there)}
+	seen = treeSeen{Tree: t, Took: there.Sub(began).Seconds(), Share: meter.share(began, there), Pace: meter.pace(began, there).Seconds()}
 	if err := rest(ctx, modelRest); err != nil {
 		return seen, err
 	}

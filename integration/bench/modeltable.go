@@ -22,9 +22,10 @@ func (b *bench) modelTables(seen *modelSeen) error {
 		}
 		b.out.table(fmt.Sprintf("The model and the measured, %d minions", r[0].Minions), fmt.Sprintf(
 			"Three nodes behind HAProxy and the played minions, all on this machine (%s); measured: %s What CPU each kind of process needs was "+
-				"calibrated with %s minions on the same machine: times the table of costs, and besides. Others left %s of the machine during the jobs, which "+
-				"the model knows. Clusters of this size: %d, one after the other; medians are compared. %d of %d figures are within %.0f %%%s.",
-			seen.Machine, seen.Run, sizesText(seen.Small), r.all(func(s *sights) series { return s.All.Share }).show("%.2f"), len(r), near, len(rows),
+				"calibrated with %s minions on the same machine: times the table of costs, and besides. Others left %s of the machine during the jobs, and a "+
+				"piece of work that took %.0f µs at rest took %s then, which the model knows. Clusters of this size: %d, one after the other; medians are compared. %d of %d figures are within %.0f %%%s.",
+			seen.Machine, seen.Run, sizesText(seen.Small), r.all(func(s *sights) series { return s.All.Share }).show("%.2f"),
+			micros(seen.Machine.Pace), r.all(func(s *sights) series { return s.All.Pace }).times(1e6).show("%.0f"), len(r), near, len(rows),
 			modelWithin*100, rangedText(ranged)),
 			[]string{"figure", "model", "measured", "model/measured", "near"}, cells(rows))
 	}
@@ -113,7 +114,8 @@ func cells(rows []modelRow) (out [][]string) {
 
 // compare is the rows of a table.
 func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
-	site.Minions, site.Slower = seen[0].Minions, factors(c.job)
+	pace := seen.all(func(s *sights) series { return s.All.Pace }).median()
+	site.Minions, site.Slower = seen[0].Minions, c.slower(pace, factors(c.job))
 	site.Share = seen.all(func(s *sights) series { return s.All.Share }).median()
 	job := scale.NewWorld(site, c.costs).Job()
 	row := func(what string, model float64, measured series, format string) {
@@ -128,7 +130,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	row("s until whole on both replicas", max(job.Copied[1], job.Copied[2]).Seconds(), jobs(func(j *jobsSeen) series { return j.Copied }), "%.2f")
 	each := 1000 / float64(site.Minions)
 	for _, g := range modelGroups {
-		row("CPU ms per minion, "+g, (job.CPU[g].Seconds()+c.job[g].Fixed)*each,
+		row("CPU ms per minion, "+g, (job.CPU[g].Seconds()+c.job[g].Fixed*c.slowness(pace))*each,
 			perMinion(jobs(func(j *jobsSeen) series { return j.CPU[g] }), site.Minions), "%.3f")
 	}
 	for i, n := range []string{"the publisher", "another node"} {
@@ -152,10 +154,11 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	}
 	for i, tree := range seen[0].Trees {
 		tree.Share = seen.one(func(s *sights) float64 { return s.Trees[i].Share }).median()
+		tree.Pace = seen.one(func(s *sights) float64 { return s.Trees[i].Pace }).median()
 		r := c.rollOut(site, tree)
 		row(fmt.Sprintf("s until a new tree of %d files, %d MiB, is on all nodes", tree.Files, tree.Bytes>>20), r.Last.Seconds(),
 			seen.one(func(s *sights) float64 { return s.Trees[i].Took }), "%.2f")
-		row("– CPU s, of the author and of the others", r.CPU["author"].Seconds()+r.CPU["others"].Seconds()+c.tree[0]+c.tree[1],
+		row("– CPU s, of the author and of the others", r.CPU["author"].Seconds()+r.CPU["others"].Seconds()+(c.tree[0]+c.tree[1])*c.slowness(tree.Pace),
 			seen.one(func(s *sights) float64 { return s.Trees[i].Author + s.Trees[i].Others }), "%.2f")
 	}
 	storms := func(of func(s *stormSeen) float64) series {
@@ -163,6 +166,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	}
 	st := c.dies(site, &stormSeen{
 		Lost: storms(func(s *stormSeen) float64 { return s.Lost }).median(), Share: storms(func(s *stormSeen) float64 { return s.Share }).median(),
+		Pace: storms(func(s *stormSeen) float64 { return s.Pace }).median(),
 	}, site.Minions)
 	row("a node is killed: s until the last minion is served", st.LastServed.Seconds(), storms(func(s *stormSeen) float64 { return s.Served }), "%.1f")
 	row("– sign-ins", float64(st.SignIns), storms(func(s *stormSeen) float64 { return s.SignIns }), "%.0f")
@@ -177,19 +181,15 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 
 // rollOut is the model's view of a tree.
 func (c *calibration) rollOut(site scale.Site, t treeSeen) scale.Rollout {
-	site.Slower, site.Share = scale.Factors{}, t.Share
+	site.Slower, site.Share = c.slower(t.Pace, scale.Factors{}), t.Share
 	return scale.NewWorld(site, c.costs).Rollout(t.Tree)
 }
 
 // dies is the model's view of the death of a node.
 func (c *calibration) dies(site scale.Site, s *stormSeen, minions int) scale.Storm {
-	site.Slower, site.Share, site.Minions, site.Answering = scale.Factors{Master: c.dearer("salt-master")}, s.Share, minions, 0
+	site.Slower, site.Share = c.slower(s.Pace, scale.Factors{Master: c.dearer("salt-master")}), s.Share
+	site.Minions, site.Answering = minions, 0
 	return scale.NewWorld(site, c.stormCosts()).Storm(int(s.Lost), 0, scale.DefaultVersions)
 }
 
-func perMinion(s series, n int) (out series) {
-	for _, v := range s {
-		out.add(v * 1000 / float64(n))
-	}
-	return out
-}
+func perMinion(s series, n int) series { return s.times(1000 / float64(n)) }
