@@ -123,7 +123,8 @@ func (d folder) stat(name string) (is inode, mtime, size int64, err error) {
 type prior struct {
 	raw []byte // nil: there is none
 	// held is what look finds of it while it is open, so that no other file gets its inode: whoever has the same is the same, unread, for
-	// masters write no file in place (salt/cache/localfs.py store). Without it (count 0) the content is compared.
+	// masters write no file in place (salt/cache/localfs.py store). Who does, and leaves size and time as they were, is not seen. Without it
+	// (count 0) the content is compared.
 	held sight
 }
 
@@ -214,8 +215,9 @@ func (d folder) rename(from, to string, flags uint) error {
 	})
 }
 
-// replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp, unless it
-// alone holds what the master wrote.
+// replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the two are exchanged
+// first, and back again if what came out is not what was expected. After an error there is no temp, unless it alone holds what the master
+// wrote.
 func (d folder) replace(temp, name string, ours inode, old prior) error {
 	err := d.swap(temp, name, old)
 	if err != nil {

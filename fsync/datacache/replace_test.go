@@ -65,6 +65,9 @@ func TestPutHeld(t *testing.T) {
 		{"something else", master("mas"), map[string]string{"a.p": "mas"}, errChanged},
 		{"cut and written", func(r *os.Root) error { return r.WriteFile("mine/a.p", []byte("longer"), fileMode) },
 			map[string]string{"a.p": "longer"}, errChanged},
+		{"written in place", func(r *os.Root) error {
+			return errors.Join(r.WriteFile("mine/a.p", []byte("mas"), fileMode), r.Chtimes("mine/a.p", time.Time{}, time.Unix(2, 0)))
+		}, map[string]string{"a.p": "mas"}, errChanged},
 		{"removed", func(r *os.Root) error { return r.Remove("mine/a.p") }, map[string]string{}, errChanged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
