@@ -45,16 +45,16 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	c := &calibration{pace: seen.Machine.Pace, costs: seen.Machine.costs(), job: map[string]line{}, storm: map[string]line{}, late: map[string]line{}}
 	site.Share = 1
 	x, y := map[string][]float64{}, map[string][]float64{}
-	note := func(model map[string]time.Duration, measured func(g string) float64) {
+	note := func(at float64, model map[string]time.Duration, measured func(g string) float64) { // all as it were at rest
 		for _, g := range modelGroups {
-			x[g], y[g] = append(x[g], model[g].Seconds()), append(y[g], measured(g))
+			x[g], y[g] = append(x[g], model[g].Seconds()/at), append(y[g], measured(g)/at)
 		}
 	}
 	for _, s := range seen.Small {
 		site.Minions, site.Answering, site.Slower = s.Minions, 0, c.slower(s.All.Pace.median(), scale.Factors{})
-		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.All.CPU[g].median() })
+		note(c.slowness(s.All.Pace.median()), scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.All.CPU[g].median() })
 		site.Answering, site.Slower = modelFew, c.slower(s.Few.Pace.median(), scale.Factors{})
-		note(scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.Few.CPU[g].median() })
+		note(c.slowness(s.Few.Pace.median()), scale.NewWorld(site, c.costs).Job().CPU, func(g string) float64 { return s.Few.CPU[g].median() })
 	}
 	for _, g := range modelGroups {
 		c.job[g] = fit(x[g], y[g])
@@ -70,10 +70,11 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 			all := c.dies(site, &s.Storm, s.Minions).Early
 			known := c.withoutConnections().dies(site, &s.Storm, s.Minions).Early
 			known["salt-master"] = 0
+			at := c.slowness(s.Storm.Pace)
 			for _, g := range stormGroups {
 				rest := alike(known)[g].Seconds()
-				x[g] = append(x[g], (alike(all)[g].Seconds()-rest)/c.dearer(g))
-				y[g] = append(y[g], alike(s.Storm.Early)[g]-rest)
+				x[g] = append(x[g], (alike(all)[g].Seconds()-rest)/c.dearer(g)/at)
+				y[g] = append(y[g], (alike(s.Storm.Early)[g]-rest)/at)
 			}
 		}
 		for _, g := range stormGroups {
@@ -84,10 +85,10 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 	clear(x)
 	clear(y)
 	for _, s := range seen.Small {
-		st := c.dies(site, &s.Storm, s.Minions)
+		st, at := c.dies(site, &s.Storm, s.Minions), c.slowness(s.Storm.Pace)
 		for _, g := range stormGroups {
-			x[g] = append(x[g], (alike(st.CPU)[g] - alike(st.Early)[g]).Seconds())
-			y[g] = append(y[g], max(0, alike(s.Storm.After)[g]-alike(s.Storm.Early)[g]))
+			x[g] = append(x[g], (alike(st.CPU)[g]-alike(st.Early)[g]).Seconds()/at)
+			y[g] = append(y[g], max(0, alike(s.Storm.After)[g]-alike(s.Storm.Early)[g])/at)
 		}
 	}
 	for _, g := range stormGroups {
@@ -143,10 +144,10 @@ func (c *calibration) stormCosts() *scale.Costs {
 	return &costs
 }
 
-// stormCPU is what a storm needs, s, with what comes late.
-func (c *calibration) stormCPU(st scale.Storm, g string) float64 {
-	early := alike(st.Early)[g].Seconds() + c.storm[g].Fixed
-	return early + (alike(st.CPU)[g]-alike(st.Early)[g]).Seconds()*c.late[g].Factor + c.late[g].Fixed
+// stormCPU is what a storm needs at a pace, s, with what comes late.
+func (c *calibration) stormCPU(st scale.Storm, pace float64, g string) float64 {
+	fixed := (c.storm[g].Fixed + c.late[g].Fixed) * c.slowness(pace)
+	return alike(st.Early)[g].Seconds() + (alike(st.CPU)[g]-alike(st.Early)[g]).Seconds()*c.late[g].Factor + fixed
 }
 
 // stormGroups are those of a storm, in which one node is like another.

@@ -54,7 +54,8 @@ type stormSeen struct {
 
 // unhurried masters do not clean and list, by themselves and once a minute, what the jobs and trees before have left, as it would be in one
 // measurement and not in another: the model has no Python.
-var unhurried = lab.Settings{"loop_interval": 1800, "fileserver_interval": 1800}
+// roots_update_interval is for listing (salt/master.py FileserverUpdate.fill_buckets).
+var unhurried = lab.Settings{"loop_interval": 1800, "roots_update_interval": 1800}
 
 // Groups of processes whose CPU is told apart, as the model names them.
 var modelGroups = []string{"saltclusterd", "saltclusterd, others", "salt-master", "haproxy", "minions"}

@@ -146,7 +146,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	memory("– after jobs", needs.Idle+site.Minions*c.costs.MemJob, func(s *sights) series { return s.MemoryAfter.of(1) })
 	memory("MiB resident, HAProxy, idle", needs.ProxyMemory, func(s *sights) series { return series{s.ProxyMemory.sum()} })
 	memory("– after jobs", needs.ProxyMemory, func(s *sights) series { return series{s.ProxyMemoryAfter.sum()} })
-	site.Share = seen.one(func(s *sights) float64 { return s.KeyShare }).median()
+	site.Share, site.Slower = seen.one(func(s *sights) float64 { return s.KeyShare }).median(), factors(c.job)
 	keys := scale.NewWorld(site, c.costs).Keys(modelKeys, 1)
 	for _, q := range []float64{0.5, 0.95} {
 		row(fmt.Sprintf("ms until a key is on all nodes, %.0f %% of them", 100*q), millis(keys.Quantile(q)),
@@ -164,9 +164,10 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	storms := func(of func(s *stormSeen) float64) series {
 		return seen.one(func(s *sights) float64 { return of(&s.Storm) })
 	}
+	pace = storms(func(s *stormSeen) float64 { return s.Pace }).median()
 	st := c.dies(site, &stormSeen{
 		Lost: storms(func(s *stormSeen) float64 { return s.Lost }).median(), Share: storms(func(s *stormSeen) float64 { return s.Share }).median(),
-		Pace: storms(func(s *stormSeen) float64 { return s.Pace }).median(),
+		Pace: pace,
 	}, site.Minions)
 	row("a node is killed: s until the last minion is served", st.LastServed.Seconds(), storms(func(s *stormSeen) float64 { return s.Served }), "%.1f")
 	row("– sign-ins", float64(st.SignIns), storms(func(s *stormSeen) float64 { return s.SignIns }), "%.0f")
@@ -174,7 +175,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 	row("– s until half of them are served", st.Half.Seconds(),
 		storms(func(s *stormSeen) float64 { return quantile(s.Outages, 0.5).Seconds() }), "%.2f")
 	for _, g := range stormGroups {
-		row("– CPU s, "+g, c.stormCPU(st, g), storms(func(s *stormSeen) float64 { return alike(s.After)[g] }), "%.2f")
+		row("– CPU s, "+g, c.stormCPU(st, pace, g), storms(func(s *stormSeen) float64 { return alike(s.After)[g] }), "%.2f")
 	}
 	return rows
 }

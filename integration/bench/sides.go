@@ -52,12 +52,7 @@ func (c *sideCosts) of(p *pack) *reqCost {
 }
 
 // ratio is ours of bare, within each round.
-func (c *sideCosts) ratio() (r series) {
-	for i := range min(len(c.bare.sum), len(c.ours.sum)) {
-		r.add(c.ours.sum[i] / c.bare.sum[i])
-	}
-	return r
-}
+func (c *sideCosts) ratio() series { return c.ours.sum.over(c.bare.sum) }
 
 // takeTurns measures what one of count requests costs that act has minions make, round by round.
 func (b *bench) takeTurns(s sides, what string, count func(*pack) int, act func(*pack) error) (cost sideCosts, err error) {
