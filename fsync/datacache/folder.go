@@ -110,13 +110,14 @@ func (d folder) hold(name string, limit int64) (h held, err error) {
 }
 
 // stat is of a name, not of what it may be a link to.
-func (d folder) stat(name string) (is inode, mtime, size int64, err error) {
+func (d folder) stat(name string) (is inode, s sight, err error) {
 	var st unix.Stat_t
 	err = again(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
-		return inode{}, 0, 0, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return inode{}, sight{}, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	return inode{st.Dev, st.Ino}, st.Mtim.Nano(), st.Size, nil
+	is = inode{st.Dev, st.Ino}
+	return is, sightOf(is, st.Mtim.Nano(), st.Size), nil
 }
 
 // prior is the file whose place another one takes.
@@ -157,14 +158,14 @@ func (d folder) renew(name string, was inode, at time.Time) (mtime int64, err er
 		}
 		return 0, err
 	}
-	is, mtime, _, err := d.stat(name)
+	is, s, err := d.stat(name)
 	switch {
 	case errors.Is(err, unix.ENOENT), err == nil && is != was:
 		return 0, errChanged
 	case err != nil:
 		return 0, err
 	}
-	return mtime, nil
+	return s.mtime, nil
 }
 
 // fill writes a new file.
@@ -244,7 +245,7 @@ func (d folder) replace(temp, name string, ours inode, old prior) error {
 // still says whether a file is old.
 func (d folder) still(name string, old prior) (bool, error) {
 	if old.held.count != 0 {
-		if is, mtime, size, err := d.stat(name); err == nil && sightOf(is, mtime, size) == old.held {
+		if _, s, err := d.stat(name); err == nil && s == old.held {
 			return true, nil
 		}
 	}
@@ -274,7 +275,7 @@ func (d folder) swap(temp, name string, old prior) error {
 // and goes back in its turn.
 func (d folder) giveBack(temp, name string, put inode) error {
 	for range maxAgain {
-		taken, _, _, err := d.stat(temp)
+		taken, _, err := d.stat(temp)
 		if err != nil {
 			return err
 		}
@@ -285,7 +286,7 @@ func (d folder) giveBack(temp, name string, put inode) error {
 		case err != nil:
 			return fmt.Errorf("give back what the master wrote, in %s: %w", temp, err)
 		}
-		out, _, _, err := d.stat(temp)
+		out, _, err := d.stat(temp)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -81,11 +82,32 @@ func TestPutHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = dir.put(disk{uid: -1}, "a.p", []byte("new"), prior{h.raw, h.is}, time.Unix(1, 0))
-			if !errors.Is(err, c.err) || err != nil && c.err == nil {
+			if !errors.Is(err, c.err) {
 				t.Error(err)
 			}
 			holds(t, root, c.want)
 		})
+	}
+}
+
+// Files are the master's user's, whether they would be anyway or not.
+func TestPutOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	root, dir := bank(t, nil)
+	for _, id := range []int{0, 12345} {
+		name := strings.Repeat("x", id/1000+1)
+		if _, err := dir.put(disk{uid: id, gid: id}, name, []byte("new"), prior{}, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := root.Stat("mine/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != id || int(st.Gid) != id || info.ModTime().Unix() != 1 {
+			t.Errorf("%d: %d, %d, %s", id, st.Uid, st.Gid, info.ModTime())
+		}
 	}
 }
 
@@ -109,7 +131,7 @@ func TestGiveBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root, dir := bank(t, map[string]string{"a.p": "ours", temp: "master's"})
-			ours, _, _, err := dir.stat("a.p")
+			ours, _, err := dir.stat("a.p")
 			if err = errors.Join(err, c.master(root)); err != nil {
 				t.Fatal(err)
 			}

@@ -64,7 +64,7 @@ func (b *bench) failover(ctx context.Context) error {
 	})
 }
 
-// herdCluster is three nodes behind HAProxy with a herd that knows only that.
+// herdCluster is three nodes behind HAProxy with a herd that knows only that; over are settings of saltclusterd, masters of the masters.
 func (b *bench) herdCluster(ctx context.Context, l *lab.Lab, over, masters lab.Settings) (*lab.Cluster, *herd.Herd, error) {
 	settings := maps.Clone(quiet)
 	maps.Copy(settings, over)

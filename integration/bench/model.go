@@ -341,9 +341,9 @@ func (m *machine) lookAtReturns(dir string) error {
 
 // threadCPU is what the calling thread has used.
 func threadCPU() time.Duration {
-	var ru unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_THREAD, &ru) // which cannot fail
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // which cannot fail
+	return time.Duration(ts.Nano())
 }
 
 // What is written to see how long a disk takes.

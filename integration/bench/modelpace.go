@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // piece is work that is always the same, by which it is seen how fast the processors are: those of a virtual machine share their cores with
@@ -26,17 +24,10 @@ func newPiece() *piece {
 func (p *piece) take() time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := threadTime()
+	began := threadCPU()
 	p.sorted = p.mixed
 	slices.Sort(p.sorted[:])
-	return threadTime() - began
-}
-
-// threadTime is what the calling thread has used, to the nanosecond.
-func threadTime() time.Duration {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // which cannot fail
-	return time.Duration(ts.Nano())
+	return threadCPU() - began
 }
 
 // pace is what the piece of work took between two times, in the middle.

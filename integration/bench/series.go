@@ -36,16 +36,16 @@ func (s series) over(by series) series {
 	return s.with(by, func(a, b float64) float64 { return a / b })
 }
 
+func (s series) minus(by series) series {
+	return s.with(by, func(a, b float64) float64 { return a - b })
+}
+
 // times is each figure in another unit.
 func (s series) times(by float64) (out series) {
 	for _, v := range s {
 		out.add(v * by)
 	}
 	return out
-}
-
-func (s series) minus(by series) series {
-	return s.with(by, func(a, b float64) float64 { return a - b })
 }
 
 func (s series) with(o series, f func(a, b float64) float64) series {
