@@ -17,14 +17,13 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// Small trees tell what any costs (the first), a file, a MiB, and what is there already (the last). A MiB of a large file costs more than one
-// of many files, so the files have the size of those that are foretold.
+// Small trees tell what any costs (the first), a file, and a MiB. A MiB of a large file costs more than one of many files, so the files have the
+// size of those that are foretold. Each comes again when the others are there, which tells what those cost.
 var (
-	smallTrees = []scale.Tree{
-		{Files: 10, Bytes: 10 << 10, Rename: true}, {Files: 4000, Bytes: 4000 << 10, Rename: true}, {Files: 800, Bytes: 32 << 20, Rename: true},
-		{Files: 10, Bytes: 10 << 10, Rename: true},
-	}
-	largeTrees = []scale.Tree{{Files: 5000, Bytes: 200 << 20, Rename: true}, {Files: 10_000, Bytes: 10_000 << 10, Rename: true}}
+	smallTrees = slices.Repeat([]scale.Tree{
+		{Files: 10, Bytes: 10 << 10, Rename: true}, {Files: 4000, Bytes: 4000 << 10, Rename: true}, {Files: 1600, Bytes: 64 << 20, Rename: true},
+	}, 2)
+	largeTrees = slices.Repeat([]scale.Tree{{Files: 5000, Bytes: 200 << 20, Rename: true}, {Files: 10_000, Bytes: 10_000 << 10, Rename: true}}, 3)
 )
 
 // modelKeys is how many keys are accepted one after the other.
@@ -109,11 +108,7 @@ func (b *bench) calibrating(ctx context.Context) (*modelSeen, error) {
 	}
 	seen := &modelSeen{Run: b.out.run, Load: loadAverage(), CPUs: runtime.NumCPU(), Machine: m}
 	for _, n := range calibrated {
-		trees := smallTrees
-		if n != calibrated[0] {
-			trees = nil
-		}
-		s, err := b.sights(ctx, n, calibratedJobs, trees)
+		s, err := b.sights(ctx, n, calibratedJobs, smallTrees)
 		if err != nil {
 			return nil, err
 		}
@@ -164,6 +159,20 @@ func (r runs) one(of func(*sights) float64) (out series) {
 func (r runs) all(of func(*sights) series) (out series) {
 	for _, s := range r {
 		out = append(out, of(s)...)
+	}
+	return out
+}
+
+// trees are those that are alike, in the order in which the first of each came.
+func (r runs) trees() (out [][]treeSeen) {
+	for _, s := range r {
+		for _, t := range s.Trees {
+			i := slices.IndexFunc(out, func(of []treeSeen) bool { return of[0].Files == t.Files && of[0].Bytes == t.Bytes })
+			if i < 0 {
+				i, out = len(out), append(out, nil)
+			}
+			out[i] = append(out[i], t)
+		}
 	}
 	return out
 }

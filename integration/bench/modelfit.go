@@ -95,11 +95,7 @@ func calibrate(site scale.Site, seen *modelSeen) *calibration {
 		c.late[g] = fit(x[g], y[g])
 	}
 	c.memory(seen.Small)
-	for _, s := range seen.Small {
-		if len(s.Trees) > 0 {
-			c.trees(site, s.Trees)
-		}
-	}
+	c.trees(site, runs(seen.Small).trees())
 	return c
 }
 
@@ -176,28 +172,42 @@ func (c *calibration) memory(small []*sights) {
 	c.costs.MemProxyBase, c.costs.MemProxy = int(l.Fixed), int(l.Factor/2)
 }
 
-// trees finds what a file and a MiB cost here, and what any tree does.
-func (c *calibration) trees(site scale.Site, seen []treeSeen) {
-	any, files, bytes, beside := seen[0], seen[1], seen[2], seen[3]
-	at := c.slowness(any.Pace)
-	c.tree = [2]float64{any.Author / at, any.Others / at}
+// trees finds what a file and a MiB cost here, what any tree does, and a file that is there already: from small trees of each kind, in the order of
+// smallTrees.
+func (c *calibration) trees(site scale.Site, seen [][]treeSeen) {
+	if len(seen) == 0 {
+		return
+	}
+	any, files, bytes := seen[0], seen[1], seen[2]
+	var beside, author, others []float64
+	for _, t := range any {
+		at := c.slowness(t.Pace)
+		beside, author, others = append(beside, float64(t.Beside)), append(author, t.Author/at), append(others, t.Others/at)
+	}
+	a, o := fit(beside, author), fit(beside, others)
+	c.tree = [2]float64{a.Fixed, o.Fixed}
 	const nodes = 3
-	walk := ((beside.Author+beside.Others)/c.slowness(beside.Pace) - c.tree[0] - c.tree[1]) / nodes / float64(beside.Beside)
-	c.costs.WalkFile = max(0, time.Duration(walk*float64(time.Second)))
+	c.costs.WalkFile = time.Duration((a.Factor + o.Factor) / nodes * float64(time.Second))
 	scaleBy := func(f float64, costs ...*time.Duration) {
 		for _, d := range costs {
 			*d = time.Duration(float64(*d) * max(f, 0.05))
 		}
 	}
+	// off is how many times as much as the model says was measured.
+	off := func(of []treeSeen, who string, fixed float64, measured func(treeSeen) float64) float64 {
+		var model, seen float64
+		for _, t := range of {
+			at := c.slowness(t.Pace)
+			model, seen = model+c.rollOut(site, t).CPU[who].Seconds()/at, seen+measured(t)/at-fixed
+		}
+		return seen / model
+	}
+	byAuthor, byOthers := func(t treeSeen) float64 { return t.Author }, func(t treeSeen) float64 { return t.Others }
 	for range 5 { // each of the two trees costs a little of the other kind
-		r := c.rollOut(site, files)
-		fixed := c.slowness(files.Pace)
-		scaleBy((files.Author-fixed*c.tree[0])/r.CPU["author"].Seconds(), &c.costs.ScanFile, &c.costs.ServeFile)
-		scaleBy((files.Others-fixed*c.tree[1])/r.CPU["others"].Seconds(), &c.costs.StageFile, &c.costs.SwitchFile)
-		r = c.rollOut(site, bytes)
-		fixed = c.slowness(bytes.Pace)
-		scaleBy((bytes.Author-fixed*c.tree[0])/r.CPU["author"].Seconds(), &c.costs.ScanMiB, &c.costs.ServeMiB)
-		scaleBy((bytes.Others-fixed*c.tree[1])/r.CPU["others"].Seconds(), &c.costs.StageMiB)
+		scaleBy(off(files, "author", c.tree[0], byAuthor), &c.costs.ScanFile, &c.costs.ServeFile)
+		scaleBy(off(files, "others", c.tree[1], byOthers), &c.costs.StageFile, &c.costs.SwitchFile)
+		scaleBy(off(bytes, "author", c.tree[0], byAuthor), &c.costs.ScanMiB, &c.costs.ServeMiB)
+		scaleBy(off(bytes, "others", c.tree[1], byOthers), &c.costs.StageMiB)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 	const fixed, lateness = 0.01, 1.5 // s, and how much dearer what comes late is
 	const once = 0.5                  // s, of any storm
 	// Everything takes longer than at rest, and longer still when the large herd is there, which the piece of work tells.
-	play := func(minions int, slowness float64) *sights {
+	play := func(minions int, slowness float64, trees []scale.Tree) *sights {
 		s, c := &sights{Minions: minions}, m.costs()
 		at := func(f scale.Factors) scale.Factors {
 			return (&calibration{pace: m.Pace}).slower(m.Pace.Seconds()*slowness, f)
@@ -152,9 +152,22 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 		for _, r := range []*resident{&s.Memory, &s.MemoryAfter, &s.ProxyMemory, &s.ProxyMemoryAfter} {
 			r.Own, r.Files = []float64{1, 10 + float64(minions)/100}, []float64{1, 10}
 		}
+		c, site.Slower = m.costs(), at(scale.Factors{})
+		for cost, by := range map[*time.Duration]float64{&c.ScanFile: 2, &c.ServeFile: 2, &c.StageFile: 0.5, &c.SwitchFile: 0.5, &c.ScanMiB: 0.5, &c.ServeMiB: 0.5, &c.StageMiB: 3, &c.WalkFile: 4} {
+			*cost = time.Duration(by * float64(*cost))
+		}
+		for _, t := range trees {
+			for _, before := range s.Trees {
+				t.Beside += before.Files
+			}
+			r := scale.NewWorld(site, c).Rollout(t)
+			s.Trees = append(s.Trees, treeSeen{
+				Tree: t, Took: r.Last.Seconds(), Share: 1, Pace: pace, Author: r.CPU["author"].Seconds() + fixed*slowness, Others: r.CPU["others"].Seconds() + fixed*slowness,
+			})
+		}
 		return s
 	}
-	seen := &modelSeen{CPUs: 2, Machine: m, Small: []*sights{play(250, 1.3), play(750, 1.3)}}
+	seen := &modelSeen{CPUs: 2, Machine: m, Small: []*sights{play(250, 1.3, smallTrees), play(750, 1.3, smallTrees)}}
 	c := calibrate(site, seen)
 	for g, want := range map[string]float64{"saltclusterd": 2, "saltclusterd, others": 3, "salt-master": 1.5, "haproxy": 0.5, "minions": 4} {
 		if got := c.job[g]; math.Abs(got.Factor-want) > 0.02 || math.Abs(got.Fixed-fixed) > 1e-3 {
@@ -171,9 +184,12 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 			t.Errorf("storm, %s: %+v, not %v", g, got, want)
 		}
 	}
-	large := play(2000, 2)
+	if got, want := c.costs.WalkFile, 4*m.costs().WalkFile; math.Abs(float64(got)/float64(want)-1) > 0.02 {
+		t.Errorf("a file that is there already: %s, not %s", got, want)
+	}
+	large := play(2000, 2, largeTrees)
 	for _, r := range c.compare(site, runs{large}) {
-		if (strings.HasPrefix(r.what, "s until the last") || strings.Contains(r.what, "CPU") || strings.Contains(r.what, "is served")) && !r.near() {
+		if (strings.HasPrefix(r.what, "s until the last") || strings.HasPrefix(r.what, "s until a new tree") || strings.Contains(r.what, "CPU") || strings.Contains(r.what, "is served")) && !r.near() {
 			t.Errorf("%s: %v, not %v", r.what, r.model, r.measured)
 		}
 	}

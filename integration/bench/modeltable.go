@@ -152,14 +152,16 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 		row(fmt.Sprintf("ms until a key is on all nodes, %.0f %% of them", 100*q), millis(keys.Quantile(q)),
 			seen.one(func(s *sights) float64 { return millis(quantile(s.Keys, q)) }), "%.0f")
 	}
-	for i, tree := range seen[0].Trees {
-		tree.Share = seen.one(func(s *sights) float64 { return s.Trees[i].Share }).median()
-		tree.Pace = seen.one(func(s *sights) float64 { return s.Trees[i].Pace }).median()
-		r := c.rollOut(site, tree)
-		row(fmt.Sprintf("s until a new tree of %d files, %d MiB, is on all nodes", tree.Files, tree.Bytes>>20), r.Last.Seconds(),
-			seen.one(func(s *sights) float64 { return s.Trees[i].Took }), "%.2f")
-		row("– CPU s, of the author and of the others", r.CPU["author"].Seconds()+r.CPU["others"].Seconds()+(c.tree[0]+c.tree[1])*c.slowness(tree.Pace),
-			seen.one(func(s *sights) float64 { return s.Trees[i].Author + s.Trees[i].Others }), "%.2f")
+	for _, trees := range seen.trees() {
+		var last, took, model, measured series
+		for _, t := range trees {
+			r := c.rollOut(site, t)
+			last, took = append(last, r.Last.Seconds()), append(took, t.Took)
+			model = append(model, r.CPU["author"].Seconds()+r.CPU["others"].Seconds()+(c.tree[0]+c.tree[1])*c.slowness(t.Pace))
+			measured = append(measured, t.Author+t.Others)
+		}
+		row(fmt.Sprintf("s until a new tree of %d files, %d MiB, is on all nodes", trees[0].Files, trees[0].Bytes>>20), last.median(), took, "%.2f")
+		row("– CPU s, of the author and of the others", model.median(), measured, "%.2f")
 	}
 	storms := func(of func(s *stormSeen) float64) series {
 		return seen.one(func(s *sights) float64 { return of(&s.Storm) })
