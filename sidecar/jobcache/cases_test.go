@@ -96,6 +96,17 @@ func pieces(n, size int, of string) dict {
 	return d
 }
 
+// deep is lists and maps inside each other.
+func deep(n int) any {
+	var v any = "core"
+	for i := range n {
+		if v = (list{v}); i%2 == 0 {
+			v = dict{"d", v.(list)[0]}
+		}
+	}
+	return v
+}
+
 func manyNumbers(n int) list {
 	l := make(list, n)
 	for i := range l {
@@ -140,6 +151,9 @@ func oddCases(add, python func(string, dict), jid func() string) {
 	add("empty target", ret(jid(), "m1", "tgt", ""))
 	python("own target, grain", ret(jid(), "m1", "tgt", "os:x", "tgt_type", "grain"))
 	python("number as jid", ret("x", "m1", "jid", 20261121040506123456%100000))
+	add("250 deep", ret(jid(), "m1", "return", deep(250)))
+	python("300 deep", ret(jid(), "m1", "return", deep(300)))
+	python("600 deep", ret(jid(), "m1", "return", deep(600)))
 	python("same key twice", append(ret(jid(), "m1"), "user", "again"))
 	python("truth as key", ret(jid(), "m1", "return", dict{true, 1, 1, 2}))
 	python("other extension", ret(jid(), "m1", "return", ext("\xd4\x05\x00")))

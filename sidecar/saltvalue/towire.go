@@ -33,8 +33,12 @@ func appendWire(dst, b []byte, depth int) (out, rest []byte, err error) {
 	default:
 		return appendScalar(dst, b)
 	}
-	if err == nil && (depth >= maxDepth || n > int64(len(rest))) {
+	switch {
+	case err != nil:
+	case n > int64(len(rest)):
 		err = ErrMalformed
+	case depth >= maxDepth:
+		err = errDeep
 	}
 	for ; n > 0 && err == nil; n-- {
 		dst, rest, err = appendWire(dst, rest, depth+1)

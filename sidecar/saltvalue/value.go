@@ -14,8 +14,11 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// maxDepth bounds containers inside each other; saltwire.PeekLoad has the same bound.
+// maxDepth bounds containers inside each other. A master may read deeper ones (saltwire.PeekLoad lets them pass): they are left to it.
 const maxDepth = 256
+
+// errDeep is a value of its own, for each container around it passes it on.
+var errDeep = Needs("containers more than 256 deep inside each other")
 
 // ErrMalformed means that no Salt can read a value.
 var ErrMalformed = errors.New("saltvalue: malformed")
@@ -66,8 +69,12 @@ func (s source) append(dst, b []byte, depth int) (out, rest []byte, err error) {
 		return s.appendMap(dst, b, depth)
 	case msgp.ArrayType:
 		n, rest, err := msgp.ReadArrayHeaderBytes(b)
-		if err == nil && (depth >= maxDepth || int64(n) > int64(len(rest))) {
+		switch {
+		case err != nil:
+		case int64(n) > int64(len(rest)):
 			err = ErrMalformed
+		case depth >= maxDepth:
+			err = errDeep
 		}
 		dst = saltwire.AppendArrayHeader(dst, int(n))
 		for i := uint32(0); i < n && err == nil; i++ {
@@ -127,8 +134,11 @@ func appendText(dst, v []byte) []byte {
 // appendMap refuses what a Python dict would merge: equal keys, and True beside 1.
 func (s source) appendMap(dst, b []byte, depth int) (out, rest []byte, err error) {
 	n, rest, err := msgp.ReadMapHeaderBytes(b)
-	if err != nil || depth >= maxDepth || 2*int64(n) > int64(len(rest)) {
+	if err != nil || 2*int64(n) > int64(len(rest)) {
 		return dst, b, ErrMalformed
+	}
+	if depth >= maxDepth {
+		return dst, b, errDeep
 	}
 	dst = saltwire.AppendMapHeader(dst, int(n))
 	var keys keySet

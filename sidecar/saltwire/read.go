@@ -36,8 +36,9 @@ type rules struct {
 var (
 	// openRules are for bytes anyone may send: what Python could stumble over while decoding is refused.
 	openRules = rules{depth: 64}
-	// sealedRules are for loads that an accepted minion or a master encrypted.
-	sealedRules = rules{depth: 256, ext: true}
+	// sealedRules are for loads that an accepted minion or a master encrypted. A stock master reads some 900 containers inside each other,
+	// what Python's own limit of 1000 leaves to it; what is deeper it answers as we do.
+	sealedRules = rules{depth: 900, ext: true}
 )
 
 // readHead decodes the start of b and checks that as many bytes follow as it announces (one at least per element), so

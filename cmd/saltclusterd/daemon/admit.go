@@ -72,6 +72,11 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 			"Bring them here first: saltclusterctl keys collect %s.keys there, saltclusterctl keys merge %s.keys on a member; "+
 			"or join with --keys-pending, and accept them again", of, r.ID, n, r.ID, r.ID)
 	}
+	if !wish.Witness {
+		if err := m.awaitFirstRoots(ctx); err != nil {
+			return nil, err
+		}
+	}
 	results, err := m.cons.Propose(ctx, m.admission(r, wish))
 	if err != nil {
 		return nil, fmt.Errorf("take %s onto the roster: %w", r.ID, err)

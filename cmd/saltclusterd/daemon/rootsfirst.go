@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"saltclusterd/fsync/roots"
+	"saltclusterd/gossip/peer"
+)
+
+// firstRootsWithin is how long a joiner is kept waiting for the founder's roots to be the cluster's. It is less than peer.Limits.JoinAdmit.
+const firstRootsWithin = 20 * time.Second
+
+// awaitFirstRoots has a joiner wait until what this node has in its roots is the cluster's. Whoever proposes first gives its roots to
+// all: a joiner with a few files is done with its own before a founder with many, whose would be put aside then.
+func (m *member) awaitFirstRoots(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstRootsWithin)
+	defer cancel()
+	for {
+		lacking := m.lacksFirstRoots()
+		if lacking == "" {
+			return nil
+		}
+		if !wait(ctx, rootsPoll) {
+			return peer.Refusef("the file and pillar roots of %s, which founded the cluster, are not the cluster's yet (%s): try again, "+
+				"saltclusterctl roots status there shows how far they are", m.d.id, lacking)
+		}
+	}
+}
+
+// lacksFirstRoots says what is still to be done before the roots of this node are the cluster's, if it is the only one that can have any.
+func (m *member) lacksFirstRoots() string {
+	if m.svc == nil || m.svc.trees.rootsEngine == nil {
+		return ""
+	}
+	for _, other := range m.cons.View().Members() {
+		if other.ID != m.d.id && !other.Witness {
+			return ""
+		}
+	}
+	return firstRootsLack(m.svc.trees.Status())
+}
+
+// firstRootsLack is lacksFirstRoots of what the engine says. Manual roots have no first revision before an operator sends them.
+func firstRootsLack(st roots.Status) string {
+	files := 0
+	for _, slot := range st.Slots {
+		files += slot.Files
+	}
+	switch {
+	case st.Mode != roots.ModeAuto || st.Head > 0 || !st.LastScan.IsZero() && files == 0:
+		return ""
+	case len(st.Problems) > 0:
+		return st.Problems[0]
+	case st.LastScan.IsZero():
+		return "they are being read"
+	}
+	return fmt.Sprintf("%d files are read", files)
+}

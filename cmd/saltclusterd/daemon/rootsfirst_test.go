@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"saltclusterd/fsync/roots"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// The founder gives its roots to all, however much longer it reads them than a joiner that comes at once.
+func TestFoundersRootsAreFirst(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir()}
+	for i, dir := range dirs {
+		put(t, filepath.Join(dir, "srv/salt/top.sls"), fmt.Sprint("of ", i))
+		put(t, filepath.Join(dir, "master.d/roots.conf"), "file_roots: {base: ["+dir+"/srv/salt]}\npillar_roots: {}\n")
+	}
+	big := filepath.Join(dirs[0], "srv/salt/big")
+	put(t, big, "")
+	if err := os.Truncate(big, 300<<20); err != nil { // zeros take no room, and as long to read as others
+		t.Fatal(err)
+	}
+	nodes := []*testNode{startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1])}
+	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a is a member", func() error {
+		if nodes[0].current() == nil {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	if _, err := nodes[1].Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		eventually(t, "the founder's roots in "+dir, func() error {
+			got, err := os.ReadFile(filepath.Join(dir, "srv/salt/top.sls"))
+			if err == nil && string(got) != "of 0" {
+				err = fmt.Errorf("top.sls is %s", got)
+			}
+			return err
+		})
+	}
+	if c := nodes[0].current().svc.trees.Conflicts(); len(c) > 0 {
+		t.Errorf("%d conflicts on the founder, first %+v", len(c), c[0])
+	}
+}
+
+func TestFirstRootsLack(t *testing.T) {
+	looked := time.Now()
+	full := []roots.SlotStatus{{Files: 0}, {Files: 3}}
+	for name, c := range map[string]struct {
+		st   roots.Status
+		lack bool
+	}{
+		"not looked at yet":   {roots.Status{Mode: roots.ModeAuto}, true},
+		"nothing is there":    {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, false},
+		"not proposed yet":    {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, true},
+		"cannot be read":      {roots.Status{Mode: roots.ModeAuto, Problems: []string{"x"}}, true},
+		"there is a revision": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Head: 1}, false},
+		"an operator's turn":  {roots.Status{Mode: roots.ModeManual, LastScan: looked, Slots: full}, false},
+	} {
+		if got := firstRootsLack(c.st); (got != "") != c.lack {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, text, 0o644)
+}
