@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,9 +22,12 @@ const (
 // yamlReader turns a node tree into values as Salt's SaltYamlSafeLoader does.
 type yamlReader struct{ left int }
 
+// yamlVersion is a directive before the first document. PyYAML reads all minor versions as it reads 1.1, the library here no other.
+var yamlVersion = regexp.MustCompile(`\A((?:\x{feff})?(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.)[0-9]+`)
+
 // parseYAML reads the one document of a configuration file; nil when it is empty.
 func parseYAML(text []byte) (any, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec := yaml.NewDecoder(bytes.NewReader(yamlVersion.ReplaceAll(text, []byte("${1}1"))))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
