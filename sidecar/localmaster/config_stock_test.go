@@ -54,6 +54,10 @@ var samples = map[string]map[string]string{
 			"pillar_roots: {base: ['@/f1/**']}\n",
 		"f1/a/x": "", ".hidden/x": "", "f1/.git/x": "", "f2/file": "",
 	},
+	"question marks": {
+		"master": "id: q\nnodegroups: {web: web?, db?: [d??b, 'x?', \"y?\"]}\n# what?\nreactor: [{salt/a: [/srv/a.sls?saltenv=dev, x]}]\n" +
+			"text: |\n  a? b\nz: {? k : v, u: http://h/?id=%s&x=?}\n",
+	},
 	"nothing said": {"master": "id: n\nlog_file:\nipc_mode: ~\nlog_level:\n"},
 	"directive":    {"master": "\n# of a tool\n%YAML 1.2\n---\nid: d\nuser: bob\n...\n"},
 	"anchors":      {"master": "base: &b {x: 1, y: 2}\nm: {<<: *b, y: 3}\nn: {<<: [{q: 1}, {r: 3}], r: 4}\no: *b\nid: a\n"},
