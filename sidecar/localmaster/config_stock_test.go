@@ -130,9 +130,10 @@ func compareAll(t *testing.T, version string) {
 
 // unread are configurations with a file that cannot be read. A master does not start with them, nor do we go on without what may stand there.
 var unread = map[string]map[string]string{
-	"a directory":      {"master": "id: u\n", "master.d/a.conf/b": "", "master.d/b.conf": "user: bob\n"},
-	"in an include":    {"master": "id: u\ninclude: more/*\n", "more/a/b": ""},
-	"includes include": {"master": "id: u\n", "master.d/a.conf": "include: '*.conf'\n"},
+	"a directory":       {"master": "id: u\n", "master.d/a.conf/b": "", "master.d/b.conf": "user: bob\n"},
+	"a link to nothing": {"master": "id: u\n", "master.d/b.conf": "user: bob\n"},
+	"in an include":     {"master": "id: u\ninclude: more/*\n", "more/a/b": ""},
+	"includes include":  {"master": "id: u\n", "master.d/a.conf": "include: '*.conf'\n"},
 }
 
 func TestConfigThatCannotBeRead(t *testing.T) {
@@ -143,6 +144,11 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 		}
 		for name, files := range unread {
 			path := writeSample(t, files)
+			if name == "a link to nothing" {
+				if err := os.Symlink("nowhere", filepath.Join(filepath.Dir(path), "master.d/a.conf")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if cfg, err := localmaster.LoadConfig(path, ver); err == nil {
 				t.Errorf("%s, %s: read, with user %s", v, name, cfg.User)
 			}

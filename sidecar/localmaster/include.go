@@ -102,7 +102,11 @@ func (r *confReader) include(globs any, from string, depth int) (map[string]any,
 			if _, ok := errors.AsType[contentError](err); ok {
 				r.warn("%v", err)
 				continue
-			} else if err != nil {
+			}
+			if err != nil && gone(name) { // between the look at its directory and now
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
 			r.note(opts, name)
@@ -117,6 +121,11 @@ func (r *confReader) include(globs any, from string, depth int) (map[string]any,
 		}
 	}
 	return all, nil
+}
+
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (r *confReader) note(opts map[string]any, path string) {
