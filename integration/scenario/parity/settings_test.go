@@ -3,10 +3,14 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -313,6 +317,18 @@ func (s site) lay(t *testing.T, m *lab.Master) {
 		labtest.Must(t, os.Symlink(filepath.Join(root, "s"), filepath.Join(root, "var/run/salt/master")))
 	}
 	labtest.Must(t, m.Configure(set))
+	if name, ok := set["user"].(string); ok {
+		u, err := user.Lookup(name)
+		labtest.Must(t, err)
+		uid, err := strconv.Atoi(u.Uid)
+		labtest.Must(t, err)
+		for _, dir := range []string{"var", "etc/salt/pki"} {
+			labtest.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+			labtest.Must(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+				return errors.Join(err, os.Lchown(path, uid, -1))
+			}))
+		}
+	}
 }
 
 // Masters as somebody has configured them, a bare one and one behind saltclusterd, answer the same, and leave the same files with the same modes and
