@@ -1,12 +1,14 @@
 package tokens
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,12 +25,30 @@ const (
 	tempName = tempPrefix + "token-"
 )
 
-// disk is the master's cachedir.
+// disk is the master's cachedir, or, where its directory for tokens is a link, the one that this leads into.
 type disk struct {
 	cachedir string
 	uid, gid int
 	layout   layout
+	name     string // of the directory for tokens; empty: dir
 }
+
+// newDisk looks where the tokens are.
+func newDisk(m Master) disk {
+	d := disk{cachedir: m.CacheDir, uid: m.UID, gid: m.GID, layout: newLayout(m.Major)}
+	at := d.path()
+	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			d.cachedir, d.name = filepath.Split(real)
+		}
+	}
+	return d
+}
+
+func (d disk) dir() string { return cmp.Or(d.name, dir) }
+
+// file is a token's, below root.
+func (d disk) file(token string) string { return path.Join(d.dir(), d.layout.file(token)) }
 
 func (d disk) root() (*os.Root, error) {
 	root, err := os.OpenRoot(d.cachedir)
@@ -38,13 +58,13 @@ func (d disk) root() (*os.Root, error) {
 	return root, nil
 }
 
-func (d disk) path() string { return filepath.Join(d.cachedir, dir) }
+func (d disk) path() string { return filepath.Join(d.cachedir, d.dir()) }
 
 func (d disk) id() dirid.ID { return dirid.Of(d.path()) }
 
 // list returns the tokens that have a file. A directory that is missing has none.
 func (d disk) list(root *os.Root) ([]string, error) {
-	f, err := root.Open(dir)
+	f, err := root.Open(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -66,7 +86,7 @@ func (d disk) list(root *os.Root) ([]string, error) {
 
 // read returns a token's data and its expiry. Errors do not name the token.
 func (d disk) read(root *os.Root, token string) (data []byte, expire int64, err error) {
-	name := d.layout.file(token)
+	name := d.file(token)
 	info, err := root.Stat(name) // before opening: a pipe would block
 	if err != nil {
 		return nil, 0, unnamed(err)
@@ -90,7 +110,7 @@ func (d disk) read(root *os.Root, token string) (data []byte, expire int64, err 
 
 // stamp tells one content of a token's file from another.
 func (d disk) stamp(root *os.Root, token string) (stamp, error) {
-	info, err := root.Stat(d.layout.file(token))
+	info, err := root.Stat(d.file(token))
 	if err != nil {
 		return stamp{}, unnamed(err)
 	}
@@ -126,7 +146,7 @@ func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err
 	if err != nil {
 		return unnamed(err)
 	}
-	return unnamed(root.Rename(temp, d.layout.file(token)))
+	return unnamed(root.Rename(temp, d.file(token)))
 }
 
 // spared is the time that a token's file has where masters sweep, in a range that file systems and Go know.
@@ -137,7 +157,7 @@ func (d disk) spare(root *os.Root, token string, expire int64) error {
 	if !d.layout.swept() {
 		return nil
 	}
-	return unnamed(root.Chtimes(d.layout.file(token), time.Time{}, spared(expire)))
+	return unnamed(root.Chtimes(d.file(token), time.Time{}, spared(expire)))
 }
 
 // isSpared says whether a file with that stamp needs no spare.
@@ -146,21 +166,21 @@ func (d disk) isSpared(at stamp, expire int64) bool {
 }
 
 func (d disk) mkdir(root *os.Root) error {
-	err := root.Mkdir(dir, dirMode)
+	err := root.Mkdir(d.dir(), dirMode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil
 	case err != nil:
 		return err
 	case d.uid >= 0:
-		return root.Chown(dir, d.uid, d.gid)
+		return root.Chown(d.dir(), d.uid, d.gid)
 	}
 	return nil
 }
 
 // remove removes a token's file. It is no error when there is none.
 func (d disk) remove(root *os.Root, token string) error {
-	if err := root.Remove(d.layout.file(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := root.Remove(d.file(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unnamed(err)
 	}
 	return nil
@@ -168,7 +188,7 @@ func (d disk) remove(root *os.Root, token string) error {
 
 // sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in them.
 func (d disk) sync() error {
-	err := durable.SyncDir(filepath.Join(d.cachedir, dir))
+	err := durable.SyncDir(filepath.Join(d.cachedir, d.dir()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"strings"
 
 	"saltclusterd/fsync/msgpack"
@@ -31,8 +30,8 @@ func validToken(s string) bool {
 
 // layout is how a version of Salt keeps tokens in files.
 type layout interface {
-	name() string // of the layout
-	file(token string) string
+	name() string             // of the layout
+	file(token string) string // its name
 	token(file string) (token string, ok bool)
 	// unwrap returns the token's data in a file.
 	unwrap(content []byte) []byte
@@ -53,7 +52,7 @@ func newLayout(major int) layout {
 type plain struct{}
 
 func (plain) name() string                     { return "plain" }
-func (plain) file(token string) string         { return path.Join(dir, token) }
+func (plain) file(token string) string         { return token }
 func (plain) token(file string) (string, bool) { return file, validToken(file) }
 func (plain) unwrap(content []byte) []byte     { return content }
 func (plain) wrap(data []byte, _ int64) []byte { return data }
@@ -65,7 +64,7 @@ type bank struct{}
 const suffix = ".p"
 
 func (bank) name() string             { return "bank" }
-func (bank) file(token string) string { return path.Join(dir, token+suffix) }
+func (bank) file(token string) string { return token + suffix }
 
 func (bank) token(file string) (string, bool) {
 	token, ok := strings.CutSuffix(file, suffix)

@@ -50,7 +50,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
 	s := &Store{
-		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID, newLayout(cfg.Master.Major)},
+		cfg: cfg, disk: newDisk(cfg.Master),
 		log: cfg.Logger, metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(),
 		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{},
 		looked: make(chan struct{}), ready: make(chan struct{}),

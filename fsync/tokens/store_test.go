@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,39 @@ func TestTokenOfOneMasterIsOnAll(t *testing.T) {
 		}
 		if left, err := filepath.Glob(filepath.Join(n.master.CacheDir, tempPrefix+"*")); err != nil || len(left) > 0 {
 			t.Errorf("left on %s: %v, %v", n.id, left, err)
+		}
+	}
+}
+
+// The directory of tokens may be a link to elsewhere, under another name.
+func TestTokensBehindALink(t *testing.T) {
+	for _, major := range []int{3006, 3008} {
+		elsewhere := filepath.Join(t.TempDir(), "kept here")
+		if err := os.Mkdir(elsewhere, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cache := t.TempDir()
+		if err := os.Symlink(elsewhere, filepath.Join(cache, dir)); err != nil {
+			t.Fatal(err)
+		}
+		d := newDisk(Master{Major: major, CacheDir: cache, UID: -1, GID: -1})
+		root, err := d.root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		if err := d.write(root, secret(1), []byte("x"), 1<<33); err != nil {
+			t.Fatal(err)
+		}
+		have, err := d.list(root)
+		if _, there := os.Stat(filepath.Join(elsewhere, d.layout.file(secret(1)))); err != nil || there != nil || !slices.Equal(have, []string{secret(1)}) {
+			t.Errorf("%d: %d tokens, %v, %v", major, len(have), err, there)
+		}
+		if err := errors.Join(d.sync(), d.remove(root, secret(1)), d.tidy()); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(elsewhere)); err != nil || len(left) != 1 {
+			t.Errorf("%d: left %v, %v", major, left, err)
 		}
 	}
 }

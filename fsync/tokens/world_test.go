@@ -181,7 +181,7 @@ func tokenData(token string, expire time.Time) []byte {
 }
 
 func (n *testNode) path(token string) string {
-	return filepath.Join(n.master.CacheDir, newLayout(n.master.Major).file(token))
+	return filepath.Join(n.master.CacheDir, dir, newLayout(n.master.Major).file(token))
 }
 
 // mint writes what a master writes that makes a token.

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Changes are configuration files as they would be, by absolute path: their new content, or nil for one that is gone.
@@ -32,15 +31,8 @@ func (c Changes) glob(path string) []string {
 		_, changed := c[filepath.Clean(name)]
 		return changed
 	})
-	pattern := pyPattern(filepath.Clean(path))
-	want := strings.Split(filepath.Clean(path), "/")
 	for name, text := range c {
-		matches := name == filepath.Clean(path)
-		if hasMagic(path) {
-			matches, _ = filepath.Match(pattern, name)
-			matches = matches && !hiddenMatch(want, strings.Split(name, "/"))
-		}
-		if matches && text != nil {
+		if text != nil && globMatches(path, name) {
 			names = append(names, name)
 		}
 	}

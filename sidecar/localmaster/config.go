@@ -57,8 +57,13 @@ func LoadConfigAfter(path string, ver Version, changes Changes) (*Config, error)
 	if !ok {
 		globs = defaults["default_include"]
 	}
-	maps.Copy(overrides, r.include(globs, path, 0))
-	maps.Copy(overrides, r.include(include, path, 0))
+	for _, globs := range []any{globs, include} {
+		more, err := r.include(globs, path, 0)
+		if err != nil {
+			return nil, fmt.Errorf("master configuration: %w", err)
+		}
+		maps.Copy(overrides, more)
+	}
 	a := &applier{opts: defaults, overrides: overrides, ver: ver, r: r}
 	if err := a.apply(); err != nil {
 		return nil, fmt.Errorf("master configuration %s: %w", path, err)
@@ -75,7 +80,7 @@ func (c *Config) fill() error {
 		"ipc_mode": &c.IPCMode,
 	} {
 		v, ok := c.opts[name].(string)
-		if !ok {
+		if !ok && !(c.opts[name] == nil && mayBeNone[name]) {
 			return fmt.Errorf("master configuration: option %s must be a text%s", name, c.place(name))
 		}
 		*field = v
@@ -92,6 +97,9 @@ func (c *Config) fill() error {
 	}
 	return nil
 }
+
+// mayBeNone are options without which a master runs when a line names them and says nothing.
+var mayBeNone = map[string]bool{"log_file": true, "ipc_mode": true}
 
 // place names the file that set an option, for messages.
 func (c *Config) place(name string) string {

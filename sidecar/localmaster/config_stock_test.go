@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"sort"
+	"strings"
 	"testing"
 
 	"saltclusterd/sidecar/localmaster"
@@ -48,9 +49,20 @@ var samples = map[string]map[string]string{
 	},
 	"roots": {"master": "id: f\nfile_roots: {base: ['@/g*', /srv/x], nil: null, dev: text}\npillar_roots: nonsense\n" +
 		"file_ignore_regex: abc\nfile_ignore_glob: '*.x'\n", "g1/a": "", "g2/a": ""},
-	"anchors":   {"master": "base: &b {x: 1, y: 2}\nm: {<<: *b, y: 3}\nn: {<<: [{q: 1}, {r: 3}], r: 4}\no: *b\nid: a\n"},
-	"workers":   {"master": "id: w\nworker_threads: 1\npeer: {'.*': ['.*']}\nhash_type: SHA512\ntimeout: 7\n"},
-	"nodegroup": {"master": "id: n\nnodegroups:\n  - a: Lx\n  - b: [c, d]\n"},
+	"roots by wildcards": {
+		"master": "id: f\nfile_roots: {base: ['@/f*/*/', '@/none*/', '@/f1//*'], dev: ['@/.h*', '@/[!f]*', '@/{a,b}*']}\n" +
+			"pillar_roots: {base: ['@/f1/**']}\n",
+		"f1/a/x": "", ".hidden/x": "", "f1/.git/x": "", "f2/file": "",
+	},
+	"question marks": {
+		"master": "id: q\nnodegroups: {web: web?, db?: [d??b, 'x?', \"y?\"]}\n# what?\nreactor: [{salt/a: [/srv/a.sls?saltenv=dev, x]}]\n" +
+			"text: |\n  a? b\nz: {? k : v, u: http://h/?id=%s&x=?}\n",
+	},
+	"nothing said": {"master": "id: n\nlog_file:\nipc_mode: ~\nlog_level:\n"},
+	"directive":    {"master": "\n# of a tool\n%YAML 1.2\n---\nid: d\nuser: bob\n...\n"},
+	"anchors":      {"master": "base: &b {x: 1, y: 2}\nm: {<<: *b, y: 3}\nn: {<<: [{q: 1}, {r: 3}], r: 4}\no: *b\nid: a\n"},
+	"workers":      {"master": "id: w\nworker_threads: 1\npeer: {'.*': ['.*']}\nhash_type: SHA512\ntimeout: 7\n"},
+	"nodegroup":    {"master": "id: n\nnodegroups:\n  - a: Lx\n  - b: [c, d]\n"},
 	"nodegroup none": {"master": "id: n\nnodegroups:\ndiscovery: true\nssl: true\n" +
 		"ssh_minion_opts: {gitfs_x: 1, ok: 2, pillar_x: 3}\nfileserver_backend: [git, roots, hg]\n"},
 	"eauth":   {"master": "id: e\nexternal_auth: {rest: {'^u': [x]}}\nenvironment: dev\nipc_write_buffer: 5\n"},
@@ -113,6 +125,37 @@ func compareAll(t *testing.T, version string) {
 			}
 			compare(t, cfg, lines[i])
 		})
+	}
+}
+
+// unread are configurations with a file that cannot be read. A master does not start with them, nor do we go on without what may stand there.
+var unread = map[string]map[string]string{
+	"a directory":       {"master": "id: u\n", "master.d/a.conf/b": "", "master.d/b.conf": "user: bob\n"},
+	"a link to nothing": {"master": "id: u\n", "master.d/b.conf": "user: bob\n"},
+	"in an include":     {"master": "id: u\ninclude: more/*\n", "more/a/b": ""},
+	"includes include":  {"master": "id: u\n", "master.d/a.conf": "include: '*.conf'\n"},
+}
+
+func TestConfigThatCannotBeRead(t *testing.T) {
+	for _, v := range mastertest.Versions(t) {
+		ver, err := localmaster.ParseVersion(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, files := range unread {
+			path := writeSample(t, files)
+			if name == "a link to nothing" {
+				if err := os.Symlink("nowhere", filepath.Join(filepath.Dir(path), "master.d/a.conf")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if cfg, err := localmaster.LoadConfig(path, ver); err == nil {
+				t.Errorf("%s, %s: read, with user %s", v, name, cfg.User)
+			}
+			if said := mastertest.Python(t, v, dumpOpts, path); !strings.HasPrefix(said, `{"error"`) {
+				t.Errorf("%s, %s: Salt reads it: %.200s", v, name, said)
+			}
+		}
 	}
 }
 

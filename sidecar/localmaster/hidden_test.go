@@ -128,3 +128,22 @@ func TestHiddenNeedsAMasterThatHasStarted(t *testing.T) {
 		t.Errorf("private key: %v", err)
 	}
 }
+
+// TestHiddenWhereKeysAreElsewhere: the directories of a master's keys are links.
+func TestHiddenWhereKeysAreElsewhere(t *testing.T) {
+	one, _ := twoKeys(t)
+	cfg, elsewhere := testMaster(t, 3007, "n1"), t.TempDir()
+	for _, state := range []string{"minions", "minions_rejected"} {
+		if err := errors.Join(os.MkdirAll(cfg.PkiDir, 0o755), os.Mkdir(filepath.Join(elsewhere, state), 0o755),
+			os.Symlink(filepath.Join(elsewhere, state), filepath.Join(cfg.PkiDir, state))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &fakeAuth{t: t, signs: one, shows: one, aes: newKey(t)}
+	if _, err := NewHidden(cfg, HiddenOptions{KeyDir: t.TempDir(), Requester: f}).SignIn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(elsewhere, "minions", HiddenID)); err != nil {
+		t.Error(err)
+	}
+}

@@ -44,23 +44,19 @@ func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 	return key, nil
 }
 
-// accept places the public key among the accepted ones and takes it out of every other state.
+// accept places the public key among the accepted ones and takes it out of every other state. Each of the directories may be a link to
+// elsewhere, as where masters have shared them.
 func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 	owner, err := h.cfg.Owner()
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(h.cfg.PkiDir)
-	if err != nil {
-		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
-	}
-	defer root.Close()
 	for _, state := range []string{"minions_pre", "minions_rejected", "minions_denied"} {
-		if err := root.Remove(filepath.Join(state, h.o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(h.cfg.PkiDir, state, h.o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
 		}
 	}
-	accepted, err := root.OpenRoot("minions")
+	accepted, err := os.OpenRoot(filepath.Join(h.cfg.PkiDir, "minions"))
 	if err != nil {
 		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: the master has not made its directories yet: %w", err)
 	}

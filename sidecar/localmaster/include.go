@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -50,20 +51,25 @@ func (r *confReader) file(path string) (map[string]any, error) {
 	}
 	v, err := parseYAML(text)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, contentError{err})
 	}
 	if !pyTrue(v) {
 		return map[string]any{}, nil
 	}
 	opts, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("read %s: should be a mapping of options, not a %T", path, v)
+		return nil, fmt.Errorf("read %s: %w", path, contentError{fmt.Errorf("should be a mapping of options, not a %T", v)})
 	}
 	if id, ok := opts["id"]; ok {
 		opts["id"] = pyStr(id)
 	}
 	return opts, nil
 }
+
+// contentError is about what stands in a file.
+type contentError struct{ error }
+
+func (e contentError) Unwrap() error { return e.error }
 
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -78,13 +84,13 @@ func readLimited(path string) ([]byte, error) {
 	return text, err
 }
 
-// include is include_config: the globs' files merged, lists and maps of the same option put together. A file that
-// cannot be read is left out, as a stock master does.
-func (r *confReader) include(globs any, from string, depth int) map[string]any {
+// include is include_config: the globs' files merged, lists and maps of the same option put together. A file that is no
+// configuration is left out, as a stock master does. One that may not be read here is an error: the master reads it as root before
+// it becomes its user, or does not start, and what stands in it may change everything.
+func (r *confReader) include(globs any, from string, depth int) (map[string]any, error) {
 	all := map[string]any{}
 	if depth > maxIncludes {
-		r.warn("%s: includes nest deeper than %d", from, maxIncludes)
-		return all
+		return nil, fmt.Errorf("%s: includes nest deeper than %d", from, maxIncludes)
 	}
 	for _, path := range stringList(globs) {
 		path = expandUser(path)
@@ -93,20 +99,33 @@ func (r *confReader) include(globs any, from string, depth int) map[string]any {
 		}
 		for _, name := range r.changes.glob(path) {
 			opts, err := r.file(name)
-			if err != nil {
+			if _, ok := errors.AsType[contentError](err); ok {
 				r.warn("%v", err)
 				continue
 			}
+			if err != nil && gone(name) { // between the look at its directory and now
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
 			r.note(opts, name)
 			if inner := opts["include"]; pyTrue(inner) {
-				for key, value := range r.include(inner, name, depth+1) {
-					opts[key] = value
+				more, err := r.include(inner, name, depth+1)
+				if err != nil {
+					return nil, err
 				}
+				maps.Copy(opts, more)
 			}
 			dictUpdate(all, opts)
 		}
 	}
-	return all
+	return all, nil
+}
+
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (r *confReader) note(opts map[string]any, path string) {

@@ -1,11 +1,15 @@
 package localmaster
 
 import (
+	"cmp"
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
+
+	"saltclusterd/sidecar/fnmatch"
 )
 
 // saltJoin is salt.utils.path.join: later parts are relative even when they begin with a slash.
@@ -48,37 +52,93 @@ func expandUser(path string) string {
 
 func hasMagic(path string) bool { return strings.ContainsAny(path, "*?[") }
 
-// pyGlob is sorted(glob.glob(path)): wildcards do not match a leading dot.
+// pyGlob is sorted(glob.glob(path)): '*' stays within a name and passes over hidden ones, a slash at the end means directories only and stays.
 func pyGlob(path string) []string {
-	if !hasMagic(path) {
-		if _, err := os.Lstat(path); err != nil {
-			return nil
-		}
-		return []string{path}
-	}
-	matches, err := filepath.Glob(pyPattern(path))
-	if err != nil {
-		return nil
-	}
-	want := strings.Split(filepath.Clean(path), "/")
-	out := matches[:0]
-	for _, m := range matches {
-		if !hiddenMatch(want, strings.Split(filepath.Clean(m), "/")) {
-			out = append(out, m)
-		}
-	}
+	out := globbed(path)
 	sort.Strings(out)
 	return out
 }
 
-// pyPattern writes a pattern of Python's as Go has it.
-func pyPattern(path string) string { return strings.NewReplacer(`\`, `\\`, "[!", "[^").Replace(path) }
+func globbed(path string) []string {
+	dir, name := osSplit(path)
+	if !hasMagic(path) {
+		if name == "" && isDir(dir) {
+			return []string{path}
+		}
+		if _, err := os.Lstat(path); err != nil || name == "" {
+			return nil
+		}
+		return []string{path}
+	}
+	dirs := []string{dir}
+	if hasMagic(dir) {
+		dirs = globbed(dir)
+	}
+	var out []string
+	for _, d := range dirs {
+		out = append(out, below(d, name)...)
+	}
+	return out
+}
 
-func hiddenMatch(pattern, match []string) bool {
-	for i := range min(len(pattern), len(match)) {
-		if strings.HasPrefix(match[i], ".") && !strings.HasPrefix(pattern[i], ".") {
-			return true
+// below lists what matches one name of a pattern in a directory.
+func below(dir, name string) (out []string) {
+	if !hasMagic(name) {
+		at := osJoin(dir, name)
+		if _, err := os.Lstat(at); err != nil || name == "" && !isDir(dir) {
+			return nil
+		}
+		return []string{at}
+	}
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
+	re, badPattern := fnmatch.Compile(name)
+	if err != nil || badPattern != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if nameMatches(re, name, e.Name()) {
+			out = append(out, osJoin(dir, e.Name()))
 		}
 	}
-	return false
+	return out
+}
+
+func nameMatches(re *regexp.Regexp, pattern, name string) bool {
+	return re.MatchString(name) && (strings.HasPrefix(pattern, ".") || !strings.HasPrefix(name, "."))
+}
+
+// globMatches says whether pyGlob would find a file of that name, if there were one.
+func globMatches(path, name string) bool {
+	patterns, names := strings.Split(filepath.Clean(path), "/"), strings.Split(name, "/")
+	if len(patterns) != len(names) {
+		return false
+	}
+	for i, p := range patterns {
+		if !hasMagic(p) {
+			if p != names[i] {
+				return false
+			}
+			continue
+		}
+		re, err := fnmatch.Compile(p)
+		if err != nil || !nameMatches(re, p, names[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// osSplit is os.path.split.
+func osSplit(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/') + 1
+	dir, name = path[:i], path[i:]
+	if trimmed := strings.TrimRight(dir, "/"); trimmed != "" {
+		dir = trimmed
+	}
+	return dir, name
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

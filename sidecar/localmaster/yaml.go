@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -19,11 +20,38 @@ const (
 )
 
 // yamlReader turns a node tree into values as Salt's SaltYamlSafeLoader does.
-type yamlReader struct{ left int }
+type yamlReader struct {
+	left   int
+	hidden bool // question marks are
+}
+
+// yamlVersion is a directive before the first document. PyYAML reads all minor versions as it reads 1.1, the library here no other.
+var yamlVersion = regexp.MustCompile(`\A((?:\x{feff})?(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.)[0-9]+`)
+
+// flowMark is a question mark within a word. PyYAML takes it as a part of that; in [web?] and {a: web?} the library here ends the word
+// before it, and fails.
+var flowMark = regexp.MustCompile(`([^\s\[\]{},])\?`)
+
+// hiddenMark stands for it, in texts without one.
+const hiddenMark = "\uf8ff"
 
 // parseYAML reads the one document of a configuration file; nil when it is empty.
 func parseYAML(text []byte) (any, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+	v, err := parseDocument(text, &yamlReader{left: maxYAMLNodes})
+	if err == nil || !flowMark.Match(text) || bytes.Contains(text, []byte(hiddenMark)) {
+		return v, err
+	}
+	for flowMark.Match(text) { // of two in a row the first pass finds one
+		text = flowMark.ReplaceAll(text, []byte("${1}"+hiddenMark))
+	}
+	if v, again := parseDocument(text, &yamlReader{left: maxYAMLNodes, hidden: true}); again == nil {
+		return v, nil
+	}
+	return nil, err
+}
+
+func parseDocument(text []byte, r *yamlReader) (any, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(yamlVersion.ReplaceAll(text, []byte("${1}1"))))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -37,7 +65,6 @@ func parseYAML(text []byte) (any, error) {
 		}
 		return nil, fmt.Errorf("line %d: a second document begins", more.Line)
 	}
-	r := &yamlReader{left: maxYAMLNodes}
 	return r.value(&doc, 0)
 }
 
@@ -169,6 +196,9 @@ func (r *yamlReader) key(n *yaml.Node, depth int) (string, error) {
 
 func (r *yamlReader) scalar(n *yaml.Node) (any, error) {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	if r.hidden {
+		n.Value = strings.ReplaceAll(n.Value, hiddenMark, "?")
+	}
 	if n.Style&yaml.TaggedStyle == 0 {
 		if n.Style&quoted != 0 {
 			return n.Value, nil

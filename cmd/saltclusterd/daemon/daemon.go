@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -162,7 +163,9 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 		return fmt.Errorf("salt %s is not supported: 3006, 3007 and 3008 are", v)
 	}
 	d.master, err = localmaster.LoadConfig(d.cfg.Salt.Config, v)
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("read the master's configuration as the user of this process, which that file is closed to (chgrp and chmod g+r open it): %w", err)
+	} else if err != nil {
 		return fmt.Errorf("read the master's configuration (option salt_config): %w", err)
 	}
 	pub, req := d.cfg.EdgeAddresses(localAddrs())

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -63,20 +64,59 @@ func (s *service) disobey(why error) error {
 	return why
 }
 
+// builtBy are the options of the master that saltclusterd builds itself by when it starts, and does not follow.
+var builtBy = []string{
+	"user", "id", "master_id", "pki_dir", "cachedir", "sock_dir", "ipc_mode", "tcp_master_pub_port", "tcp_master_pull_port",
+	"interface", "publish_port", "ret_port", "transport", localmaster.FileRoots, localmaster.PillarRoots, "fileserver_backend",
+	"cache", "minion_data_cache", "enforce_mine_cache", "preserve_minion_cache", "pillar_cache", "pillar.cache_driver",
+	"eauth_tokens", "eauth_tokens.cache_driver", "hash_type", "master_job_cache", "ext_job_cache", "max_event_size", "publish_session",
+}
+
+// builtByOthers lists those that the master has now and had not when saltclusterd started.
+func builtByOthers(then, now *localmaster.Config) (names []string) {
+	for _, name := range builtBy {
+		if !localmaster.SameOptions(then, now, []string{name}) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// noteOthers notes them for the operator.
+func (s *service) noteOthers(now *localmaster.Config) {
+	names := builtByOthers(s.m.d.master, now)
+	if before := s.others.Swap(&names); len(names) > 0 && (before == nil || !slices.Equal(*before, names)) {
+		s.m.d.log.Warn("the salt-master has other options than when saltclusterd was started: reload it", "options", names)
+	}
+}
+
 // checkOptions warns while saltclusterd does not work by the options that the master has.
 func (d *Daemon) checkOptions(context.Context) health.Result {
 	m := d.current()
 	if m == nil || m.svc == nil {
 		return fine
 	}
-	why := m.svc.unread.Load()
-	if why == nil {
+	if why := m.svc.unread.Load(); why != nil {
+		return health.Result{
+			Level:  health.Warn,
+			Reason: "the salt-master's options are not followed, those of before hold: " + *why,
+			Hint:   "mend that, then restart the salt-master (systemctl restart salt-master)",
+		}
+	}
+	names := m.svc.others.Load()
+	if names == nil || len(*names) == 0 {
 		return fine
+	}
+	hint := "systemctl reload saltclusterd"
+	if slices.ContainsFunc([]string{"user", "pki_dir", "cachedir", localmaster.FileRoots, localmaster.PillarRoots}, func(name string) bool {
+		return slices.Contains(*names, name)
+	}) {
+		hint = "systemctl daemon-reload; systemctl restart saltclusterd" // the unit has to be made anew
 	}
 	return health.Result{
 		Level:  health.Warn,
-		Reason: "the salt-master's options are not followed, those of before hold: " + *why,
-		Hint:   "mend that, then restart the salt-master (systemctl restart salt-master)",
+		Reason: "the salt-master has other options than when saltclusterd was started, which goes by those of then: " + strings.Join(*names, ", "),
+		Hint:   hint,
 	}
 }
 

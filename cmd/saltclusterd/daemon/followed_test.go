@@ -179,6 +179,38 @@ func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
 	}
 }
 
+// What saltclusterd goes by since its start and the master does not any more is named, with what to type, until it is as before.
+func TestOptionsThatAreNotFollowedAreNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master")
+	write := func(text string) *localmaster.Config {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3007})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	d := &Daemon{cfg: &config.Config{}, log: slog.New(slog.DiscardHandler), master: write("file_roots: {base: [/a]}\nworker_threads: 5\n")}
+	m := &member{d: d, svc: &service{}}
+	m.svc.m = m
+	d.member = m
+	for _, c := range []struct{ text, names, hint string }{
+		{"file_roots: {base: [/a]}\nworker_threads: 7\nreactor: []\n", "", ""},
+		{"file_roots: {base: [/a, /b]}\n", "file_roots", "daemon-reload"},
+		{"file_roots: {base: [/a]}\nhash_type: sha512\nminion_data_cache: False\n", "minion_data_cache, hash_type", "systemctl reload saltclusterd"},
+		{"file_roots: {base: [/a]}\n", "", ""},
+	} {
+		m.svc.noteOthers(write(c.text))
+		r := d.checkOptions(t.Context())
+		if c.names == "" && r != fine || c.names != "" && (r.Level != health.Warn || !strings.HasSuffix(r.Reason, ": "+c.names) || !strings.Contains(r.Hint, c.hint)) {
+			t.Errorf("%q: %+v", c.text, r)
+		}
+	}
+}
+
 func TestMasterKeyFile(t *testing.T) {
 	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
 	d := &Daemon{cfg: &config.Config{}, master: master}

@@ -118,6 +118,7 @@ func (s *service) lookAgain() {
 		d.checks.Kick("options")
 		return
 	}
+	s.noteOthers(now)
 	err = s.obey(now)
 	d.checks.Kick("options")
 	if err != nil {

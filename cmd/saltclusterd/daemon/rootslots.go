@@ -51,6 +51,9 @@ func (f *slotFinder) note(format string, args ...any) {
 // all finds the slots of one option.
 func (f *slotFinder) all(kind string, c *localmaster.Config, option string) {
 	envs := c.Roots(option)
+	if c.Globbed(option) {
+		f.note("%s has wildcards: which directories there are was seen when saltclusterd started, and one that is new on a master is not made on others", option)
+	}
 	for _, env := range slices.Sorted(maps.Keys(envs)) {
 		if env == dynamicEnv {
 			f.note("%s of the environment %s are not replicated: name the environments", option, dynamicEnv)

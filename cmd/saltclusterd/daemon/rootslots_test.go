@@ -78,6 +78,10 @@ func TestRootSlots(t *testing.T) {
 			"fileserver_backend: [gitfs]\nfile_roots: {base: [DIR/a]}\npillar_roots: {base: [DIR/p]}",
 			"pillar:base:0 /p", []string{"gitfs", "file_roots are not replicated"},
 		},
+		"wildcards": {
+			"file_roots: {base: ['DIR/[ab]*/inner/', 'DIR/none/*/']}\npillar_roots: {base: [DIR/p]}", "file:base:0 /a/inner\npillar:base:0 /p",
+			[]string{"file_roots has wildcards"},
+		},
 		"our own state": {
 			"file_roots: {base: [DIR, DIR/a, relative, null]}\npillar_roots: {base: [DIR/state/x]}", "file:base:1 /a\npillar:base:0 /state/x",
 			[]string{`("relative") is not replicated`, `("") is not replicated`, "(DIR) is not replicated: DIR/state is inside of it"},

@@ -81,9 +81,10 @@ type service struct {
 	pub           *edge.PubEdge
 	reqs          *edge.ReqEdge
 
-	back   chan struct{}          // the local master was started
-	unread atomic.Pointer[string] // why its options are not followed
-	newer  atomic.Pointer[string] // what version it has, when that is another than the one served
+	back   chan struct{}            // the local master was started
+	unread atomic.Pointer[string]   // why its options are not followed
+	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
+	newer  atomic.Pointer[string]   // what version it has, when that is another than the one served
 
 	late      *latecomer
 	drain     *drainer

@@ -32,7 +32,11 @@ func dropIn(cfg *config.Config, master *localmaster.Config, exists func(string) 
 		fmt.Fprintf(&b, "# the option user is no name of an account: %.40q\n", user)
 	}
 	used := usedDirs(cfg, master)
-	if slices.ContainsFunc(used, temporary) {
+	seen := used
+	if master != nil {
+		seen = append(slices.Clone(used), master.SockDir, chased(master.SockDir))
+	}
+	if slices.ContainsFunc(seen, temporary) {
 		b.WriteString("PrivateTmp=no\n")
 	}
 	var there []string
@@ -63,7 +67,7 @@ func quote(path string) string {
 	return `"` + path + `"`
 }
 
-// usedDirs are the directories that saltclusterd writes to.
+// usedDirs are the directories that saltclusterd writes to, where their links lead: what is open is so by that path.
 func usedDirs(cfg *config.Config, master *localmaster.Config) (dirs []string) {
 	all := []string{cfg.Paths.StateDir, cfg.Paths.RunDir, filepath.Dir(cfg.Paths.AdminSocket), cfg.Cluster.PKIDir}
 	if master != nil {
@@ -76,9 +80,14 @@ func usedDirs(cfg *config.Config, master *localmaster.Config) (dirs []string) {
 	}
 	for _, dir := range all {
 		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && dir != "/" {
-			dirs = append(dirs, dir)
+			dirs = append(dirs, chased(dir))
 		}
 	}
+	if master != nil {
+		dirs = append(dirs, linked(master.PkiDir)...)
+		dirs = append(dirs, linked(master.CacheDir)...)
+	}
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "/" })
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
 }

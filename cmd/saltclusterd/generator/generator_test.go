@@ -28,6 +28,14 @@ func TestGenerate(t *testing.T) {
 				`ReadWritePaths="DIR/my states"`,
 			},
 		},
+		{
+			"links", "state_dir: DIR/link to state\n",
+			"user: salt\npki_dir: DIR/pki\ncachedir: DIR/cache\nsock_dir: DIR/sock\nfile_roots: {base: [DIR/states]}\npillar_roots: {base: [DIR/loop]}\n",
+			[]string{
+				"[Service]", "User=salt", "# not there: /nowhere/jobs", `ReadWritePaths="DIR"`, `ReadWritePaths="DIR/100%%"`, `ReadWritePaths="DIR/cache"`,
+				`ReadWritePaths="DIR/my states"`,
+			},
+		},
 		{"a line in a path", "", "pki_dir: \"/a\\nExecStart=/bin/sh\"\n", []string{"[Service]", "User=root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,6 +46,9 @@ func TestGenerate(t *testing.T) {
 				if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if c.name == "links" {
+				layLinks(t, dir)
 			}
 			master, own := filepath.Join(dir, "salt/master"), filepath.Join(dir, "salt/saltclusterd")
 			write(t, master, fill.Replace(c.master))
@@ -58,6 +69,23 @@ func TestGenerate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// layLinks has everything elsewhere than it seems: a root, the keys by two links, the jobs within the cache on what is not mounted.
+func layLinks(t *testing.T, dir string) {
+	t.Helper()
+	for link, to := range map[string]string{
+		"states": "my states", "pki": dir + "/second", "second": "salt/../100%/pki", "cache/jobs": "/nowhere/jobs", "cache/note": dir + "/file",
+		"loop": "loop", "link to state": ".",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "file"), "")
 }
 
 func TestRunWritesTheDropIn(t *testing.T) {

@@ -1,0 +1,50 @@
+package generator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks is how many links of one path are followed, as many as the kernel does.
+const maxLinks = 40
+
+// chased is where a path leads by its links, also when nothing is there yet, such as a share that is not mounted this early.
+func chased(path string) string {
+	at, todo := "/", strings.Split(filepath.Clean(path), "/")
+	for links := 0; len(todo) > 0; {
+		next := filepath.Join(at, todo[0])
+		todo = todo[1:]
+		to, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return filepath.Clean(path)
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		todo = append(strings.Split(to, "/"), todo...)
+	}
+	return at
+}
+
+// linked are the directories that links within one lead to: a part of a master's caches or keys that is elsewhere.
+func linked(dir string) (out []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		to := chased(filepath.Join(dir, e.Name()))
+		if info, err := os.Stat(to); err != nil || info.IsDir() {
+			out = append(out, to)
+		}
+	}
+	return out
+}
