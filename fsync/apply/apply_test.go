@@ -274,6 +274,34 @@ func TestStagedContentIsFoundAgain(t *testing.T) {
 	}
 }
 
+// The disk begins before all has come, and what it says then counts at the end.
+func TestMuchIsFlushedMeanwhile(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(to, "f"), []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := prepare(t, t.TempDir(), from, to)
+	defer p.area.Close()
+	st, err := OpenStage(t.Context(), p.area, &p.plan, -1, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.hasten(flushEach - 1); st.unflushed != flushEach-1 {
+		t.Errorf("%d bytes are not flushed, of too few to begin", st.unflushed)
+	}
+	st.hasten(1)
+	if st.Close(); st.unflushed != 0 || st.flushing || st.flushed != nil {
+		t.Errorf("%d bytes are not flushed, flushing %v, %v", st.unflushed, st.flushing, st.flushed)
+	}
+	if err := p.area.Stage.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st.hasten(flushEach)
+	if err := st.Finish(); err == nil {
+		t.Error("a stage is finished that could not be flushed")
+	}
+}
+
 func TestASymlinkedDirectoryIsNotFollowed(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, d := range []string{from, to} {

@@ -13,7 +13,7 @@ import (
 )
 
 // Stage is the content that a plan needs, while it comes together in the area. What an earlier try has left there is
-// found again. Put may be called from several goroutines.
+// found again. Put may be called from several goroutines. Who has opened one closes it before the area.
 type Stage struct {
 	area     *Area
 	plan     *Plan
@@ -24,6 +24,11 @@ type Stage struct {
 	sizes map[tree.Hash]uint32
 	files int
 	left  int // files that are not complete
+
+	flushes   sync.WaitGroup
+	unflushed int // bytes since the last flush began
+	flushing  bool
+	flushed   error // what a flush came to: the kernel tells of an error once
 }
 
 // target is where a chunk belongs.
@@ -161,6 +166,29 @@ func (s *Stage) Progress() (files, done int) {
 	return s.files, s.files - s.left
 }
 
+// flushEach is after how many bytes the disk begins with what there is: it would have nothing to do until all has come, and then Finish
+// would wait for all of it.
+const flushEach = 32 << 20
+
+// hasten brings what was put so far to the disk, beside what else is put, when that is much.
+func (s *Stage) hasten(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unflushed += n; s.unflushed < flushEach || s.flushing {
+		return
+	}
+	s.unflushed, s.flushing = 0, true
+	s.flushes.Go(func() {
+		err := s.area.Stage.Flush()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flushing, s.flushed = false, errors.Join(s.flushed, err)
+	})
+}
+
+// Close waits until nothing uses the area any more.
+func (s *Stage) Close() { s.flushes.Wait() }
+
 // Put writes a chunk, whose hash the caller has verified, wherever it belongs. A chunk that nothing needs is ignored.
 func (s *Stage) Put(h tree.Hash, b []byte) error {
 	s.mu.Lock()
@@ -178,6 +206,7 @@ func (s *Stage) Put(h tree.Hash, b []byte) error {
 			s.mu.Unlock()
 			return fmt.Errorf("stage %q: %w", t.file.op.Path, err)
 		}
+		s.hasten(len(b))
 	}
 	return nil
 }
@@ -237,6 +266,9 @@ const manyFiles = 16
 func (s *Stage) Finish() error {
 	if n := len(s.Missing()); n > 0 {
 		return fmt.Errorf("stage: %d chunks are missing", n)
+	}
+	if s.flushes.Wait(); s.flushed != nil {
+		return fmt.Errorf("stage: %w", s.flushed)
 	}
 	dir := s.area.Stage
 	for i := range s.plan.Ops {

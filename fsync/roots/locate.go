@@ -6,16 +6,18 @@ import (
 	"io"
 	"strings"
 
+	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
 
-// location is where a chunk is on this disk, to all we know: its content is verified when it is read.
+// location is where a chunk is on this disk, to all we know.
 type location struct {
 	top    string // a slot's directory, or what is displaced from one
 	path   string // below it
 	offset int64
 	size   uint32
+	item   *scan.Item // what the last scan saw of the file; nil: of what is displaced nothing is known
 }
 
 // errNotHere says that content is not on this disk.
@@ -29,10 +31,10 @@ func (s *Store) locations() map[Hash]location {
 		return s.located
 	}
 	out := map[Hash]location{}
-	add := func(top, path string, chunks []tree.Chunk) {
+	add := func(top, path string, chunks []tree.Chunk, item *scan.Item) {
 		offset := int64(0)
 		for _, c := range chunks {
-			out[c.Hash] = location{top, path, offset, c.Size}
+			out[c.Hash] = location{top, path, offset, c.Size, item}
 			offset += int64(c.Size)
 		}
 	}
@@ -41,7 +43,7 @@ func (s *Store) locations() map[Hash]location {
 			continue
 		}
 		for content, k := range s.kept[st.Name] {
-			add(st.area+"/keep", content.String(), k.Chunks)
+			add(st.area+"/keep", content.String(), k.Chunks, nil)
 		}
 	}
 	for _, st := range s.slots {
@@ -49,7 +51,7 @@ func (s *Store) locations() map[Hash]location {
 			continue
 		}
 		for path, item := range st.index {
-			add(st.Dir, path, item.Chunks)
+			add(st.Dir, path, item.Chunks, item)
 		}
 	}
 	s.located = out
@@ -59,8 +61,10 @@ func (s *Store) locations() map[Hash]location {
 // diskReader reads chunks of this disk one after the other.
 type diskReader struct {
 	where map[Hash]location
-	dirs  map[string]*slotfs.Dir
-	buf   []byte
+	// unread: a file is taken for what the last scan saw if the disk shows it as then. For those who verify what they get.
+	unread bool
+	dirs   map[string]*slotfs.Dir
+	buf    []byte
 
 	last     *slotfs.Dir // the directory of the last chunk
 	lastPath string
@@ -79,7 +83,7 @@ func (d *diskReader) close() {
 	}
 }
 
-// chunk reads and verifies a chunk. The result is valid until the next call.
+// chunk reads a chunk, and verifies it where it must. The result is valid until the next call.
 func (d *diskReader) chunk(h Hash) ([]byte, error) {
 	at, ok := d.where[h]
 	if !ok {
@@ -89,7 +93,7 @@ func (d *diskReader) chunk(h Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}
-	f, _, err := dir.File(name)
+	f, now, err := dir.File(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}
@@ -98,7 +102,7 @@ func (d *diskReader) chunk(h Hash) ([]byte, error) {
 	if _, err := f.ReadAt(d.buf, at.offset); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}
-	if tree.Sum(d.buf) != h {
+	if !(d.unread && at.item.Fresh(now)) && tree.Sum(d.buf) != h {
 		return nil, fmt.Errorf("%w: %q has changed", errNotHere, at.path)
 	}
 	return d.buf, nil

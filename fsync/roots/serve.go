@@ -70,6 +70,7 @@ const maxAnswer = 64 << 20
 // want streams content. Whatever goes wrong shows as a missing last frame.
 func (a *answerer) want(hashes []Hash) {
 	disk := a.s.newDiskReader()
+	disk.unread = true // whoever asked verifies all the same
 	defer disk.close()
 	out := bufio.NewWriterSize(&counter{w: a.w, a: a}, 256<<10)
 	sent := 0

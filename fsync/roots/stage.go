@@ -24,6 +24,7 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 		if err != nil {
 			return err
 		}
+		defer st.Close()
 		stages[i] = st
 		need := int64(0)
 		for _, c := range st.Missing() {

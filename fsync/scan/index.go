@@ -21,8 +21,8 @@ func (i *Item) entry() tree.Entry {
 	return tree.Entry{Type: i.Type, Mode: i.Mode, Chunks: i.Chunks, Target: i.Target}
 }
 
-// fresh says whether a path that has this Stat now needs no reading.
-func (i *Item) fresh(now slotfs.Stat) bool {
+// Fresh says whether a path that has this Stat now needs no reading.
+func (i *Item) Fresh(now slotfs.Stat) bool {
 	return i != nil && !i.Racy && i.Unchanged(now) && i.Ctime == now.Ctime
 }
 

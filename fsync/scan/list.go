@@ -113,7 +113,7 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 	if sub != nil {
 		return s.below(sub, n, path+"/", depth+1)
 	}
-	if last := s.opts.Last[path]; last.fresh(st) {
+	if last := s.opts.Last[path]; last.Fresh(st) {
 		n.entry.Chunks, n.entry.Target = last.Chunks, last.Target
 		s.items = append(s.items, found{path, last})
 		return nil

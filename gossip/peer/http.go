@@ -31,7 +31,7 @@ const (
 	rpcStreams       = 256      // concurrent requests per connection
 	rpcPingAfter     = 5 * time.Second
 	rpcPingTimeout   = 5 * time.Second
-	rpcFrame         = 128 << 10        // bytes; with the 16 KiB that are usual, much time goes into handing them around
+	rpcFrame         = 256 << 10        // bytes; with the 16 KiB that are usual, much time goes into handing them around
 	rpcStallTimeout  = 30 * time.Second // a reader that takes nothing for so long is cut
 )
 
