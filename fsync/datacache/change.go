@@ -220,16 +220,17 @@ func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error)
 	return err
 }
 
-// renew gives a mine that stays as it is the time at which the master would have written it again. It is the id's turn.
+// renew gives a mine that stays as it is the time at which the master would have written it again. That is news: an operator may have cleared it on another
+// master since, who has not seen that yet. It is the id's turn.
 func (s *Store) renew(dir folder, m mine) error {
 	mtime, err := dir.renew(path.Base(m.name), m.was, time.Now())
 	if err != nil {
 		return err
 	}
 	e, _ := s.entry(m.id)
-	e.MTime = mtime
+	e.Stamp, e.MTime = s.cfg.Clock.Now(), mtime
 	s.saw(m.id, sightOf(m.was, mtime, int64(len(m.now))))
-	s.set(m.id, e)
+	s.tell(m.id, e)
 	return nil
 }
 

@@ -104,6 +104,41 @@ func TestChangeIsOnEveryMasterWhenItIsDone(t *testing.T) {
 	}
 }
 
+// An operator clears a mine on one master, and before that is seen the minion sends it to another one: it is on all of them, the same or not.
+func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
+	was := quick
+	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
+	defer func() { quick = was }()
+	w, a, b, c := threeOf(t, Mine)
+	w.meet()
+	w.setKey("web1", "k")
+	for _, master := range []*testNode{a, b, c} {
+		for _, then := range [][]byte{texts("f", "1"), texts("f", "1"), texts("f", "2")} {
+			for _, sent := range []*testNode{a, b, c} {
+				sent.mustChange("web1", always(texts("f", "1")))
+				if err := os.Remove(filepath.Join(master.master.CacheDir, newLayout(Mine, master.master).names("web1")[0])); err != nil {
+					t.Fatal(err)
+				}
+				sent.mustChange("web1", always(then))
+				for _, n := range w.nodes {
+					n.store.scan()
+				}
+				for _, n := range w.nodes {
+					w.poll(fmt.Sprintf("the mine on %s, cleared on %s, sent to %s: %q", n.id, master.id, sent.id, then), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
+				}
+			}
+		}
+	}
+	// Cleared when it had been sent, it is gone.
+	if err := os.Remove(filepath.Join(c.master.CacheDir, newLayout(Mine, c.master).names("web1")[0])); err != nil {
+		t.Fatal(err)
+	}
+	c.store.scan()
+	for _, n := range w.nodes {
+		w.poll("no mine on "+string(n.id), func() bool { got, _ := n.has("web1"); return got == nil })
+	}
+}
+
 // What a change writes looks as if the master had written it, and no scan takes it for news.
 func TestChangeLooksLikeTheMasters(t *testing.T) {
 	dir, w := t.TempDir(), newWorld(t)
@@ -121,7 +156,7 @@ func TestChangeLooksLikeTheMasters(t *testing.T) {
 		if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode().Perm() != dirMode {
 			t.Errorf("%d: %v, %v", major, dir, err)
 		}
-		stamp := n.stamp("web1")
+		first := n.stamp("web1")
 		old := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
@@ -130,9 +165,13 @@ func TestChangeLooksLikeTheMasters(t *testing.T) {
 		if info, err = os.Stat(path); err != nil || time.Since(info.ModTime()) > time.Minute {
 			t.Errorf("%d: not renewed: %v, %v", major, info, err)
 		}
+		stamp := n.stamp("web1")
+		if stamp <= first {
+			t.Errorf("%d: what was sent again is not later: %d, then %d", major, first, stamp)
+		}
 		n.store.scan()
 		if got := n.stamp("web1"); got != stamp {
-			t.Errorf("%d: what stayed the same is news: %d after %d", major, got, stamp)
+			t.Errorf("%d: what stayed the same is news to a scan: %d after %d", major, got, stamp)
 		}
 		n.close()
 	}

@@ -13,7 +13,8 @@
 //   - kind: what a Store carries, grains with pillars or mines. Each has a Store, so that they do not race.
 //   - data: what there is of one kind of one minion. The msgpack bytes are carried verbatim, with what a minion allows whom
 //     in its mine (allow_tgt); only the wrapping differs by layout.
-//   - news: data on disk that are not those the table knows.
+//   - news: data on disk that are not those the table knows. A mine that is sent again as it was is news, too: on a master on which it was
+//     cleared since the last scan it has to be again.
 //   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the time
 //     of their file; files written here get the time of their stamp, so that a lost table does no harm.
 //   - table: stamp and hash, per minion, of what is on disk.

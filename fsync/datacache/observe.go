@@ -97,6 +97,9 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		s.forget(id)
 		s.miss(id)
 		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
+	case had && e.Key == key && e.Hash == now.Hash && e.MTime != now.MTime && s.cfg.Kind == Mine: // sent once more, see renew
+		now.Stamp = s.stamp(before.mtime, e.Stamp)
+		s.tell(id, now)
 	case had && e.Key == key && e.Hash == now.Hash:
 		if e.MTime != now.MTime || e.Life != now.Life {
 			s.set(id, now)
@@ -201,9 +204,11 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 const maxAgain = 3
 
 // merge writes a record unless there are later data. What the master wrote meanwhile gets its own stamp before.
-func (s *Store) merge(root *os.Root, r record, life uint64) (outcome, error) {
-	have, err := s.observe(root, r.id, false)
-	if err != nil {
+func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err error) {
+	var have fileSet
+	if s.clearedBefore(root, r) {
+		s.unsee(r.id)
+	} else if have, err = s.observe(root, r.id, false); err != nil {
 		return failed, err
 	}
 	if e, had := s.entry(r.id); had && r.stamp <= e.Stamp {
@@ -218,11 +223,22 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (outcome, error) {
 		return s.clear(root, r, life, have)
 	}
 	_, had := s.entry(r.id)
-	what, err := s.write(root, r, life, have)
+	what, err = s.write(root, r, life, have)
 	if err == nil {
 		_, err = s.recheck(root, r.id, had)
 	}
 	return what, err
+}
+
+// clearedBefore says whether a mine that is not on the disk any more was most likely cleared before its minion sent what a record has: that was since the last
+// scan, which has still seen the mine.
+func (s *Store) clearedBefore(root *os.Root, r record) bool {
+	e, had := s.entry(r.id)
+	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.layout.cleared(root, r.id) {
+		return false
+	}
+	since := stampTime(s.cfg.Clock.Now()).Sub(stampTime(r.stamp))
+	return since < s.cfg.Timing.Scan && look(root, s.layout.names(r.id)).count == 0
 }
 
 // halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).

@@ -79,6 +79,26 @@ func testMine(t *testing.T, c *lab.Cluster) {
 	res, err := c.Nodes[0].Master.Run(ctx, "salt-run", "cache.clear_mine", "tgt="+b.ID)
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
+	// What is sent after it was cleared stays, whichever master has seen what: the same as before, too.
+	for _, n := range c.Nodes {
+		send := func() {
+			_, err := a.Call(ctx, "mine.send", "lab_again", "mine_function=test.echo", "the same")
+			labtest.Must(t, err)
+		}
+		send()
+		res, err := n.Master.Run(ctx, "salt-run", "cache.clear_mine", "tgt="+a.ID)
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		if _, err := os.Stat(mineFile(n, a.ID)); !os.IsNotExist(err) {
+			t.Errorf("%s has not cleared the mine of %s: %v", n.Name, a.ID, err)
+		}
+		send()
+		for _, n := range c.Nodes {
+			if _, err := os.Stat(mineFile(n, a.ID)); err != nil {
+				t.Errorf("%s: the mine of %s, which was sent after it was cleared: %v", n.Name, a.ID, err)
+			}
+		}
+	}
 }
 
 // mineTargets are ways to ask for the mines of all minions that need no Python.
@@ -98,7 +118,7 @@ func answeredMines(t *testing.T, c *lab.Cluster) map[string]float64 {
 	return sum
 }
 
-// The mine that testMine had cleared on one master is on none.
+// The mine that testMine had cleared on one master is on none, and the one that was sent again on all.
 func testMineCleared(t *testing.T, c *lab.Cluster) {
 	id := c.Minions[len(c.Minions)-1].ID
 	for _, n := range c.Nodes {
@@ -108,6 +128,11 @@ func testMineCleared(t *testing.T, c *lab.Cluster) {
 			}
 			return nil
 		}))
+	}
+	for _, n := range c.Nodes {
+		if _, err := os.Stat(mineFile(n, c.Minions[0].ID)); err != nil {
+			t.Errorf("%s: the mine of %s, which was sent after it was cleared: %v", n.Name, c.Minions[0].ID, err)
+		}
 	}
 }
 
