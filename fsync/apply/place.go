@@ -144,16 +144,17 @@ func (s *Switcher) former(op *Op) slotfs.Place {
 // resume completes what an earlier run has begun at a path, and says whether there was something.
 func (s *Switcher) resume(i int, at slotfs.Place, op *Op, now slotfs.Stat, found bool) (bool, error) {
 	staged, old := s.staged(op), s.former(op)
+	half := op.Was != nil && there(old) // twoSteps has been at it, and what was there is out
 	switch done := found && now.Ino == op.StageIno && now.Mtime == op.StageMod; {
-	case done && there(old):
+	case done && half:
 		return true, s.placed(op, s.displace(old, op))
 	case done && edited(staged, op):
 		return true, s.placed(op, s.giveBack(staged, at, op, s.exchangeBack))
 	case done:
 		return true, s.placed(op, s.displace(staged, op))
-	case !found && edited(old, op):
+	case !found && half && edited(old, op):
 		return true, s.placed(op, s.giveBack(old, at, op, s.moveBack))
-	case !found && there(old):
+	case !found && half:
 		if err := slotfs.Move(staged, at); err != nil {
 			return true, err
 		}
@@ -163,7 +164,7 @@ func (s *Switcher) resume(i int, at slotfs.Place, op *Op, now slotfs.Stat, found
 	if err != nil && !slotfs.Gone(err) {
 		return false, err
 	}
-	if err != nil || there(old) || op.Was != nil && st.Ino != op.StageIno { // it was placed, and an operator has changed it since
+	if err != nil || half || op.Was != nil && st.Ino != op.StageIno { // it was placed, and an operator has changed it since
 		return true, s.left(i, op)
 	}
 	return false, nil

@@ -33,24 +33,44 @@ func (p *packers) open() error {
 	return p.err
 }
 
-// write sends content as a frame, packed when that makes it smaller. buf is used again.
-func (p *packers) write(w io.Writer, h Hash, content, buf []byte) ([]byte, error) {
+// packing is what one answer knows of what it packs.
+type packing struct {
+	buf    []byte // used again
+	barren int    // contents since one became smaller
+}
+
+// Where so many contents in a row did not become smaller, one in so many is tried.
+const (
+	barrenMost  = 16
+	barrenTried = 8
+)
+
+// worth says whether to try with the next one: packages and pictures come in crowds.
+func (k *packing) worth(size int) bool {
+	return size >= packMin && (k.barren < barrenMost || k.barren%barrenTried == 0)
+}
+
+// write sends content as a frame, packed when that makes it smaller.
+func (p *packers) write(w io.Writer, h Hash, content []byte, k *packing) error {
 	f := frame{Encoding: encRaw, Hash: h, Size: uint32(len(content)), Packed: uint32(len(content))}
-	payload := content
+	payload, worth := content, k.worth(len(content))
 	if len(content) >= packMin {
+		k.barren++
+	}
+	if worth {
 		if err := p.open(); err != nil {
-			return buf, err
+			return err
 		}
-		buf = p.enc.EncodeAll(content, buf[:0])
-		if len(buf) < len(content)-len(content)/16 {
-			f.Encoding, f.Packed, payload = encZstd, uint32(len(buf)), buf
+		k.buf = p.enc.EncodeAll(content, k.buf[:0])
+		if len(k.buf) < len(content)-len(content)/16 {
+			f.Encoding, f.Packed, payload, k.barren = encZstd, uint32(len(k.buf)), k.buf, 0
 		}
 	}
 	if _, err := w.Write(f.append(make([]byte, 0, frameSize))); err != nil {
-		return buf, err
+		return err
 	}
 	_, err := w.Write(payload)
-	return buf, err
+	return err
 }
 
 // errWrongContent says that a peer sent something else than its hash says.

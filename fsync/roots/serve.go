@@ -61,7 +61,6 @@ type answerer struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
 	ctx context.Context
-	buf []byte
 }
 
 // maxAnswer is how many bytes one answer has, more or less: the rest is asked for again.
@@ -72,6 +71,7 @@ func (a *answerer) want(hashes []Hash) {
 	disk := a.s.newDiskReader()
 	disk.unread = true // whoever asked verifies all the same
 	defer disk.close()
+	var packed packing
 	out := bufio.NewWriterSize(&counter{w: a.w, a: a}, 256<<10)
 	sent := 0
 	for _, h := range hashes {
@@ -88,7 +88,7 @@ func (a *answerer) want(hashes []Hash) {
 		if err != nil {
 			_, err = out.Write(frame{Encoding: encMissing, Hash: h}.append(nil))
 		} else {
-			a.buf, err = a.s.pack.write(out, h, content, a.buf)
+			err = a.s.pack.write(out, h, content, &packed)
 		}
 		if err != nil {
 			return

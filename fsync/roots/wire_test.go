@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 	var p packers
 	var b bytes.Buffer
 	for _, content := range []string{"", "short", strings.Repeat("long ", 1000)} {
-		if _, err := p.write(&b, tree.Sum([]byte(content)), []byte(content), nil); err != nil {
+		if err := p.write(&b, tree.Sum([]byte(content)), []byte(content), &packing{}); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestABombIsRefused(t *testing.T) {
 	defer p.close()
 	var b bytes.Buffer
 	zeros := make([]byte, 8<<20)
-	if _, err := p.write(&b, tree.Sum(zeros), zeros, nil); err != nil {
+	if err := p.write(&b, tree.Sum(zeros), zeros, &packing{}); err != nil {
 		t.Fatal(err)
 	}
 	raw := b.Bytes()
@@ -83,6 +83,53 @@ func TestABombIsRefused(t *testing.T) {
 	var bufs buffers
 	if _, err := p.read(bytes.NewReader(raw[frameSize:]), h, &bufs); !errors.Is(err, errMalformed) {
 		t.Errorf("unpacked: %v", err)
+	}
+}
+
+// What does not become smaller comes in crowds, in which few are tried; what does is found again.
+func TestWhatIsNotWorthPacking(t *testing.T) {
+	var p packers
+	defer p.close()
+	var k packing
+	packed := func(content []byte) bool {
+		var b bytes.Buffer
+		if err := p.write(&b, tree.Sum(content), content, &k); err != nil {
+			t.Fatal(err)
+		}
+		f, err := readFrame(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bufs buffers
+		if _, err := p.read(&b, f, &bufs); err != nil {
+			t.Fatal(err)
+		}
+		return f.Encoding == encZstd
+	}
+	text, picture := bytes.Repeat([]byte("a line of a state\n"), 100), []byte(noise(1, 4000))
+	tried := 0
+	for range 2 * barrenMost {
+		if k.worth(len(picture)) {
+			tried++
+		}
+		if packed(picture) {
+			t.Error("noise is packed")
+		}
+	}
+	if want := barrenMost + barrenMost/barrenTried; tried != want {
+		t.Errorf("%d of %d were tried, not %d", tried, 2*barrenMost, want)
+	}
+	found := -1
+	for i := range 2 * barrenTried {
+		if packed(text) && found < 0 {
+			found = i
+		}
+	}
+	if found < 0 || found >= barrenTried {
+		t.Errorf("text was packed from the content with the number %d on", found)
+	}
+	if !packed(text) {
+		t.Error("text is not packed any more")
 	}
 }
 
