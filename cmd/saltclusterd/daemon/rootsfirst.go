@@ -39,6 +39,9 @@ func (m *member) lacksFirstRoots() string {
 			return ""
 		}
 	}
+	if !m.svc.kept.Load() {
+		return "they are not opened yet"
+	}
 	return firstRootsLack(m.svc.trees.Status())
 }
 
