@@ -33,7 +33,6 @@ func TestNodesConverge(t *testing.T) {
 			case "write":
 				w.setKey(id, "k")
 				last[id] = fmt.Sprint(i)
-				<-n.store.looked // until then news bear the time of their file, and the kernel's clock for those stands still for milliseconds
 				n.stock(id, texts("g", last[id]), texts("p", last[id]))
 				n.store.lookAt([]string{id})
 			case "cut":

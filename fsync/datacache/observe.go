@@ -97,7 +97,7 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		s.forget(id)
 		s.miss(id)
 		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
-	case had && e.Key == key && e.Hash == now.Hash && e.MTime != now.MTime && s.cfg.Kind == Mine: // sent once more, see renew
+	case had && e.Key == key && e.Hash == now.Hash && e.MTime != now.MTime && s.cfg.Kind == Mine && s.hasScanned(): // sent once more, see renew
 		now.Stamp = s.stamp(before.mtime, e.Stamp)
 		s.tell(id, now)
 	case had && e.Key == key && e.Hash == now.Hash:
@@ -251,7 +251,7 @@ func (s *Store) leftovers(root *os.Root, id string) (fileSet, error) {
 	seen := look(root, names)
 	defer s.reading(seen)()
 	files, err := read(root, names)
-	if err != nil || time.Since(time.Unix(0, seen.mtime)).Abs() < halfway {
+	if err != nil || time.Since(time.Unix(0, seen.mtime)).Abs() < halfway || look(root, names) != seen { // the master may have written it since the first look
 		return nil, err
 	}
 	return files, nil
@@ -304,10 +304,12 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 		}
 		all[name], what, seen = content, written, seen.and(is)
 	}
-	if seen.count != len(all) {
-		seen = unseen()
+	if what != same {
+		if seen.count != len(all) {
+			seen = unseen()
+		}
+		s.saw(r.id, seen) // and not what is seen now: the master may write right after
 	}
-	s.saw(r.id, seen) // and not what is seen now: the master may write right after
 	e := entry{Stamp: r.stamp, Key: r.key, Life: life, Hash: all.hash(), MTime: look(root, s.layout.names(r.id)).mtime}
 	e.Part = r.stamp > 0 && s.layout.pillarsOf(r.data) < len(r.data.pillars)
 	if len(r.data.pillars) > 0 {

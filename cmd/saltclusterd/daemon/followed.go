@@ -108,7 +108,7 @@ func (d *Daemon) checkOptions(context.Context) health.Result {
 		return fine
 	}
 	hint := "systemctl reload saltclusterd"
-	if slices.ContainsFunc([]string{"user", "pki_dir", "cachedir", localmaster.FileRoots, localmaster.PillarRoots}, func(name string) bool {
+	if slices.ContainsFunc([]string{"user", "pki_dir", "cachedir", "sock_dir", localmaster.FileRoots, localmaster.PillarRoots}, func(name string) bool {
 		return slices.Contains(*names, name)
 	}) {
 		hint = "systemctl daemon-reload; systemctl restart saltclusterd" // the unit has to be made anew

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"saltclusterd/fsync/roots"
@@ -47,17 +48,26 @@ func (m *member) lacksFirstRoots() string {
 
 // firstRootsLack is lacksFirstRoots of what the engine says. Manual roots have no first revision before an operator sends them.
 func firstRootsLack(st roots.Status) string {
+	if st.Mode != roots.ModeAuto || st.Head > 0 {
+		return ""
+	}
 	files := 0
 	for _, slot := range st.Slots {
-		files += slot.Files
+		problem := fmt.Sprintf("%s: %s", slot.Name, slot.Unavailable)
+		switch {
+		case slot.Unavailable == "":
+			files += slot.Files
+		case slices.Contains(st.Problems, problem): // there is a directory, and what is in it is not known
+			return problem
+		}
 	}
 	switch {
-	case st.Mode != roots.ModeAuto || st.Head > 0 || !st.LastScan.IsZero() && files == 0:
-		return ""
-	case len(st.Problems) > 0:
+	case st.LastScan.IsZero() && len(st.Problems) > 0:
 		return st.Problems[0]
 	case st.LastScan.IsZero():
 		return "they are being read"
+	case files == 0:
+		return ""
 	}
 	return fmt.Sprintf("%d files are read", files)
 }

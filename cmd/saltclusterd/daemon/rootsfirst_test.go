@@ -54,16 +54,19 @@ func TestFoundersRootsAreFirst(t *testing.T) {
 func TestFirstRootsLack(t *testing.T) {
 	looked := time.Now()
 	full := []roots.SlotStatus{{Files: 0}, {Files: 3}}
+	gone := []roots.SlotStatus{{Files: 3, Unavailable: "no"}}
 	for name, c := range map[string]struct {
 		st   roots.Status
 		lack bool
 	}{
-		"not looked at yet":   {roots.Status{Mode: roots.ModeAuto}, true},
-		"nothing is there":    {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, false},
-		"not proposed yet":    {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, true},
-		"cannot be read":      {roots.Status{Mode: roots.ModeAuto, Problems: []string{"x"}}, true},
-		"there is a revision": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Head: 1}, false},
-		"an operator's turn":  {roots.Status{Mode: roots.ModeManual, LastScan: looked, Slots: full}, false},
+		"a directory cannot be read": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone, Problems: []string{fmt.Sprintf("%s: no", gone[0].Name)}}, true},
+		"a directory is not there":   {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone}, false},
+		"not looked at yet":          {roots.Status{Mode: roots.ModeAuto}, true},
+		"nothing is there":           {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, false},
+		"not proposed yet":           {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, true},
+		"cannot be read":             {roots.Status{Mode: roots.ModeAuto, Problems: []string{"x"}}, true},
+		"there is a revision":        {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Head: 1}, false},
+		"an operator's turn":         {roots.Status{Mode: roots.ModeManual, LastScan: looked, Slots: full}, false},
 	} {
 		if got := firstRootsLack(c.st); (got != "") != c.lack {
 			t.Errorf("%s: %q", name, got)
