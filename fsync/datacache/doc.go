@@ -34,7 +34,8 @@
 // some wait for another one's, too. A change goes on when a master writes the mine at that moment, and begins again.
 //
 // Limits: grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the others;
-// a mine that is cleared is cleared everywhere, unless its directory goes with it. A record without a pillar does not
+// a mine that is cleared is cleared everywhere, unless its directory goes with it. One that the master's own code removes comes back when, between that and
+// Spread, data of it arrive that were sent before. A record without a pillar does not
 // remove the one a master has. A pillar that 3006 or 3007 compiled for a pillarenv is not known to be for one. Where 3008
 // answers minions from its cached pillars (pillar_cache: True), pillars of others are not written. 3008's resource_grains
 // are not carried: minions register their resources with every 3008 master. When this process is killed within the microseconds in which it
