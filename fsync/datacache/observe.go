@@ -97,11 +97,11 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		s.forget(id)
 		s.miss(id)
 		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
-	case had && e.Key == key && e.Hash == now.Hash && e.MTime != now.MTime && s.cfg.Kind == Mine && s.hasScanned(): // sent once more, see renew
-		now.Stamp = s.stamp(before.mtime, e.Stamp)
-		s.tell(id, now)
 	case had && e.Key == key && e.Hash == now.Hash:
-		if e.MTime != now.MTime || e.Life != now.Life {
+		if e.MTime != now.MTime && s.cfg.Kind == Mine && s.hasScanned() { // sent once more, see renew
+			now.Stamp = s.cfg.Clock.Now()
+			s.tell(id, now)
+		} else if e.MTime != now.MTime || e.Life != now.Life {
 			s.set(id, now)
 		}
 	default:
@@ -234,11 +234,11 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err e
 // scan, which has still seen the mine.
 func (s *Store) clearedBefore(root *os.Root, r record) bool {
 	e, had := s.entry(r.id)
-	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.layout.cleared(root, r.id) {
+	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 {
 		return false
 	}
 	since := stampTime(s.cfg.Clock.Now()).Sub(stampTime(r.stamp))
-	return since < s.cfg.Timing.Scan && look(root, s.layout.names(r.id)).count == 0
+	return since < s.cfg.Timing.Scan && look(root, s.layout.names(r.id)).count == 0 && s.layout.cleared(root, r.id)
 }
 
 // halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"saltclusterd/fsync/roots"
@@ -53,12 +52,11 @@ func firstRootsLack(st roots.Status) string {
 	}
 	files := 0
 	for _, slot := range st.Slots {
-		problem := fmt.Sprintf("%s: %s", slot.Name, slot.Unavailable)
 		switch {
 		case slot.Unavailable == "":
 			files += slot.Files
-		case slices.Contains(st.Problems, problem): // there is a directory, and what is in it is not known
-			return problem
+		case !slot.Missing: // there is a directory, and what is in it is not known
+			return fmt.Sprintf("%s: %s", slot.Name, slot.Unavailable)
 		}
 	}
 	switch {

@@ -54,12 +54,12 @@ func TestFoundersRootsAreFirst(t *testing.T) {
 func TestFirstRootsLack(t *testing.T) {
 	looked := time.Now()
 	full := []roots.SlotStatus{{Files: 0}, {Files: 3}}
-	gone := []roots.SlotStatus{{Files: 3, Unavailable: "no"}}
+	closed, gone := []roots.SlotStatus{{Files: 3, Unavailable: "no"}}, []roots.SlotStatus{{Files: 3, Unavailable: "no", Missing: true}}
 	for name, c := range map[string]struct {
 		st   roots.Status
 		lack bool
 	}{
-		"a directory cannot be read": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone, Problems: []string{fmt.Sprintf("%s: no", gone[0].Name)}}, true},
+		"a directory cannot be read": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: closed}, true},
 		"a directory is not there":   {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone}, false},
 		"not looked at yet":          {roots.Status{Mode: roots.ModeAuto}, true},
 		"nothing is there":           {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, false},
