@@ -69,7 +69,7 @@ const (
 )
 
 // PeekLoad walks a load: plain is one msgpack map and nothing after it. Fields it knows may stand once only and must have
-// their type; all others are checked to be msgpack nested no deeper than 256 and passed over. A nonce is not part of it:
+// their type; all others are checked to be msgpack nested no deeper than a stock master reads (900) and passed over. A nonce is not part of it:
 // requests carry theirs as a field. Errors: *Refused.
 func PeekLoad(plain []byte) (Peek, error) {
 	it, err := openMap(plain, sealedRules)
