@@ -142,7 +142,13 @@ func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) 
 	}
 	st.unavailable, st.missing, st.ident = "", false, ident
 	st.index, st.dir, st.objects = res.Index, res.Dir, res.Objects
-	st.files, st.bytes, st.problems, st.unsettled = res.Files, res.Bytes, res.Problems, res.Unsettled
+	st.files, st.bytes, st.problems, st.changing = res.Files, res.Bytes, res.Problems, res.Changing
+	switch {
+	case !res.Unsettled:
+		st.unsettled = time.Time{}
+	case st.unsettled.IsZero():
+		st.unsettled = time.Now()
+	}
 }
 
 // findArea notes where what was displaced by earlier runs is.

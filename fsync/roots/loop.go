@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -109,12 +110,10 @@ func (s *Store) nextScan() time.Duration {
 	if !s.cfg.Log.Ready() { // which is not told as a change
 		return t.Retry
 	}
-	for _, st := range s.slots {
-		if st.unsettled {
-			return t.Retry
-		}
+	if s.unsettled() {
+		return t.Retry
 	}
-	if !s.watching || len(s.ordered) > 0 {
+	if !s.watching || len(s.ordered) > 0 || slices.ContainsFunc(s.slots, (*slotState).restless) {
 		return t.Poll
 	}
 	return t.Scan
@@ -210,11 +209,18 @@ func (s *Store) awaitHead(ctx context.Context) bool {
 	return false
 }
 
+// unsettled says whether edits wait for files that are being written: a revision has all of a checkout or nothing of it. A file that
+// never comes to rest, a log say, does not hold up the others: after Timing.Settle it is left as the cluster has it.
 func (s *Store) unsettled() bool {
 	for _, st := range s.slots {
-		if st.unavailable == "" && st.unsettled {
+		if st.restless() && time.Since(st.unsettled) < s.cfg.Timing.Settle {
 			return true
 		}
 	}
 	return false
+}
+
+// restless says whether the last scan of a slot found files that were changing.
+func (st *slotState) restless() bool {
+	return st.unavailable == "" && !st.unsettled.IsZero()
 }

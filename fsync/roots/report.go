@@ -2,6 +2,7 @@ package roots
 
 import (
 	"fmt"
+	"time"
 
 	"saltclusterd/fsync/tree"
 )
@@ -40,12 +41,22 @@ func (s *Store) Status() Status {
 		if _, had := s.base.Idents[slot.Name]; slot.unavailable != "" && (lacking || had || !slot.missing) {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, slot.unavailable))
 		}
+		if slot.changing != "" && slot.restless() && time.Since(slot.unsettled) >= min(changingSaid, s.cfg.Timing.Settle) {
+			text := "edits of this node wait for it"
+			if !s.unsettled() {
+				text = "it stays as the cluster has it"
+			}
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: %q changes whenever it is read; %s", slot.Name, slot.changing, text))
+		}
 		for _, p := range slot.problems {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, p))
 		}
 	}
 	return st
 }
+
+// changingSaid is how long a file changes before somebody hears of it: what is written takes a while.
+const changingSaid = 10 * time.Second
 
 // hasContent says whether there is something in a slot as the cluster has it. s.mu is held.
 func (s *Store) hasContent(name SlotName) bool {

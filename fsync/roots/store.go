@@ -89,7 +89,8 @@ type slotState struct {
 	files       int
 	bytes       int64
 	problems    []string
-	unsettled   bool
+	unsettled   time.Time // since when scans find files that are changing; zero: the last one did not
+	changing    string    // one of these files
 	area        string
 	unsaved     bool // the index
 	spell       spell

@@ -11,6 +11,7 @@ type Timing struct {
 	Poll     time.Duration // between scans when the kernel gives no hints; 5 s
 	Retry    time.Duration // first pause after a failure, doubled up to RetryMax; 500 ms
 	RetryMax time.Duration // 15 s
+	Settle   time.Duration // edits wait no longer for a file that changes whenever it is read; 1 min
 	Stall    time.Duration // a peer that sends nothing for so long is given up; 15 s
 	Hold     time.Duration // patience with the gate; 10 s
 	Ready    time.Duration // what an operator waits for the log; 10 s
@@ -29,6 +30,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Poll, 5*time.Second)
 	set(&t.Retry, 500*time.Millisecond)
 	set(&t.RetryMax, 15*time.Second)
+	set(&t.Settle, time.Minute)
 	set(&t.Stall, 15*time.Second)
 	set(&t.Hold, 10*time.Second)
 	set(&t.Ready, 10*time.Second)

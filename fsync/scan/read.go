@@ -62,7 +62,10 @@ func (s *scanner) took(n *node, item *Item, err error) error {
 		n.entry.Name, n.stat = name, item.Stat
 		s.res.Index[n.path] = item
 		return nil
-	case errors.Is(err, errUnsettled), slotfs.Gone(err), errors.Is(err, slotfs.ErrNotFile):
+	case errors.Is(err, errUnsettled):
+		s.res.Changing = n.path
+		return s.asKnown(n)
+	case slotfs.Gone(err), errors.Is(err, slotfs.ErrNotFile):
 		return s.asKnown(n)
 	case errors.Is(err, chunk.ErrTooLarge):
 		s.problem(n.path, err)

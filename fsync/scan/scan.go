@@ -36,6 +36,7 @@ type Result struct {
 	Bytes     int64
 	Read      int      // files that had to be read
 	Unsettled bool     // files were changing
+	Changing  string   // one of them; empty when what changed was not a file
 	Problems  []string // paths that are not part of the tree though they should be
 }
 

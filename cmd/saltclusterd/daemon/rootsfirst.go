@@ -67,5 +67,9 @@ func firstRootsLack(st roots.Status) string {
 	case files == 0:
 		return ""
 	}
-	return fmt.Sprintf("%d files are read", files)
+	lack := fmt.Sprintf("%d files are read", files)
+	if len(st.Problems) > 0 {
+		lack += "; " + st.Problems[0]
+	}
+	return lack
 }

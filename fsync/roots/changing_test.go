@@ -1,0 +1,83 @@
+package roots
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// keepChanging changes the size of a file until the test ends, without its growing.
+func keepChanging(t *testing.T, path string) (stop func()) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer f.Close()
+		for n := int64(0); ctx.Err() == nil; n++ {
+			if err := f.Truncate(4<<20 + n%4096); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// A file that changes whenever it is read, a log say, does not keep the others back for ever, and is sent when it rests (or at a moment when nobody happens to write).
+func TestAFileThatChangesWhileItIsRead(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	a.cfg.Timing.Settle = 300 * time.Millisecond
+	a.cfg.Timing.Poll = a.cfg.Timing.Retry
+	stop := keepChanging(t, a.path("restless.log"))
+	a.open()
+	b := w.start("b")
+	a.write("top.sls", "base: {}\n")
+	w.await("b has the other file", func() bool { return b.has("top.sls", "base: {}\n") })
+	w.await("a says why", func() bool {
+		for _, p := range a.store.Status().Problems {
+			if strings.Contains(p, `"restless.log" changes whenever it is read; it stays as the cluster has it`) {
+				return true
+			}
+		}
+		return false
+	})
+	stop()
+	w.await("b has the file that rests", func() bool { return !b.lacks("restless.log") })
+	w.awaitEqual()
+	if p := a.store.Status().Problems; len(p) != 0 {
+		t.Errorf("problems: %q", p)
+	}
+}
+
+// Until then edits wait, so that a checkout is sent as a whole.
+func TestEditsWaitForWhatIsWritten(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	a.cfg.Timing.Settle = time.Hour
+	a.write("old", "as it was")
+	a.open()
+	w.await("a's files are the cluster's", func() bool { return a.store.Status().Head > 0 })
+	head := a.store.Status().Head
+	stop := keepChanging(t, a.path("large"))
+	a.write("new", "of the same checkout")
+	w.await("a has seen it change", func() bool {
+		a.store.mu.Lock()
+		defer a.store.mu.Unlock()
+		return a.store.slots[0].changing == "large"
+	})
+	stop()
+	w.await("it is sent", func() bool { return a.store.Status().Head > head })
+	b := w.start("b")
+	w.await("b has all", func() bool { return b.has("new", "of the same checkout") && !b.lacks("large") })
+	w.awaitEqual()
+}
