@@ -66,7 +66,7 @@ func (s *Store) looksTheSame() bool {
 		if st.missing && s.identOf(st) == (dirIdent{}) {
 			continue
 		}
-		if st.unavailable != "" || !st.unsettled.IsZero() || s.identOf(st) != st.ident {
+		if st.unavailable != "" || st.restless() || s.identOf(st) != st.ident {
 			return false
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/fsync/tree"
 )
 
 // keepChanging changes the size of a file until the test ends, without its growing.
@@ -32,7 +34,8 @@ func keepChanging(t *testing.T, path string) (stop func()) {
 	return stop
 }
 
-// A file that changes whenever it is read, a log say, does not keep the others back for ever, and is sent when it rests (or at a moment when nobody happens to write).
+// A file that changes whenever it is read, a log say, does not keep the others back for ever. It is sent when it rests (or at a moment
+// when nobody happens to write).
 func TestAFileThatChangesWhileItIsRead(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
@@ -80,4 +83,23 @@ func TestEditsWaitForWhatIsWritten(t *testing.T) {
 	b := w.start("b")
 	w.await("b has all", func() bool { return b.has("new", "of the same checkout") && !b.lacks("large") })
 	w.awaitEqual()
+	for _, r := range (nodeLog{a}).Revisions() {
+		if has := inRevision(t, a, r); has["new"] && !has["large"] {
+			t.Errorf("revision %d has half of the checkout", r.Number)
+		}
+	}
+}
+
+// inRevision returns what a revision has at the top of file:base.
+func inRevision(t *testing.T, n *testNode, r Revision) map[string]bool {
+	t.Helper()
+	root, err := tree.ReadRoot(n.store, r.Root)
+	must(t, err)
+	entries, err := tree.ReadDir(n.store, root[fileBase])
+	must(t, err)
+	has := map[string]bool{}
+	for _, e := range entries {
+		has[e.Name] = true
+	}
+	return has
 }

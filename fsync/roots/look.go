@@ -145,9 +145,9 @@ func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) 
 	st.files, st.bytes, st.problems, st.changing = res.Files, res.Bytes, res.Problems, res.Changing
 	switch {
 	case !res.Unsettled:
-		st.unsettled = time.Time{}
-	case st.unsettled.IsZero():
-		st.unsettled = time.Now()
+		st.restlessAt = time.Time{}
+	case st.restlessAt.IsZero():
+		st.restlessAt = time.Now()
 	}
 }
 

@@ -213,7 +213,7 @@ func (s *Store) awaitHead(ctx context.Context) bool {
 // never comes to rest, a log say, does not hold up the others: after Timing.Settle it is left as the cluster has it.
 func (s *Store) unsettled() bool {
 	for _, st := range s.slots {
-		if st.restless() && time.Since(st.unsettled) < s.cfg.Timing.Settle {
+		if st.restless() && time.Since(st.restlessAt) < s.cfg.Timing.Settle {
 			return true
 		}
 	}
@@ -222,5 +222,5 @@ func (s *Store) unsettled() bool {
 
 // restless says whether the last scan of a slot found files that were changing.
 func (st *slotState) restless() bool {
-	return st.unavailable == "" && !st.unsettled.IsZero()
+	return st.unavailable == "" && !st.restlessAt.IsZero()
 }

@@ -41,7 +41,7 @@ func (s *Store) Status() Status {
 		if _, had := s.base.Idents[slot.Name]; slot.unavailable != "" && (lacking || had || !slot.missing) {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, slot.unavailable))
 		}
-		if slot.changing != "" && slot.restless() && time.Since(slot.unsettled) >= min(changingSaid, s.cfg.Timing.Settle) {
+		if slot.changing != "" && slot.restless() && time.Since(slot.restlessAt) >= min(changingSaid, s.cfg.Timing.Settle) {
 			text := "edits of this node wait for it"
 			if !s.unsettled() {
 				text = "it stays as the cluster has it"

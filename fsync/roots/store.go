@@ -89,7 +89,7 @@ type slotState struct {
 	files       int
 	bytes       int64
 	problems    []string
-	unsettled   time.Time // since when scans find files that are changing; zero: the last one did not
+	restlessAt  time.Time // since when each scan has found files that were changing; zero: the last one did not
 	changing    string    // one of these files
 	area        string
 	unsaved     bool // the index
