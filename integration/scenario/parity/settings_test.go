@@ -25,7 +25,6 @@ type site struct {
 	name     string
 	version  string
 	settings lab.Settings
-	minion   lab.Settings
 	prepare  func(root string) error // below the master's root_dir, before its first start
 	steps    []Step
 	more     []string // versions of further masters of the cluster
