@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -54,5 +55,38 @@ func TestDamagedStateSaysWhatToDo(t *testing.T) {
 		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, was, 0o600)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A member that got another id does what it is told, and is nobody's member then.
+func TestAnotherIDSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := startNode(t, "a", dir)
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	n.halt()
+	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "conf"), strings.Replace(string(conf), "id: a\n", "id: b\n", 1), 0o600)
+	cfg, err := config.Load(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(minute(t), func() {}); err == nil || !strings.Contains(err.Error(), "empty that directory") {
+		t.Fatalf("%v", err)
+	}
+	if err := os.RemoveAll(cfg.Paths.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	if b := startNode(t, "b", dir); b.current() != nil {
+		t.Error("it is a member still")
 	}
 }
