@@ -8,9 +8,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Stale returns a path that is no longer as the plan says; "" when all are. It is a look before the switch, which looks
-// again at each.
-func Stale(area *Area, p *Plan) string {
+// Stale returns a path that is no longer as the plan says, and one of which the plan does not say how it was, because the scan could not
+// tell; "" when there is none. It is a look before the switch, which looks again at each and leaves both kinds as they are.
+func Stale(area *Area, p *Plan) (edited, unseen string) {
 	s := Switcher{Area: area}
 	defer s.leave()
 	for i := range p.Ops {
@@ -26,13 +26,15 @@ func Stale(area *Area, p *Plan) string {
 		switch {
 		case op.Verb == Place && op.Was == nil && op.Known:
 			if err == nil && now.Type != tree.Dir { // a directory gives way first
-				return op.Path
+				unseen = op.Path
 			}
-		case !op.Known, err != nil, !now.Unchanged(*op.Was):
-			return op.Path
+		case !op.Known:
+			unseen = op.Path
+		case err != nil, !now.Unchanged(*op.Was):
+			return op.Path, unseen
 		}
 	}
-	return ""
+	return "", unseen
 }
 
 // Placed tells how the disk shows the files that a switch has placed.

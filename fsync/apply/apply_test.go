@@ -160,8 +160,8 @@ func TestWhatIsAppliedIsWhatWasScanned(t *testing.T) {
 		drawTree(t, "to", to)
 		p := prepare(t, state, from, to)
 		defer p.area.Close()
-		if s := Stale(p.area, &p.plan); s != "" {
-			t.Fatalf("%q looks edited", s)
+		if edited, unseen := Stale(p.area, &p.plan); edited != "" || unseen != "" {
+			t.Fatalf("%q looks edited, %q as if nobody had looked", edited, unseen)
 		}
 		sw := Switcher{Area: p.area, UID: -1, GID: -1}
 		out, err := sw.Run(&p.plan)
@@ -232,8 +232,8 @@ func TestAnEditDuringASwitchIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if Stale(p.area, &p.plan) == "" {
-		t.Error("the edits are not seen before the switch")
+	if edited, unseen := Stale(p.area, &p.plan); edited == "" || unseen != "" && unseen != "made" {
+		t.Errorf("before the switch %q looks edited, %q as if nobody had looked", edited, unseen)
 	}
 	sw := Switcher{Area: p.area, UID: -1, GID: -1}
 	out, err := sw.Run(&p.plan)

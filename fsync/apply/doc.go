@@ -6,7 +6,8 @@
 //     another type, directories, files and symlinks, permissions, and what is removed, last.
 //   - area: where one slot's staged, displaced and put aside content is, on the slot's file system, so that a rename is
 //     enough to move it. In the state directory where that is possible, else in a hidden directory of the slot.
-//   - switch: carrying out a plan. It consists of renames only, two or three for each file.
+//   - switch: carrying out a plan. It consists of renames only, two or three for each file; of copies where another file system is
+//     mounted inside of the slot.
 //
 // A switch may be repeated from its first operation at any time, also after it was killed between two system calls: each
 // operation recognises by the inodes in the plan what it has done already. A file is exchanged with what it replaces, and

@@ -34,6 +34,9 @@ func (s *Switcher) place(i int, at slotfs.Place, op *Op) error {
 	} else {
 		err = s.exchange(staged, at, op)
 	}
+	if far(err) {
+		err = s.placeFar(staged, at, op)
+	}
 	return s.placed(op, err)
 }
 

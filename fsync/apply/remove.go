@@ -24,10 +24,11 @@ func (s *Switcher) remove(i int, at slotfs.Place, op *Op) error {
 	if err := s.step(); err != nil {
 		return err
 	}
-	if err := slotfs.Move(at, taken); err != nil {
-		if slotfs.Gone(err) {
-			return nil
-		}
+	if err := slotfs.Move(at, taken); far(err) {
+		return s.removeFar(at, op)
+	} else if slotfs.Gone(err) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if edited(taken, op) {

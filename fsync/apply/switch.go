@@ -64,7 +64,7 @@ func (s *Switcher) do(i int, op *Op) error {
 		return err
 	}
 	err = s.verb(i, slotfs.Place{Dir: dir, Name: name}, op)
-	if slotfs.Gone(err) { // between two steps: an operator has the last word
+	if slotfs.Gone(err) || busy(err) { // between two steps: an operator has the last word
 		return s.left(i, op)
 	}
 	return err
@@ -178,5 +178,10 @@ func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
 	if err := s.step(); err != nil {
 		return err
 	}
-	return s.putAside(at, aside, op, notEmpty)
+	err = s.putAside(at, aside, op, notEmpty)
+	if far(err) { // with files that came meanwhile, and what is not part of the tree: those that were have gone one by one
+		s.kept(op)
+		return nil
+	}
+	return err
 }

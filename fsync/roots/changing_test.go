@@ -11,24 +11,27 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// keepChanging changes the size of a file until the test ends, without its growing.
+// keepChanging changes the size of a file until the test ends, without its growing. Reading it takes so long, and so many change it, that
+// no read sees it rest.
 func keepChanging(t *testing.T, path string) (stop func()) {
 	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o644))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer f.Close()
-		for n := int64(0); ctx.Err() == nil; n++ {
-			if err := f.Truncate(4<<20 + n%4096); err != nil {
-				t.Error(err)
-				return
+	for i := range 3 {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		must(t, err)
+		wg.Go(func() {
+			defer f.Close()
+			for n := int64(i); ctx.Err() == nil; n++ {
+				if err := f.Truncate(32<<20 + n%4096); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
 			}
-		}
-	})
+		})
+	}
 	stop = func() { cancel(); wg.Wait() }
 	t.Cleanup(stop)
 	return stop

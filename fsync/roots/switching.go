@@ -25,9 +25,9 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
-	if edited := stale(j.Plans, areas); edited != "" {
+	if path := s.stale(j.Plans, areas); path != "" {
 		s.dirty = true
-		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, edited)
+		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, path)
 	}
 	j.Began = time.Now()
 	if j.atOnce() {
@@ -57,11 +57,17 @@ func (s *Store) movedOn(from Revision) bool {
 	return ok && head.Number != from.Number
 }
 
-// stale returns a path that is no longer as its plan says.
-func stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
+// stale returns a path for which it is worthwhile to look again and to plan anew. What no look can tell, a log that is written all the
+// time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch leaves it as it is on this disk.
+func (s *Store) stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
+	patient := s.unsettled() || !s.insists()
 	for i := range plans {
-		if p := apply.Stale(areas[plans[i].Slot], &plans[i]); p != "" {
-			return p
+		edited, unseen := apply.Stale(areas[plans[i].Slot], &plans[i])
+		if edited != "" {
+			return edited
+		}
+		if unseen != "" && patient {
+			return unseen
 		}
 	}
 	return ""

@@ -95,8 +95,7 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 		return fmt.Errorf("scan %q: %w", path, err)
 	}
 	if st.Type == 0 {
-		parent.others = true
-		return nil
+		return s.special(parent, path, name)
 	}
 	var sub *slotfs.Dir
 	if st.Type == tree.Dir {

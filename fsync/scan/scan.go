@@ -86,6 +86,7 @@ type node struct {
 	path     string
 	stat     slotfs.Stat
 	drop     bool // not part of the tree
+	kept     bool // as the tree has it, whatever is there
 	others   bool // a directory that holds what is not part of the tree
 	children []node
 }
@@ -122,6 +123,25 @@ func racy(st slotfs.Stat, now time.Time) bool {
 	return d < int64(raciness) && d > -int64(raciness)
 }
 
+// errSpecial is said of what no tree holds where the tree has something.
+var errSpecial = errors.New("a device, pipe or socket is where the cluster has something else, and stays")
+
+// special passes over a device, a pipe or a socket. Where the tree has something it is no deletion of that.
+func (s *lister) special(parent *node, path, name string) error {
+	known := s.known(path)
+	if known == nil {
+		parent.others = true
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem(path, errSpecial)
+	n := node{path: path, kept: true, entry: *known}
+	n.entry.Name = name
+	parent.children = append(parent.children, n)
+	return nil
+}
+
 // known is what the tree had at a path.
 func (s *scanner) known(path string) *tree.Entry {
 	if s.opts.Known == nil {
@@ -134,12 +154,12 @@ func (s *scanner) known(path string) *tree.Entry {
 func (s *scanner) asKnown(n *node) error {
 	s.res.Unsettled = true
 	known := s.known(n.path)
-	if known == nil || known.Type == tree.Dir {
+	if known == nil {
 		n.drop = true
 		return nil
 	}
 	name := n.entry.Name
-	n.entry = *known
+	n.entry, n.kept = *known, true
 	n.entry.Name = name
 	return nil
 }
@@ -165,7 +185,7 @@ func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 			n.others = true
 			continue
 		}
-		if c.entry.Type == tree.Dir {
+		if c.entry.Type == tree.Dir && !c.kept {
 			h, err := s.encode(c, c.path)
 			if err != nil {
 				return h, err
@@ -176,7 +196,7 @@ func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 			}
 			c.entry.Object = h
 			s.res.Index[c.path] = &Item{Stat: slotfs.Stat{Type: tree.Dir, Mode: c.stat.Mode, Ino: c.stat.Ino, Dev: c.stat.Dev}}
-		} else {
+		} else if c.entry.Type != tree.Dir {
 			s.res.Files++
 			s.res.Bytes += c.entry.Size()
 		}

@@ -128,7 +128,7 @@ func parseIdentity(dir string, id node.ID, keyPEM, certPEM []byte) (*Identity, e
 	}
 	if was != id {
 		return nil, fmt.Errorf("the identity in %s was made for the node id %q, but the option id says %q; set it back, or remove "+
-			"the node from the cluster, delete %s and %s, and join again", dir, was, id, KeyFile, CertFile)
+			"the node from the cluster, empty that directory, and join again", dir, was, id)
 	}
 	return identityFrom(id, withPredecessors(dir, pair.Certificate[0]), key)
 }

@@ -35,7 +35,7 @@ func ReadFloor(path string) (Timestamp, error) {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("read clock floor %s: %w", path, err)
+		return 0, fmt.Errorf("read clock floor %s: %w (move it away: if this host's clock was not set back, it is not needed)", path, err)
 	}
 	return Timestamp(n), nil
 }

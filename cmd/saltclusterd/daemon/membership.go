@@ -41,6 +41,10 @@ func rosterPath(stateDir string) string { return filepath.Join(stateDir, "roster
 
 func membershipPath(stateDir string) string { return filepath.Join(stateDir, "membership.json") }
 
+// startAnew is what remains to do where a file in state_dir is missing or damaged without which a node does not know who it is.
+const startAnew = "bring it back from a backup, or saltclusterctl remove this node on another one, empty state_dir here, and join again; " +
+	"if there is no other node, restore a snapshot"
+
 // readMembership returns nil when this node belongs to no cluster.
 func readMembership(stateDir string) (*membership, error) {
 	text, err := os.ReadFile(membershipPath(stateDir))
@@ -52,7 +56,7 @@ func readMembership(stateDir string) (*membership, error) {
 	}
 	var m membership
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("read %s: %w", membershipPath(stateDir), err)
+		return nil, fmt.Errorf("read %s: %w (%s)", membershipPath(stateDir), err, startAnew)
 	}
 	if m.Version != membershipVersion {
 		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d: was it written by a newer one?",

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"saltclusterd/integration/lab"
@@ -23,7 +25,6 @@ type site struct {
 	name     string
 	version  string
 	settings lab.Settings
-	minion   lab.Settings
 	prepare  func(root string) error // below the master's root_dir, before its first start
 	steps    []Step
 	more     []string // versions of further masters of the cluster
@@ -260,7 +261,7 @@ func sites() []site {
 			name: "own cache", version: "3007.15", prepare: base,
 			settings: lab.Settings{
 				"master_job_cache": "sitecache", "event_return": []string{"sitecache"}, "extension_modules": "{ROOT}/ext",
-				"minion_data_cache": false, "worker_threads": "4", "mine_get": map[string]any{"min06.*": []string{"test.*"}},
+				"minion_data_cache": false, "worker_threads": 4, "mine_get": map[string]any{"min06.*": []string{"test.*"}},
 				"nodegroups":                 map[string]any{"old": []string{"min06*"}},
 				"external_auth":              map[string]any{"auto": map[string]any{"bob": []string{".*"}}},
 				"fileserver_list_cache_time": 0, "hash_type": "sha384", "ipc_write_buffer": "dynamic", "permissive_pki_access": true,
@@ -318,15 +319,37 @@ func (s site) lay(t *testing.T, m *lab.Master) {
 	}
 	labtest.Must(t, m.Configure(set))
 	if name, ok := set["user"].(string); ok {
-		u, err := user.Lookup(name)
-		labtest.Must(t, err)
-		uid, err := strconv.Atoi(u.Uid)
-		labtest.Must(t, err)
+		uid := idOf(t, name)
 		for _, dir := range []string{"var", "etc/salt/pki"} {
 			labtest.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 			labtest.Must(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 				return errors.Join(err, os.Lchown(path, uid, -1))
 			}))
+		}
+	}
+}
+
+func idOf(t *testing.T, name string) int {
+	t.Helper()
+	u, err := user.Lookup(name)
+	labtest.Must(t, err)
+	uid, err := strconv.Atoi(u.Uid)
+	labtest.Must(t, err)
+	return uid
+}
+
+// needReach skips a site whose master works as a user who may not read Salt: below /root, where the virtualenvs are unless told otherwise.
+func (s site) needReach(t *testing.T) {
+	name, ok := s.settings["user"].(string)
+	if !ok {
+		return
+	}
+	for _, version := range append([]string{s.version}, s.more...) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(lab.DefaultVenvs(), version, "bin/python"), "-c", "import salt")
+		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(idOf(t, name))}}
+		if err := cmd.Run(); err != nil {
+			t.Skipf("%s may not read %s (%v): SALTCLUSTER_CACHE=/var/cache/lab make setup, and then the same for this test",
+				name, lab.DefaultVenvs(), err)
 		}
 	}
 }
@@ -339,6 +362,7 @@ func TestSettings(t *testing.T) {
 	}
 	for _, s := range sites() {
 		t.Run(s.name, func(t *testing.T) {
+			s.needReach(t)
 			minions := []string{"3006.28", "3008.3"}
 			minionSettings := lab.Settings{"mine_functions": map[string]any{
 				"mined": []any{map[string]any{"mine_function": "test.echo"}, "deep", map[string]any{"allow_tgt": "min06*"}, map[string]any{"allow_tgt_type": "glob"}},

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// A member whose state_dir lacks what it cannot do without does not start, and says what is left to do.
+func TestDamagedStateSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "a", t.TempDir())
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	n.halt()
+	for _, c := range []struct {
+		file, says string
+		gone       bool
+	}{
+		{file: "membership.json", says: startAnew},
+		{file: "roster.json", says: startAnew},
+		{file: "roster.json", gone: true, says: startAnew},
+		{file: "pki/cluster.pem", says: startAnew},
+		{file: "pki/cluster.pem", gone: true, says: startAnew},
+		{file: "clock", says: "move it away"},
+	} {
+		path := filepath.Join(n.cfg.Paths.StateDir, c.file)
+		was, err := os.ReadFile(path)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err == nil && !c.gone {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := New(n.cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Run(minute(t), func() {})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s, gone %t: %v", c.file, c.gone, err)
+		}
+		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, was, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A member that got another id does what it is told, and is nobody's member then.
+func TestAnotherIDSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := startNode(t, "a", dir)
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	n.halt()
+	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "conf"), strings.Replace(string(conf), "id: a\n", "id: b\n", 1), 0o600)
+	cfg, err := config.Load(filepath.Join(dir, "conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(minute(t), func() {}); err == nil || !strings.Contains(err.Error(), "empty that directory") {
+		t.Fatalf("%v", err)
+	}
+	if err := os.RemoveAll(cfg.Paths.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	if b := startNode(t, "b", dir); b.current() != nil {
+		t.Error("it is a member still")
+	}
+}
