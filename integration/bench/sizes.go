@@ -53,7 +53,7 @@ type edgeRun struct{ what, flags []string }
 
 func (o options) size() sizes {
 	s := sizes{
-		rounds: 5, limit: 90 * time.Minute, minions: 24, fleet: 1000, signIns: 300, chunks: 192, hashes: 1000, pillarCount: 60, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second, floodFor: 30 * time.Second,
+		rounds: 5, limit: 90 * time.Minute, minions: 24, fleet: 1000, signIns: 1000, chunks: 192, hashes: 1000, pillarCount: 60, realRate: 200, fullRate: 1000, forwardFor: 4 * time.Second, floodFor: 30 * time.Second,
 		subscribers: []int{5000, 10000}, memoryRounds: 3, settle: 11 * time.Second, upgrades: 7, upgradeSubscribers: []int{2000, 8000}, herd: 1000, herdRounds: 2, kills: 3,
 		modelSizes: []int{1000, 5000}, modelJobs: 3, known: 10_000, dataRounds: 3, accepts: 100, rootsRounds: 5, rootsEdits: 5,
 		rootsTrees: []rootsTree{

@@ -38,7 +38,7 @@ type BusOptions struct {
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
 	QueueBytes  int64         // and their bytes (64 MiB)
 	MaxEvent    int64         // bytes of one received event (64 MiB)
-	Linger      time.Duration // how long the event of a sign-in waits for others at most (50 ms)
+	Linger      time.Duration // how long the event of a sign-in waits for others at most (50 ms); in a storm five times that
 	BackoffMin  time.Duration // 20 ms, doubled up to
 	BackoffMax  time.Duration // 1 s
 	Logger      *slog.Logger

@@ -433,6 +433,21 @@ func TestBusKeepsOrder(t *testing.T) {
 	fired.Wait()
 }
 
+// TestBusIsPatientInAStorm: who signs in alone is heard of soon, also when there was a storm a while ago.
+func TestBusIsPatientInAStorm(t *testing.T) {
+	const soon, long = busLinger, busPatience * busLinger
+	for _, c := range []struct {
+		written   int
+		ago, want time.Duration
+	}{
+		{0, 0, soon}, {1, 0, soon}, {busCrowd - 1, 0, soon}, {busCrowd, 0, long}, {500, busLinger, long}, {500, busLinger + 1, soon}, {0, time.Hour, soon},
+	} {
+		if got := lingerAfter(busLinger, c.written, c.ago); got != c.want {
+			t.Errorf("after %d events %v ago: %v, want %v", c.written, c.ago, got, c.want)
+		}
+	}
+}
+
 // TestBusLingerEnds: nothing else comes, and the event is fired all the same.
 func TestBusLingerEnds(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Millisecond})
