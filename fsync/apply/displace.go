@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -59,26 +61,40 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 	return err
 }
 
-// putAside moves something aside, or notes that an earlier run has done it.
+// putAside moves something aside, or notes that earlier runs have done it: after each of them an operator may have made something else at
+// the path, which gets a name of its own.
 func (s *Switcher) putAside(from, to slotfs.Place, op *Op, reason string) error {
-	if err := slotfs.Move(from, to); err != nil && !slotfs.Gone(err) {
+	err := slotfs.Move(from, to)
+	for at, n := to, 1; errors.Is(err, fs.ErrExist); n++ {
+		at.Name = again(to.Name, n)
+		err = slotfs.Move(from, at)
+	}
+	if err != nil && !slotfs.Gone(err) {
 		return err
 	}
 	return s.noteAside(to, op, reason)
 }
 
+// again is the name of what is put aside at an operation after something else was.
+func again(name string, n int) string { return fmt.Sprintf("%s.%d", name, n) }
+
 // noteAside tells of what was put aside, if there was anything.
 func (s *Switcher) noteAside(to slotfs.Place, op *Op, reason string) error {
-	st, err := to.Dir.Stat(to.Name)
-	if slotfs.Gone(err) {
-		return nil
+	for at, n := to, 1; ; n++ {
+		st, err := at.Dir.Stat(at.Name)
+		if slotfs.Gone(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a := Aside{ID: at.Name, Path: op.Path, Reason: reason, Type: st.Type}
+		if st.Type == tree.File {
+			a.Size = st.Size
+		}
+		s.out.Aside = append(s.out.Aside, a)
+		at.Name = again(to.Name, n)
 	}
-	a := Aside{ID: to.Name, Path: op.Path, Reason: reason, Type: st.Type}
-	if st.Type == tree.File {
-		a.Size = st.Size
-	}
-	s.out.Aside = append(s.out.Aside, a)
-	return err
 }
 
 // editedAside is where an edit goes that came between two looks. Its name is the same however often a switch is repeated.

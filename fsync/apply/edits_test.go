@@ -111,3 +111,47 @@ func TestEditsInASwitchThatIsKilledAreNotLost(t *testing.T) {
 		op.check(p.area, out)
 	})
 }
+
+// A directory that an operator makes anew each time a switch is killed, where the cluster has a file now, is put aside each time.
+func TestADirectoryIsPutAsideMoreThanOnce(t *testing.T) {
+	top := t.TempDir()
+	from, to := filepath.Join(top, "from"), filepath.Join(top, "to")
+	write := func(path string) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(path), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(from, "d/known"))
+	write(filepath.Join(to, "d"))
+	p := prepare(t, filepath.Join(top, "state"), from, to)
+	defer p.area.Close()
+	killed := func() error {
+		if _, err := os.Stat(filepath.Join(from, "d")); err != nil { // it was put aside just now
+			return errKilled
+		}
+		return nil
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		write(filepath.Join(from, "d", name))
+		sw := Switcher{Area: p.area, UID: -1, GID: -1, Step: killed}
+		if _, err := sw.Run(&p.plan); !errors.Is(err, errKilled) {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	sw := Switcher{Area: p.area, UID: -1, GID: -1}
+	out, err := sw.Run(&p.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(from, "d")); err != nil || string(text) != filepath.Join(to, "d") {
+		t.Errorf("d: %q, %v", text, err)
+	}
+	for i, name := range []string{"one", "two", "three"} {
+		if len(out.Aside) != 3 {
+			t.Fatalf("aside: %+v", out.Aside)
+		}
+		if _, err := os.Stat(filepath.Join(p.area.Path, "aside", out.Aside[i].ID, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
