@@ -72,12 +72,34 @@ func (s *Store) watchAgain() {
 // fewHints are what saving a file makes.
 const fewHints = 16
 
+// hurries bounds how often files that somebody saves are looked at in a hurry: so often in a row, and once more each second. A log in the
+// roots, to which lines are added all the time, would make twenty revisions a second otherwise.
+const hurries = 20
+
+// haste is what is left of them.
+type haste struct {
+	left float64
+	at   time.Time
+}
+
+// take says whether there is one left.
+func (h *haste) take(now time.Time) bool {
+	h.left = min(h.left+now.Sub(h.at).Seconds(), hurries)
+	h.at = now
+	if h.left < 1 {
+		return false
+	}
+	h.left--
+	return true
+}
+
 // listen turns events into news, once it has been quiet for a moment.
 func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 	defer w.Close()
 	t := s.cfg.Timing
 	var first time.Time
-	count := 0
+	var h haste
+	count, hurried := 0, false
 	quiet := time.NewTimer(time.Hour)
 	defer quiet.Stop()
 	for {
@@ -104,10 +126,10 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 		}
 		now := time.Now()
 		if first.IsZero() {
-			first = now
+			first, hurried = now, h.take(now)
 		}
 		pause := t.Quiet
-		if count++; count <= fewHints {
+		if count++; hurried && count <= fewHints {
 			pause = t.Brief
 		}
 		quiet.Reset(min(pause, max(first.Add(t.QuietMax).Sub(now), 0)))

@@ -142,3 +142,44 @@ func TestHintsBesideAPathThatIsTooLong(t *testing.T) {
 		t.Errorf("log: %s", log.buf.String())
 	}
 }
+
+// A log in the roots to which lines are added all the time makes a revision from time to time, and none for each line.
+func TestALogInTheRoots(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	a.cfg.Timing.Quiet, a.cfg.Timing.Brief = 150*time.Millisecond, time.Millisecond
+	a.open()
+	a.write("log", "")
+	w.await("a knows it", func() bool { return a.store.Status().Stable(1) })
+	const lines = 200
+	for i := range lines {
+		a.write("log", strings.Repeat("line\n", i+1))
+		time.Sleep(10 * time.Millisecond) // as a log is written
+	}
+	w.await("all of it", func() bool { return a.has("log", strings.Repeat("line\n", lines)) && a.store.Status().Stable(1) })
+	if n := w.count(); n > hurries+lines/8 {
+		t.Errorf("%d revisions of %d lines", n, lines)
+	}
+}
+
+func TestHaste(t *testing.T) {
+	var h haste
+	now := time.Now()
+	taken := func(times int, after time.Duration) (n int) {
+		for range times {
+			if now = now.Add(after); h.take(now) {
+				n++
+			}
+		}
+		return n
+	}
+	for i, c := range []struct {
+		times int
+		after time.Duration
+		want  int
+	}{{100, 0, hurries}, {100, 100 * time.Millisecond, 10}, {5, 2 * time.Second, 5}, {1, time.Hour, 1}, {100, 0, hurries - 1}} {
+		if got := taken(c.times, c.after); got < c.want-1 || got > c.want+1 { // sums of tenths
+			t.Errorf("%d: %d of %d, want %d", i, got, c.times, c.want)
+		}
+	}
+}
