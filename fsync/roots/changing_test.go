@@ -3,7 +3,6 @@ package roots
 import (
 	"context"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,12 +49,7 @@ func TestAFileThatChangesWhileItIsRead(t *testing.T) {
 	a.write("top.sls", "base: {}\n")
 	w.await("b has the other file", func() bool { return b.has("top.sls", "base: {}\n") })
 	w.await("a says why", func() bool {
-		for _, p := range a.store.Status().Problems {
-			if strings.Contains(p, `"restless.log" changes whenever it is read; it stays as the cluster has it`) {
-				return true
-			}
-		}
-		return false
+		return says(a, `"restless.log" changes whenever it is read; it stays as the cluster has it`)
 	})
 	stop()
 	w.await("b has the file that rests", func() bool { return !b.lacks("restless.log") })

@@ -165,12 +165,21 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Ident
 	return nil
 }
 
+// afterwards is how long what sign-ins leave behind counts as well: events that wait for others, and who listens to them.
+const afterwards = 500 * time.Millisecond
+
 func (b *bench) signInRound(ctx context.Context, t *target, minions []*herd.Identity) (used, error) {
 	all, err := t.prepare(minions, b.signIns)
 	if err != nil {
 		return used{}, err
 	}
-	u, err := t.spend(func() error { return t.signIns(ctx, all, atATime) })
+	u, err := t.spend(func() error {
+		if err := t.signIns(ctx, all, atATime); err != nil {
+			return err
+		}
+		sleep(ctx, afterwards)
+		return ctx.Err()
+	})
 	if err != nil {
 		return u, err
 	}

@@ -53,10 +53,7 @@ func processCPU(p *lab.Process) (time.Duration, error) {
 	return treeCPU(s.parent)
 }
 
-// afterwards is how long what a request leaves behind counts as well: events that wait for others, and who listens to them.
-const afterwards = 500 * time.Millisecond
-
-// spend runs f and tells what the target used meanwhile, and just afterwards.
+// spend runs f and tells what the target used meanwhile.
 func (t *target) spend(f func() error) (used, error) {
 	before, err := t.cpu()
 	if err != nil {
@@ -65,7 +62,6 @@ func (t *target) spend(f func() error) (used, error) {
 	if err := f(); err != nil {
 		return used{}, fmt.Errorf("%s: %w", t.name, err)
 	}
-	time.Sleep(afterwards)
 	after, err := t.cpu()
 	return after.minus(before), err
 }

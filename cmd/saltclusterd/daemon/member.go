@@ -59,7 +59,7 @@ type member struct {
 func (d *Daemon) newMember(seed *membership) (*member, error) {
 	roster, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
-		return nil, fmt.Errorf("%w (%s)", err, startAnew)
+		return nil, damaged(err)
 	}
 	m := &member{
 		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(),
@@ -67,7 +67,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	}
 	join, err := m.readKeys()
 	if err != nil {
-		return nil, fmt.Errorf("%w (%s)", err, startAnew)
+		return nil, damaged(err)
 	}
 	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.rpc = newRPCSwitch()
@@ -171,7 +171,7 @@ func (m *member) found(ctx context.Context) error {
 	}
 	self, ok := m.roster.Lookup(m.d.id)
 	if !ok {
-		return fmt.Errorf("%s does not know this node (%s)", rosterPath(m.d.cfg.Paths.StateDir), startAnew)
+		return damaged(fmt.Errorf("%s does not know this node", rosterPath(m.d.cfg.Paths.StateDir)))
 	}
 	err = m.cons.Bootstrap(ctx, state.Init{
 		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},

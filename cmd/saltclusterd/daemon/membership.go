@@ -45,6 +45,14 @@ func membershipPath(stateDir string) string { return filepath.Join(stateDir, "me
 const startAnew = "bring it back from a backup, or saltclusterctl remove this node on another one, empty state_dir here, and join again; " +
 	"if there is no other node, restore a snapshot"
 
+// damaged says what remains to do where a file in state_dir is no good. One that may not be read is neither missing nor damaged.
+func damaged(err error) error {
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, startAnew)
+}
+
 // readMembership returns nil when this node belongs to no cluster.
 func readMembership(stateDir string) (*membership, error) {
 	text, err := os.ReadFile(membershipPath(stateDir))
@@ -56,7 +64,7 @@ func readMembership(stateDir string) (*membership, error) {
 	}
 	var m membership
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("read %s: %w (%s)", membershipPath(stateDir), err, startAnew)
+		return nil, damaged(fmt.Errorf("read %s: %w", membershipPath(stateDir), err))
 	}
 	if m.Version != membershipVersion {
 		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d: was it written by a newer one?",
