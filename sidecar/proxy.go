@@ -80,7 +80,7 @@ func NewProxy(cfg Config) *Proxy {
 		cfg:      cfg,
 		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session),
 		metrics:  newMetrics(cfg.Registerer),
-		catchUp:  &catchUp{ask: cfg.Keys.CatchUp},
+		catchUp:  newCatchUp(cfg.Keys.CatchUp),
 		files:    newFileGate(),
 		room:     newWaitingRoom(),
 	}

@@ -7,6 +7,7 @@
 //   - signin: CPU per `_auth` of an accepted key, bare stock masters against the same masters behind saltclusterd. The minions
 //     are played at protocol level with real keys, and every reply is opened and verified afterwards. Where there is one, the build
 //     with OpenSSL takes part.
+//   - cluster: CPU per sign-in of all nodes, through each of three.
 //   - forward: CPU in saltclusterd per forwarded request and the latency it adds, against real masters at a rate that they can
 //     take, and at 1,000 requests/s against a stand-in for a master written in Go, for no stock master answers that many.
 //   - flood: what minions get done while one address sends 10,000 requests/s that are refused, for 30 s (-flood-for).

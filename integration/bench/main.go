@@ -32,7 +32,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "cluster", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar"}
 
 // extra sections run only when they are asked for.
 var extra = []string{"model", "profile"}
@@ -99,6 +99,7 @@ func run(ctx context.Context, o options) error {
 	}{
 		{sections[:3], b.edge},
 		{[]string{"signin", "forward"}, b.steadily(b.realMasters)},
+		{[]string{"cluster"}, b.steadily(b.signInsOfCluster)},
 		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
 		{[]string{"herd"}, b.herds},
 		{[]string{"req"}, b.steadily(b.reqs)},

@@ -94,13 +94,9 @@ func (b *bench) replicated(ctx context.Context, c *lab.Cluster, p *pack, replica
 
 // clusterCPU is what all nodes have used so far.
 func clusterCPU(c *lab.Cluster) (sum time.Duration, err error) {
-	for _, n := range c.Nodes {
-		t := &target{daemon: n.Daemon.Process, master: n.Master.Process}
-		u, err := t.cpu()
-		if err != nil {
-			return 0, err
-		}
+	all, err := clusterUsed(c)
+	for _, u := range all {
 		sum += u.sum()
 	}
-	return sum, nil
+	return sum, err
 }

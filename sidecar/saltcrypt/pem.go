@@ -18,6 +18,9 @@ func CleanKey(text string) string {
 	return lineEnds.Replace(text)
 }
 
+// SameKey compares two texts of public keys as stock does (salt/channel/server.py:compare_keys). Mostly they are the same to the byte.
+func SameKey(a, b string) bool { return a == b || CleanKey(a) == CleanKey(b) }
+
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
 	"\x1c", "\n", "\x1d", "\n", "\x1e", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 

@@ -45,7 +45,7 @@ func (s *Service) decide(ctx context.Context, patience time.Duration, r *Request
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
-	if !st.Accepted || sameKey(st.Pub, r.Auth.Pub) { // an accepted minion's session is not a stranger's to replace
+	if !st.Accepted || saltcrypt.SameKey(st.Pub, r.Auth.Pub) { // an accepted minion's session is not a stranger's to replace
 		session := s.cfg.Keys.Session(r.Auth.ID, r.Auth.Pub)
 		if _, _, err := s.cfg.Sessions.Ensure(r.Auth.ID, session); err != nil {
 			return nil, "", fmt.Errorf("prepare session: %w", err)
@@ -87,12 +87,9 @@ func (s *Service) discard(id string, session saltcrypt.Key, outcome string) {
 	}
 }
 
-// sameKey compares two texts of public keys as stock does (salt/channel/server.py compare_keys). Mostly they are the same to the byte.
-func sameKey(a, b string) bool { return a == b || saltcrypt.CleanKey(a) == saltcrypt.CleanKey(b) }
-
 // accepted makes the master's "accepted" the cluster's before the minion hears of it.
 func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string, err error) {
-	if st.Accepted && sameKey(st.Pub, r.Auth.Pub) {
+	if st.Accepted && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return nil, outcomeAccepted, nil
 	}
 	err = s.cfg.Keys.Accept(ctx, r.Auth.ID, r.Auth.Pub, st)

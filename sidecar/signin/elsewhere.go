@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -102,7 +103,7 @@ func (s *Service) acceptedThere(ctx context.Context, to node.ID, r *Request) (re
 	if err := s.cfg.Keys.CatchUp(ctx); err != nil {
 		return s.undecided(r, fmt.Errorf("accepted at %s, not known here: %w", to, err))
 	}
-	if st := s.cfg.Keys.Standing(r.Auth.ID); !st.Accepted || !sameKey(st.Pub, r.Auth.Pub) {
+	if st := s.cfg.Keys.Standing(r.Auth.ID); !st.Accepted || !saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return s.undecided(r, fmt.Errorf("accepted at %s: %w", to, ErrChanged))
 	}
 	return nil, "relayed_accepted", nil

@@ -215,7 +215,7 @@ func (s *Service) Serve(r *Request) {
 
 // ours says whether a sign-in is answered without asking the master.
 func (s *Service) ours(st Standing, r *Request) bool {
-	return st.Accepted && !s.cfg.AskAll() && sameKey(st.Pub, r.Auth.Pub)
+	return st.Accepted && !s.cfg.AskAll() && saltcrypt.SameKey(st.Pub, r.Auth.Pub)
 }
 
 func (s *Service) drop(all []*Request, outcome string) {
@@ -285,7 +285,7 @@ func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) b
 
 // heldBack deals with a newcomer for whom there is no room now.
 func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing) bool {
-	if st.Known && sameKey(st.Pub, r.Auth.Pub) {
+	if st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return false
 	}
 	limit := s.turn.enter(r.Remote.Addr())

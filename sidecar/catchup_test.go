@@ -1,0 +1,88 @@
+package sidecar
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Those whom the cluster knows wait for a question as long as the last one was dear, strangers for their turn.
+func TestWhenTheClusterIsAskedAgain(t *testing.T) {
+	const ms = time.Millisecond
+	for name, tc := range map[string]struct {
+		took  time.Duration // each question
+		known []bool        // who comes, each as soon as the one before was decided
+		want  []time.Duration
+	}{
+		"a stranger at once, others in their turn": {0, []bool{false, false, false}, []time.Duration{0, 20 * ms, 40 * ms}},
+		"who is known soon":                        {0, []bool{true, true, true}, []time.Duration{0, 2 * ms, 4 * ms}},
+		"far from the leader":                      {ms, []bool{true, true, true}, []time.Duration{0, 10 * ms, 20 * ms}},
+		"no later than a stranger":                 {30 * ms, []bool{true, true, false}, []time.Duration{0, 50 * ms, 100 * ms}},
+		"a stranger before and after":              {0, []bool{false, true, false, true}, []time.Duration{0, 2 * ms, 22 * ms, 24 * ms}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var asked []time.Duration
+				c := newCatchUp(func(context.Context) error {
+					asked = append(asked, time.Since(began))
+					time.Sleep(tc.took)
+					return nil
+				})
+				var wg sync.WaitGroup
+				for _, known := range tc.known {
+					decided := make(chan struct{})
+					if !c.add(t.Context(), &wg, known, func() { close(decided) }) {
+						t.Fatal("no room")
+					}
+					<-decided
+				}
+				wg.Wait()
+				if !slices.Equal(asked, tc.want) {
+					t.Errorf("asked after %v, want %v", asked, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// One that is known takes with it the strangers that wait.
+func TestStrangersAreAskedForWithOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := newCatchUp(func(context.Context) error { return nil })
+		var wg sync.WaitGroup
+		var stranger time.Duration
+		first := make(chan struct{})
+		c.add(t.Context(), &wg, false, func() { close(first) })
+		<-first
+		c.add(t.Context(), &wg, false, func() { stranger = time.Since(began) })
+		time.Sleep(5 * time.Millisecond)
+		c.add(t.Context(), &wg, true, func() {})
+		wg.Wait()
+		if stranger != 5*time.Millisecond {
+			t.Errorf("decided after %v", stranger)
+		}
+	})
+}
+
+// Whoever waits is decided when the node ends, and nobody is taken any more.
+func TestCatchingUpEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := newCatchUp(func(ctx context.Context) error { return ctx.Err() })
+		var wg sync.WaitGroup
+		decided := 0
+		c.add(ctx, &wg, false, func() { decided++ })
+		synctest.Wait()
+		c.add(ctx, &wg, false, func() { decided++ })
+		cancel()
+		wg.Wait()
+		if decided != 2 || c.add(ctx, &wg, true, func() { t.Error("decided") }) {
+			t.Errorf("%d decided", decided)
+		}
+	})
+}
