@@ -37,6 +37,7 @@ type calibration struct {
 	job, storm map[string]line // by group: CPU; of a storm what connections cost, and of masters all
 	late       map[string]line // of a storm, by group: what comes one by one when most have signed in
 	tree       [2]float64      // CPU of any tree at that pace, s: of its author, and of the others
+	anyJobs    int             // memory that jobs take however few minions return, bytes
 }
 
 // calibrate finds out how much more CPU processes take here than the table of costs says, from herds that are not those with which the model
@@ -167,7 +168,8 @@ func (c *calibration) memory(small []*sights) {
 	}
 	l := fit(minions, node)
 	c.costs.MemBase, c.costs.MemConn = int(l.Fixed), int(l.Factor*3/2)
-	c.costs.MemJob = int(fit(minions, after).Factor)
+	l = fit(minions, after)
+	c.costs.MemJob, c.anyJobs = int(l.Factor), int(l.Fixed)
 	l = fit(minions, proxy)
 	c.costs.MemProxyBase, c.costs.MemProxy = int(l.Fixed), int(l.Factor/2)
 }
@@ -218,8 +220,8 @@ func (c *calibration) show(say func(string, ...any)) {
 			c.job[g].Factor, c.job[g].Fixed, c.storm[g].Factor, c.storm[g].Fixed, c.late[g].Factor, c.late[g].Fixed)
 	}
 	k := c.costs
-	say("model: memory %.1f MiB and %d B for a connection, %d B for a minion that returned; HAProxy %.1f MiB and %d B", float64(k.MemBase)/mib, k.MemConn,
-		k.MemJob, float64(k.MemProxyBase)/mib, k.MemProxy)
+	say("model: memory %.1f MiB and %d B for a connection, %.1f MiB for jobs and %d B for a minion that returned; HAProxy %.1f MiB and %d B", float64(k.MemBase)/mib, k.MemConn,
+		float64(c.anyJobs)/mib, k.MemJob, float64(k.MemProxyBase)/mib, k.MemProxy)
 	say("model: a tree %.3f s and %.3f s; a file scanned %s, served %s, staged %s, switched %s, walked %s; a MiB scanned %s, served %s, staged %s", c.tree[0], c.tree[1],
 		k.ScanFile, k.ServeFile, k.StageFile, k.SwitchFile, k.WalkFile, k.ScanMiB, k.ServeMiB, k.StageMiB)
 }

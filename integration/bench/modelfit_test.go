@@ -235,3 +235,23 @@ func TestWithinTheRange(t *testing.T) {
 		}
 	}
 }
+
+// What jobs take however few minions return is not told from a large herd.
+func TestFitOfMemory(t *testing.T) {
+	var small []*sights
+	for _, n := range []int{100, 200, 400} {
+		idle := 60 + 0.03*float64(n)
+		of := func(mib float64) resident {
+			return resident{Own: []float64{mib, mib, mib}, Files: []float64{0, 0, 0}}
+		}
+		small = append(small, &sights{Minions: n, Memory: of(idle), MemoryAfter: of(idle + 12 + 0.01*float64(n)), ProxyMemory: of(5 + 0.01*float64(n))})
+	}
+	c := &calibration{costs: scale.MeasuredCosts()}
+	c.memory(small)
+	if got := float64(c.anyJobs) / mib; math.Abs(got-12) > 0.01 {
+		t.Errorf("jobs take %.2f MiB", got)
+	}
+	if got := float64(c.costs.MemJob) / mib; math.Abs(got-0.01) > 1e-4 {
+		t.Errorf("a minion that returned takes %.4f MiB", got)
+	}
+}

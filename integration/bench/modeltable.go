@@ -143,7 +143,7 @@ func (c *calibration) compare(site scale.Site, seen runs) (rows []modelRow) {
 		row(what, float64(model)/mib, seen.all(of), "%.0f")
 	}
 	memory("MiB resident, saltclusterd of another node, idle", needs.Idle, func(s *sights) series { return s.Memory.of(1) })
-	memory("– after jobs", needs.Idle+site.Minions*c.costs.MemJob, func(s *sights) series { return s.MemoryAfter.of(1) })
+	memory("– after jobs", needs.Idle+c.anyJobs+site.Minions*c.costs.MemJob, func(s *sights) series { return s.MemoryAfter.of(1) })
 	memory("MiB resident, HAProxy, idle", needs.ProxyMemory, func(s *sights) series { return series{s.ProxyMemory.sum()} })
 	memory("– after jobs", needs.ProxyMemory, func(s *sights) series { return series{s.ProxyMemoryAfter.sum()} })
 	site.Share, site.Slower = seen.one(func(s *sights) float64 { return s.KeyShare }).median(), factors(c.job)
