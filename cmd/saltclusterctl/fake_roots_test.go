@@ -35,6 +35,10 @@ func (f *fake) RootsHistory(context.Context) (adminapi.RootsHistory, error) {
 func (f *fake) RootsConflicts(context.Context) (adminapi.RootsConflicts, error) {
 	return adminapi.RootsConflicts{Missing: []string{"m3"}, Conflicts: []adminapi.RootsConflict{
 		{Node: "m2", ID: "c1", Slot: "file:base:0", Path: "top.sls", Reason: "edited on both", Kept: "/srv/salt/.saltcluster-aside/c1"},
+		{Node: "m1", ID: "l1", Slot: "file:base:0", Path: "logs/a.log", Kept: "/srv/aside/l1", Size: 3 << 20},
+		{Node: "m1", ID: "l2", Slot: "file:base:0", Path: "logs/old/b.log", Kept: "/srv/aside/l2", Size: 1 << 20},
+		{Node: "m1", ID: "l3", Slot: "file:base:0", Path: "logs/kept", Kept: "/srv/aside/l3"},
+		{Node: "m2", ID: "l4", Slot: "file:base:0", Path: "logs/a.log", Kept: "/srv/aside/l4"},
 	}}, f.err
 }
 
@@ -76,6 +80,9 @@ func (f *fake) DecideRoots(_ context.Context, r adminapi.DecideRootsRequest, _ a
 }
 
 func (f *fake) AsideRoots(_ context.Context, r adminapi.AsideRootsRequest, _ admin.Progress) (adminapi.Outcome, error) {
+	if r.ID == "l2" { // somebody else was faster
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeNotFound, "", "nothing was put aside on this node as %s", r.ID)
+	}
 	return adminapi.Outcome{Message: fmt.Sprintf("%s, restore %t", r.ID, r.Restore), Roots: &adminapi.RootsOutcome{}}, f.err
 }
 

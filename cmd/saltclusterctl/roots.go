@@ -156,11 +156,16 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 	flags := []cli.Flag{timeoutFlag()}
 	if !restore {
-		flags = append(flags, dryRunFlag(), yesFlag())
+		flags = append(flags, dryRunFlag(), yesFlag(), &cli.StringFlag{
+			Name: "path", Usage: "instead of an ID: all that this node has put aside whose path, or last name of it, is like `PATTERN`, such as '*.log'",
+		})
 	}
 	return verb(&cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "ID", Flags: flags,
 		Action: func(c *cli.Context) error {
+			if c.IsSet("path") {
+				return discardLike(c, e, c.String("path"))
+			}
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict", name)
 			}

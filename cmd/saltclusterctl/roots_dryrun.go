@@ -65,8 +65,7 @@ func discardForecast(list adminapi.RootsConflicts, self, id string) forecast {
 		return slices.IndexFunc(list.Conflicts, func(x adminapi.RootsConflict) bool { return x.ID == id && (x.Node == self) == here })
 	}
 	if at := is(true); at >= 0 {
-		x := list.Conflicts[at]
-		f.Effects = append(f.Effects, fmt.Sprintf("%s of %s (%s), kept as %s, would be removed for good", x.Path, x.Slot, bytesText(x.Size), x.Kept))
+		f.Effects = append(f.Effects, discardEffect(list.Conflicts[at]))
 		return f
 	}
 	f.Refused = fmt.Sprintf("nothing that %s has put aside has the id %s", self, id)

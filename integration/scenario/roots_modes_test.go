@@ -126,7 +126,7 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 			t.Errorf("discard on another node: %s", text)
 		}
 	}
-	rootsCtl(t, m3, 0, "roots", "discard", lost.ID)
+	rootsCtl(t, m3, 0, "roots", "discard", "--path", "on *")
 	if _, err := os.Lstat(lost.Kept); !os.IsNotExist(err) {
 		t.Errorf("%s was discarded: %v", lost.Kept, err)
 	}

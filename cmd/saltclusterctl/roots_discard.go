@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// discardLike removes all that this node has put aside with a path like a pattern (path.Match).
+func discardLike(c *cli.Context, e *env, pattern string) error {
+	if c.NArg() != 0 {
+		return usagef("saltclusterctl roots conflicts lists them", "roots discard takes an id or --path, not both")
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return usagef("* is any text without /, ? any character", "roots discard --path %q: %v", pattern, err)
+	}
+	st, err := ask(c, e, (*adminapi.Client).RootsStatus) // which says who answers
+	if err != nil {
+		return err
+	}
+	list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
+	if err != nil {
+		return err
+	}
+	mine := asideLike(list, st.From, pattern)
+	if c.Bool("dry-run") {
+		return e.showPlan(c, discardLikeForecast(mine, st.From, pattern))
+	}
+	if len(mine) == 0 {
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots conflicts lists what was put aside", "%s has put aside nothing that is like %s", st.From, pattern)
+	}
+	var size int64
+	for _, x := range mine {
+		size += x.Size
+	}
+	if err := e.consent(c, fmt.Sprintf("remove %s (%s) for good?", plural(len(mine), "file"), bytesText(size))); err != nil {
+		return err
+	}
+	return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (out adminapi.Outcome, err error) {
+		gone := 0
+		for _, x := range mine {
+			out, err = client.AsideRoots(ctx, adminapi.AsideRootsRequest{ID: x.ID}, p)
+			if adminapi.CodeOf(err) == adminapi.CodeNotFound { // somebody was faster
+				continue
+			}
+			if err != nil {
+				return out, fmt.Errorf("%d of %d are removed: %w", gone, len(mine), err)
+			}
+			gone++
+		}
+		out.Message = plural(gone, "file") + " removed"
+		return out, nil
+	})
+}
+
+// asideLike is what a node has put aside with a path, or last name of it, like a pattern that is known to be good.
+func asideLike(list adminapi.RootsConflicts, node, pattern string) []adminapi.RootsConflict {
+	return slices.DeleteFunc(slices.Clone(list.Conflicts), func(x adminapi.RootsConflict) bool {
+		whole, _ := path.Match(pattern, x.Path)
+		last, _ := path.Match(pattern, path.Base(x.Path))
+		return x.Node != node || !whole && !last
+	})
+}
+
+func discardLikeForecast(mine []adminapi.RootsConflict, self, pattern string) forecast {
+	f := forecast{Node: self, Effects: []string{}}
+	for _, x := range mine {
+		f.Effects = append(f.Effects, discardEffect(x))
+	}
+	if len(mine) == 0 {
+		f.Refused = fmt.Sprintf("%s has put aside nothing that is like %s", self, pattern)
+	}
+	return f
+}
+
+// discardEffect tells what a discard would do.
+func discardEffect(x adminapi.RootsConflict) string {
+	return fmt.Sprintf("%s of %s (%s), kept as %s, would be removed for good", x.Path, x.Slot, bytesText(x.Size), x.Kept)
+}
