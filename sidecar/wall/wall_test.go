@@ -544,6 +544,27 @@ func TestEventsAreCutOutOfLists(t *testing.T) {
 	}
 }
 
+// What stands before each tag of a list is looked at with each: a long one in front of many would keep a processor for minutes.
+func TestLongBeforeManyTags(t *testing.T) {
+	tags := make([]any, 20_000)
+	for i := range tags {
+		tags[i] = fields{"tag": "a"}
+	}
+	for _, c := range []struct {
+		before  int
+		refused bool
+	}{{maxPretag, false}, {maxPretag + 1, true}, {8 << 20, true}} {
+		plain := load(t, "web1", "_minion_event", fields{"pretag": strings.Repeat("x", c.before), "events": tags})
+		for name, w := range map[string]*Wall{"enforced": strict(Policy{}), "off": New(Config{Modes: map[Rule]Mode{
+			EventTags: Off, EventIDs: Off, ReturnIDs: Off, SyndicReturns: Off,
+		}})} {
+			if v := w.Check(request(t, plain), nil); v.Refused != (c.refused && name == "enforced") {
+				t.Errorf("%d bytes before %d tags, %s: %+v", c.before, len(tags), name, v)
+			}
+		}
+	}
+}
+
 // A minion that says it manages more than any does makes masters write that many files.
 func TestTooManyResources(t *testing.T) {
 	names := func(n int) (managed []any, grains fields) {
