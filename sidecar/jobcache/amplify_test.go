@@ -44,6 +44,7 @@ func TestLoadsThatGrow(t *testing.T) {
 		{"a syndic's large out", syndic("out"), true},
 		{"a syndic's large arguments", syndic("fun_args"), true},
 		{"many failed states", failed("return", states(1000, false)), false},
+		{"a long glob", ret(testJID, "m1", "tgt", strings.Repeat("[!a]", 1<<18)), true},
 		{"a large return", ret(testJID, "m1", "return", strings.Repeat(large, 16), "out", "txt"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
