@@ -174,7 +174,8 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		ended(nil, ErrPython) // a return, which is not for this service
 		return
 	}
-	w := &waiting{plan: plan, size: int64(len(load)), done: func(err error) {
+	// A list says once what stands before each of its tags: what waits is the plan, which may be many times the load.
+	w := &waiting{plan: plan, size: int64(max(len(load), plan.Size)), done: func(err error) {
 		if err != nil {
 			ended(nil, err)
 			return

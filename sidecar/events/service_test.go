@@ -68,7 +68,11 @@ func (planner) Plan(load []byte, _ jobcache.Facts) (jobcache.Plan, error) {
 	case "return":
 		return jobcache.Plan{Jobs: make([]jobcache.Job, 1)}, nil
 	}
-	return jobcache.Plan{Events: []jobcache.Event{{Tag: string(load)}}, Reply: answered}, nil
+	plan := jobcache.Plan{Events: []jobcache.Event{{Tag: string(load)}}, Reply: answered}
+	if string(load) == "grows" {
+		plan.Size = maxBytes
+	}
+	return plan, nil
 }
 
 func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
@@ -258,5 +262,9 @@ func TestLargeLoads(t *testing.T) {
 	if err := take(t, s, "ab"); !errors.Is(err, ErrPython) {
 		t.Errorf("too much: %v", err)
 	}
-	s.bytes.Add(1 - maxBytes)
+	s.bytes.Add(2 - maxBytes)
+	if err := take(t, s, "grows"); !errors.Is(err, ErrPython) { // short, and makes much
+		t.Errorf("too much of few bytes: %v", err)
+	}
+	s.bytes.Add(-1)
 }
