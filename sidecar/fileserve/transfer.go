@@ -28,6 +28,12 @@ type transfer struct {
 	at  time.Time
 }
 
+// ends says whether nothing of the version is left at loc.
+func (t *transfer) ends(loc int64) bool { return loc >= int64(t.id.size) }
+
+// has says whether it is known what the version has at loc.
+func (t *transfer) has(loc int64) bool { return t.pin != nil || t.ends(loc) }
+
 // errUnpinned says that a version can no longer be read.
 var errUnpinned = errors.New("the version this transfer began with is gone")
 
