@@ -126,7 +126,7 @@ func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer
 // dropIdle closes what nobody has read for long.
 func (t *transfers) dropIdle() {
 	before := time.Now().Add(-transferIdle)
-	t.pins.dropWhile(func(p *pin) bool { return !p.usedSince(before) })
+	t.pins.dropIf(func(p *pin) bool { return !p.usedSince(before) }) // a transfer uses its pin without looking for it here: the order says nothing
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n, _ := t.pins.size(); n == 0 || t.ended {
@@ -144,7 +144,7 @@ func (t *transfers) close() {
 		t.prune.Stop()
 	}
 	t.mu.Unlock()
-	t.pins.dropWhile(func(*pin) bool { return true })
+	t.pins.dropIf(func(*pin) bool { return true })
 }
 
 // pin is a version that is held open.
