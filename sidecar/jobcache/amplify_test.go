@@ -66,3 +66,20 @@ func TestLoadsThatGrow(t *testing.T) {
 		})
 	}
 }
+
+// What is beyond what a master reads at once would be offered to it for ever.
+func TestLargeEvents(t *testing.T) {
+	o := stockOptions()
+	o["max_event_size"] = int64(1 << 40) // nothing is trimmed
+	k, _ := newCache(t, o)
+	for size, python := range map[int]bool{maxEvent - 1<<10: false, maxEvent: true} {
+		load := wire(t, dict{"cmd", "_minion_event", "id", "m1", "tag", "large", "data", strings.Repeat("x", size)})
+		_, err := k.Plan(load, jobcache.Facts{Received: time.Unix(1790000000, 0)})
+		var needs *jobcache.NeedsPython
+		if is := errors.As(err, &needs); is != python || err != nil && !is {
+			t.Errorf("%d bytes: %v, only Python: %v", size, err, python)
+		}
+	}
+}
+
+const maxEvent = 64 << 20
