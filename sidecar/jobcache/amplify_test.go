@@ -67,6 +67,22 @@ func TestLoadsThatGrow(t *testing.T) {
 	}
 }
 
+// A reason is logged, where it has no use for all that a minion has put in the place of a word.
+func TestReasonsAreShort(t *testing.T) {
+	k, _ := newCache(t, stockOptions())
+	for name, load := range map[string]dict{
+		"a target's type":    ret(testJID, "m1", "tgt", "m1", "tgt_type", strings.Repeat("\n", 1<<20)),
+		"a resource's id":    ret(testJID, "m1", "resource_id", "."+strings.Repeat("\n", 1<<20)),
+		"the minion's own":   ret(testJID, "."+strings.Repeat("x", 1<<20)),
+		"what a job was for": ret(testJID, "m1", "tgt", strings.Repeat("*", 1<<20)),
+	} {
+		_, err := k.Plan(wire(t, load), jobcache.Facts{Received: time.Unix(1790000000, 0)})
+		if err == nil || len(err.Error()) > 1<<10 {
+			t.Errorf("%s: a reason of %d bytes: %.100v", name, len(fmt.Sprint(err)), err)
+		}
+	}
+}
+
 // What is beyond what a master reads at once would be offered to it for ever.
 func TestLargeEvents(t *testing.T) {
 	o := stockOptions()

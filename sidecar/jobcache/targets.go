@@ -33,7 +33,7 @@ func (p *planner) targets(d fields) (*[]string, error) {
 		return p.glob(expr)
 	}
 	if kind != "list" {
-		return nil, needs("a job with a target of type %q to be listed", kind)
+		return nil, needs("a job with a target of type %.20q to be listed", kind)
 	}
 	names := strings.FieldsFunc(expr, func(r rune) bool { return r == ',' })
 	if !isText {
