@@ -173,8 +173,13 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 	case len(plan.Jobs) > 0 || len(plan.Syndics) > 0:
 		ended(nil, ErrPython) // a return, which is not for this service
 		return
+	case len(plan.Events) > s.together():
+		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "it is too many", "count", len(plan.Events))
+		ended(nil, ErrPython)
+		return
 	}
-	w := &waiting{plan: plan, size: int64(len(load)), done: func(err error) {
+	// A list says once what stands before each of its tags: what waits is the plan, which may be many times the load.
+	w := &waiting{plan: plan, size: int64(max(len(load), plan.Size)), done: func(err error) {
 		if err != nil {
 			ended(nil, err)
 			return
@@ -218,22 +223,30 @@ func (s *Service) enqueue(w *waiting) bool {
 // work fires until the queue is closed and empty.
 func (s *Service) work(ctx context.Context) {
 	for first := range s.queue {
-		batch := append(make([]*waiting, 0, 16), first)
-	gather:
-		for len(batch) < batchLoads {
-			select {
-			case w, ok := <-s.queue:
-				if !ok {
-					break gather
-				}
-				batch = append(batch, w)
-			default:
-				break gather
-			}
-		}
-		s.fire(ctx, batch)
+		s.fire(ctx, s.gather(first))
 	}
 }
+
+// gather is a load and what else waits, as much as is fired together.
+func (s *Service) gather(first *waiting) []*waiting {
+	batch, events := append(make([]*waiting, 0, 16), first), len(first.plan.Events)
+	for len(batch) < batchLoads && events < s.together() {
+		select {
+		case w, ok := <-s.queue:
+			if !ok {
+				return batch
+			}
+			batch, events = append(batch, w), events+len(w.plan.Events)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// together is how many events are fired together, and how many a load may have: at the pace of the bus they take half of the patience with
+// it. With more a bus that only keeps its pace would be taken for one that stands still.
+func (s *Service) together() int { return int(float64(s.c.Rate) * s.c.Patience.Seconds() / 2) }
 
 // fire hands a batch to the bus and says what became of each.
 func (s *Service) fire(ctx context.Context, batch []*waiting) {

@@ -68,7 +68,14 @@ func (planner) Plan(load []byte, _ jobcache.Facts) (jobcache.Plan, error) {
 	case "return":
 		return jobcache.Plan{Jobs: make([]jobcache.Job, 1)}, nil
 	}
-	return jobcache.Plan{Events: []jobcache.Event{{Tag: string(load)}}, Reply: answered}, nil
+	plan := jobcache.Plan{Events: []jobcache.Event{{Tag: string(load)}}, Reply: answered}
+	if string(load) == "many" {
+		plan.Events = make([]jobcache.Event, 301)
+	}
+	if string(load) == "grows" {
+		plan.Size = maxBytes
+	}
+	return plan, nil
 }
 
 func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
@@ -258,5 +265,29 @@ func TestLargeLoads(t *testing.T) {
 	if err := take(t, s, "ab"); !errors.Is(err, ErrPython) {
 		t.Errorf("too much: %v", err)
 	}
-	s.bytes.Add(1 - maxBytes)
+	s.bytes.Add(2 - maxBytes)
+	if err := take(t, s, "grows"); !errors.Is(err, ErrPython) { // short, and makes much
+		t.Errorf("too much of few bytes: %v", err)
+	}
+	s.bytes.Add(-1)
+}
+
+// TestManyEvents: a list takes its time at the pace of the bus, and so do many lists. That is no sign that the bus stands still.
+func TestManyEvents(t *testing.T) {
+	b := &bus{}
+	s := open(t, b, func(c *Config) { c.Rate, c.Burst, c.Patience = 1000, 1, 200*time.Millisecond })
+	if err := take(t, s, "many"); !errors.Is(err, ErrPython) || len(b.queued)+len(b.has()) > 0 {
+		t.Errorf("more than can be fired in time: %v, fired %d", err, len(b.queued)+len(b.has()))
+	}
+	s, err := New(Config{Bus: b, Rate: 1000, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() *waiting { return &waiting{plan: jobcache.Plan{Events: make([]jobcache.Event, 60)}} }
+	for range 5 {
+		s.queue <- list()
+	}
+	if got := len(s.gather(list())); got != 2 {
+		t.Errorf("%d lists of 60 events are fired together, which is to be done within 200 ms, 1,000 a second", got)
+	}
 }

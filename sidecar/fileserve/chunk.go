@@ -37,7 +37,7 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 	}
 	key := transferKey{minion, l.Env, l.Path}
 	if l.Loc > 0 {
-		if t := s.transfers.replaced(key, f, s.cfg.Now()); t != nil {
+		if t := s.transfers.replaced(key, f, s.cfg.Now()); t != nil && t.has(l.Loc) {
 			return s.goOn(ctx, set, t, l)
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 // goOn answers from the version a transfer began with.
 func (s *Server) goOn(ctx context.Context, set *Settings, t *transfer, l Load) ([]byte, error) {
 	s.metrics.pinned.Inc()
-	if l.Loc >= int64(t.id.size) {
+	if t.ends(l.Loc) {
 		return chunkTail(saltwire.AppendRaw(chunkHead(headRoom, len(t.rel), false), ""), t.rel, 0), nil
 	}
 	return s.chunk(ctx, set, l, t.id, t.rel, t.pin.open)

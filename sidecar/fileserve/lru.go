@@ -75,12 +75,14 @@ func (c *lru[K, V]) delete(key K) {
 	c.end(out)
 }
 
-// dropWhile removes the least recently used as long as old says so.
-func (c *lru[K, V]) dropWhile(old func(V) bool) {
+// dropIf removes those of which old says so.
+func (c *lru[K, V]) dropIf(old func(V) bool) {
 	c.mu.Lock()
 	var out []V
-	for e := c.order.Back(); e != nil && old(e.Value.(*kept[K, V]).value); e = c.order.Back() {
-		out = append(out, c.remove(e))
+	for e, next := c.order.Back(), (*list.Element)(nil); e != nil; e = next {
+		if next = e.Prev(); old(e.Value.(*kept[K, V]).value) {
+			out = append(out, c.remove(e))
+		}
 	}
 	c.mu.Unlock()
 	c.end(out)

@@ -158,6 +158,27 @@ func TestTransferIsOfOneVersion(t *testing.T) {
 	}
 }
 
+// A file of one chunk is not held open: who goes back into one that was replaced meanwhile, which no minion does, gets what is there now.
+func TestBackIntoAChunkThatWasReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*site)
+		want   string
+	}{
+		"replaced": {func(s *site) { s.put("f", "abcdefghij") }, "fghij"},
+		"removed":  {func(s *site) { _ = os.Remove(filepath.Join(s.root, "f")) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, 10)
+			s.put("f", "0123456789")
+			s.chunk("web1", "f", 0)
+			c.change(s)
+			if got := s.chunk("web1", "f", 5); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestFileChangedInPlaceIsAsWithStock(t *testing.T) {
 	s := newSite(t, 10)
 	s.put("log", "0123456789")

@@ -28,6 +28,12 @@ type transfer struct {
 	at  time.Time
 }
 
+// ends says whether nothing of the version is left at loc.
+func (t *transfer) ends(loc int64) bool { return loc >= int64(t.id.size) }
+
+// has says whether it is known what the version has at loc.
+func (t *transfer) has(loc int64) bool { return t.pin != nil || t.ends(loc) }
+
 // errUnpinned says that a version can no longer be read.
 var errUnpinned = errors.New("the version this transfer began with is gone")
 
@@ -120,7 +126,7 @@ func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer
 // dropIdle closes what nobody has read for long.
 func (t *transfers) dropIdle() {
 	before := time.Now().Add(-transferIdle)
-	t.pins.dropWhile(func(p *pin) bool { return !p.usedSince(before) })
+	t.pins.dropIf(func(p *pin) bool { return !p.usedSince(before) }) // a transfer uses its pin without looking for it here: the order says nothing
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n, _ := t.pins.size(); n == 0 || t.ended {
@@ -138,7 +144,7 @@ func (t *transfers) close() {
 		t.prune.Stop()
 	}
 	t.mu.Unlock()
-	t.pins.dropWhile(func(*pin) bool { return true })
+	t.pins.dropIf(func(*pin) bool { return true })
 }
 
 // pin is a version that is held open.

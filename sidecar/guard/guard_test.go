@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -191,6 +192,8 @@ func TestCheckLoad(t *testing.T) {
 		{"just in time", env(), load(func(p *saltwire.Peek) { p.TS -= 60 }), web.public, time.Minute, ""},
 		{"too old", env(), load(func(p *saltwire.Peek) { p.TS -= 61 }), web.public, time.Minute, ReasonExpired},
 		{"from the beginning of time", env(), load(func(p *saltwire.Peek) { p.TS = -1 << 62 }), web.public, time.Minute, ReasonExpired},
+		{"from before all numbers", env(), load(func(p *saltwire.Peek) { p.TS = math.MinInt64 }), web.public, time.Minute, ReasonExpired},
+		{"from after all numbers", env(), load(func(p *saltwire.Peek) { p.TS = math.MaxInt64 }), web.public, time.Minute, ""},
 		{"from the future", env(), load(func(p *saltwire.Peek) { p.TS += 3600 }), web.public, time.Minute, ""},
 		{"no time", env(), load(func(p *saltwire.Peek) { p.HasTS = false }), web.public, time.Minute, ReasonNoTimestamp},
 		{"no time, no limit", env(), load(func(p *saltwire.Peek) { p.HasTS = false }), web.public, 0, ""},

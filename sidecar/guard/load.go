@@ -44,8 +44,8 @@ func (g *Guard) expired(ts int64) bool {
 	if ttl <= 0 {
 		return false
 	}
-	// Compared in seconds: a Duration since an arbitrary int64 would overflow.
-	return g.cfg.Now().Unix()-ts > int64(ttl/time.Second)
+	// ts is whatever its sender says: what is reckoned from it may overflow.
+	return ts < g.cfg.Now().Unix()-int64(ttl/time.Second)
 }
 
 func goodNonce(s string) bool {

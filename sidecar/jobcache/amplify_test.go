@@ -44,6 +44,7 @@ func TestLoadsThatGrow(t *testing.T) {
 		{"a syndic's large out", syndic("out"), true},
 		{"a syndic's large arguments", syndic("fun_args"), true},
 		{"many failed states", failed("return", states(1000, false)), false},
+		{"a long glob", ret(testJID, "m1", "tgt", strings.Repeat("[!a]", 1<<18)), true},
 		{"a large return", ret(testJID, "m1", "return", strings.Repeat(large, 16), "out", "txt"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,3 +66,36 @@ func TestLoadsThatGrow(t *testing.T) {
 		})
 	}
 }
+
+// A reason is logged, where it has no use for all that a minion has put in the place of a word.
+func TestReasonsAreShort(t *testing.T) {
+	k, _ := newCache(t, stockOptions())
+	for name, load := range map[string]dict{
+		"a target's type":    ret(testJID, "m1", "tgt", "m1", "tgt_type", strings.Repeat("\n", 1<<20)),
+		"a resource's id":    ret(testJID, "m1", "resource_id", "."+strings.Repeat("\n", 1<<20)),
+		"the minion's own":   ret(testJID, "."+strings.Repeat("x", 1<<20)),
+		"what a job was for": ret(testJID, "m1", "tgt", strings.Repeat("*", 1<<20)),
+	} {
+		_, err := k.Plan(wire(t, load), jobcache.Facts{Received: time.Unix(1790000000, 0)})
+		if err == nil || len(err.Error()) > 1<<10 {
+			t.Errorf("%s: a reason of %d bytes: %.100v", name, len(fmt.Sprint(err)), err)
+		}
+	}
+}
+
+// What is beyond what a master reads at once would be offered to it for ever.
+func TestLargeEvents(t *testing.T) {
+	o := stockOptions()
+	o["max_event_size"] = int64(1 << 40) // nothing is trimmed
+	k, _ := newCache(t, o)
+	for size, python := range map[int]bool{maxEvent - 1<<10: false, maxEvent: true} {
+		load := wire(t, dict{"cmd", "_minion_event", "id", "m1", "tag", "large", "data", strings.Repeat("x", size)})
+		_, err := k.Plan(load, jobcache.Facts{Received: time.Unix(1790000000, 0)})
+		var needs *jobcache.NeedsPython
+		if is := errors.As(err, &needs); is != python || err != nil && !is {
+			t.Errorf("%d bytes: %v, only Python: %v", size, err, python)
+		}
+	}
+}
+
+const maxEvent = 64 << 20

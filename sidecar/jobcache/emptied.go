@@ -25,7 +25,7 @@ func (c *Cache) mend(j *jobDir) error {
 		if err != nil {
 			return err
 		}
-		if !there || st.Size > 0 || time.Since(time.Unix(st.Mtim.Unix())) < settled {
+		if !there || st.Size > 0 || age(st) < settled {
 			continue
 		}
 		if err := repair(); err != nil {

@@ -20,6 +20,9 @@ const masterTemp = ".___atomic_write"
 // writing is how long a master may be about to write a return into the directory that it has made for it.
 const writing = 2 * time.Second
 
+// age is how far from now a file was written last. A clock that was set back leaves files from the future, which nobody is writing either.
+func age(st unix.Stat_t) time.Duration { return time.Since(time.Unix(st.Mtim.Unix())).Abs() }
+
 // Stored says whether a master has stored a minion's return for a job: it is in its job cache, whole, and not only ahead. Cache.Has does,
 // where there is a Cache.
 func Stored(cacheDir, hashType, jid, minion string) bool {
@@ -55,7 +58,7 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 		return false, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(dir, &st); err != nil || !whole && time.Since(time.Unix(st.Mtim.Unix())) < writing {
+	if err := unix.Fstat(dir, &st); err != nil || !whole && age(st) < writing {
 		return false, err
 	}
 	names, err := f.Readdirnames(-1)

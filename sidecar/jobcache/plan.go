@@ -100,6 +100,10 @@ func (p *planner) take(n int) error {
 	return nil
 }
 
+// maxEvent is the largest event that is fired here, in bytes. A master closes the connection on which more than 100 MiB come at once, and those
+// of all minions share ours: it would be offered again and again, before all others.
+const maxEvent = 64 << 20
+
 func (p *planner) fire(tag string, raw []byte) error {
 	if err := p.take(entry + len(tag) + len(raw)); err != nil {
 		return err
@@ -107,6 +111,9 @@ func (p *planner) fire(tag string, raw []byte) error {
 	data, err := trim(raw, p.c.maxEvent)
 	if err != nil {
 		return err
+	}
+	if len(data) > maxEvent {
+		return needs("an event of %d bytes", len(data))
 	}
 	p.plan.Events = append(p.plan.Events, Event{tag, data})
 	return nil

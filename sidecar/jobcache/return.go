@@ -100,7 +100,7 @@ func validID(id string) bool {
 func usableID(id string) error {
 	switch {
 	case id[0] == '.', id == "jid", id == "nocache", id == "endtime":
-		return needs("the minion's id %q is a name of the job cache's own", id)
+		return needs("the minion's id %.60q is a name of the job cache's own", id)
 	case len(id) > 255:
 		return needs("the minion's id is too long for a file")
 	}

@@ -60,13 +60,13 @@ func TestEmptyFilesOfAJobAreMended(t *testing.T) {
 	c, dir := newCache(t, stockOptions())
 	apply(t, c, load)
 	job := jobDir(t, dir)
-	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{".load.p", ".minions.p"} {
+	for name, age := range map[string]time.Duration{".load.p": time.Hour, ".minions.p": -time.Hour} { // by a clock that was set back since
 		path := filepath.Join(job, name)
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(path, old, old); err != nil {
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,6 +181,7 @@ func TestMend(t *testing.T) {
 		{"a file that was being written", ".___atomic_write1x2", time.Minute, true},
 		{"an empty return", "return.p", time.Minute, true},
 		{"no return yet", "out.p .___atomic_writeabc", time.Minute, true},
+		{"dated by a clock that was set back since", "", -time.Hour, true},
 		{"just made", "", 0, false},
 		{"somebody else's", "notes", time.Minute, false},
 	} {

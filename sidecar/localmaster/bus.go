@@ -36,7 +36,7 @@ type BusOptions struct {
 	// anything is fired. nil: the bus is used as soon as it is back.
 	Serving     func(ctx context.Context)
 	QueueEvents int           // events waiting for the pull socket at most (10,000)
-	QueueBytes  int64         // and their bytes (64 MiB)
+	QueueBytes  int64         // and their bytes (64 MiB); one is let through whatever its size
 	MaxEvent    int64         // bytes of one received event (64 MiB)
 	Linger      time.Duration // how long the event of a sign-in waits for others at most (50 ms); in a storm five times that
 	BackoffMin  time.Duration // 20 ms, doubled up to
@@ -193,7 +193,7 @@ func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
 	switch {
 	case b.closed || b.ctx == nil:
 		return ErrBusClosed
-	case b.bytes+size > b.o.QueueBytes:
+	case b.bytes > 0 && b.bytes+size > b.o.QueueBytes: // a larger one, alone: whoever fires in order would offer it for ever
 		b.metrics.dropped.Inc()
 		return ErrBusFull
 	}

@@ -322,6 +322,21 @@ func TestBusFlush(t *testing.T) {
 	}
 }
 
+// TestBusTakesALargeEventAlone: one that is larger than the queue may hold would be refused for ever, and who fires in order would get no further.
+func TestBusTakesALargeEventAlone(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true, QueueBytes: 1000})
+	ctx := context.Background()
+	if err := b.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	startFakeBus(t, dir, prefixed)
+	for _, tag := range []string{"a", "b"} {
+		waitFor(t, func() bool { return b.FireTrimmed(ctx, tag, make([]byte, 5000)) == nil })
+	}
+	waitFor(t, func() bool { return b.Flush(ctx) == nil })
+}
+
 // TestBusLingers: the event of a sign-in would wait for hours here, unless something else does not.
 func TestBusLingers(t *testing.T) {
 	auth := AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: "key"}

@@ -159,7 +159,6 @@ func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) e
 	own, plan, err := s.plan(r) // without the node it was kept for
 	if err == nil && cmd == "_return" && s.filed(plan) {
 		s.metrics.count("duplicate")
-		s.cache().Tell(plan.Jobs[0]) // who hands it over, or somebody else, has filed it ahead perhaps
 		return nil
 	}
 	j, outcome := s.own, "accepted"
@@ -180,8 +179,12 @@ func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) e
 }
 
 // filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the minion's id, or that of
-// the resource which it is of.
+// the resource which it is of. Who hands it over, or somebody else, has filed it ahead perhaps, and is told.
 func (s *Service) filed(p jobcache.Plan) bool {
-	cache := s.cache()
-	return cache != nil && len(p.Jobs) == 1 && cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion)
+	cache := s.cache() // once: from one moment to the next the master's options may leave none
+	if cache == nil || len(p.Jobs) != 1 || !cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion) {
+		return false
+	}
+	cache.Tell(p.Jobs[0])
+	return true
 }

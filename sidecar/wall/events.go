@@ -243,10 +243,15 @@ func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
 	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
 }
 
+// maxPretag bounds what stands before each tag of a list, in bytes. Each tag is looked at together with it, so without a bound few bytes more
+// in a list would cost many more; a syndic puts its id there.
+const maxPretag = 1024
+
 // pretag reads what stands before each tag of a list; false: no Salt sends that.
 func pretag(value saltwire.Value) (string, bool) {
 	if value.Missing() {
 		return "", true
 	}
-	return value.Name()
+	name, ok := value.Name()
+	return name, ok && len(name) <= maxPretag
 }

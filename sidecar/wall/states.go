@@ -41,37 +41,42 @@ func (w *Wall) states(fun, retcode, returned saltwire.Value, sender string) (all
 	if fun.Form() != saltwire.FormList {
 		return 0
 	}
-	at := 0
+	var runs []bool // which of the functions run states
+	names := map[string]bool{}
 	err := saltwire.WalkArray(fun, func(one saltwire.Value) error {
-		if stateRun(one) {
-			all |= w.failedOf(returned, at, one, sender)
+		run := stateRun(one)
+		if runs = append(runs, run); run {
+			name, _ := one.Text()
+			names[string(name)] = true
 		}
-		at++
 		return nil
 	})
 	if err != nil {
-		all |= foundAnything
+		return foundAnything
 	}
-	return all
+	if len(names) == 0 {
+		return 0
+	}
+	return w.failedOf(returned, runs, names, sender)
 }
 
-// failedOf is failed for one function of several, in whichever way the returns are told apart.
-func (w *Wall) failedOf(returned saltwire.Value, at int, fun saltwire.Value, sender string) (all found) {
+// failedOf is failed for those of several functions that run states, in whichever way their returns are told apart. It looks at each return once:
+// a minion may name as many functions as it likes.
+func (w *Wall) failedOf(returned saltwire.Value, runs []bool, names map[string]bool, sender string) (all found) {
 	var err error
 	switch returned.Form() {
 	case saltwire.FormList:
 		n := 0
 		err = saltwire.WalkArray(returned, func(one saltwire.Value) error {
-			if n == at {
+			if n < len(runs) && runs[n] {
 				all |= w.failed(one, sender)
 			}
 			n++
 			return nil
 		})
 	case saltwire.FormMap:
-		name, _ := fun.Text()
 		err = saltwire.WalkData(returned, func(key []byte, one saltwire.Value) {
-			if bytes.Equal(key, name) {
+			if names[string(key)] {
 				all |= w.failed(one, sender)
 			}
 		})

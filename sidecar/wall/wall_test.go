@@ -544,6 +544,56 @@ func TestEventsAreCutOutOfLists(t *testing.T) {
 	}
 }
 
+// What stands before each tag of a list is looked at with each: a long one in front of many would keep a processor for minutes.
+func TestLongBeforeManyTags(t *testing.T) {
+	tags := make([]any, 20_000)
+	for i := range tags {
+		tags[i] = fields{"tag": "a"}
+	}
+	for _, c := range []struct {
+		before  int
+		refused bool
+	}{{maxPretag, false}, {maxPretag + 1, true}, {8 << 20, true}} {
+		plain := load(t, "web1", "_minion_event", fields{"pretag": strings.Repeat("x", c.before), "events": tags})
+		for name, w := range map[string]*Wall{"enforced": strict(Policy{}), "off": New(Config{Modes: map[Rule]Mode{
+			EventTags: Off, EventIDs: Off, ReturnIDs: Off, SyndicReturns: Off,
+		}})} {
+			if v := w.Check(request(t, plain), nil); v.Refused != (c.refused && name == "enforced") {
+				t.Errorf("%d bytes before %d tags, %s: %+v", c.before, len(tags), name, v)
+			}
+		}
+	}
+}
+
+// Each return of many functions is looked at once, however many there are.
+func TestManyFunctions(t *testing.T) {
+	const many = 100_000
+	funs, list := make([]any, many), make([]any, many)
+	for i := range funs {
+		funs[i], list[i] = "state.sls", fields{}
+	}
+	bad := fields{"salt/run/a_|-b_|-c_|-d": fields{"result": false}}
+	states := fields{}
+	for i := range many {
+		states[fmt.Sprint("a_|-b_|-c_|-", i)] = fields{"result": false}
+	}
+	last := append(append([]any{}, list[1:]...), bad)
+	w := strict(Policy{})
+	for _, c := range []struct {
+		name    string
+		ret     any
+		refused bool
+	}{
+		{"a list", list, false}, {"a list with a bad one at its end", last, true},
+		{"a map", fields{"state.sls": states}, false}, {"a map with a bad one", fields{"state.sls": fields{"salt/run/a_|-b_|-c_|-d": fields{"result": false}}}, true},
+	} {
+		r := request(t, load(t, "web1", "_return", fields{"jid": publishedJID, "fun": funs, "retcode": []any{1}, "return": c.ret}))
+		if v := w.Check(r, nil); v.Refused != c.refused {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
 // A minion that says it manages more than any does makes masters write that many files.
 func TestTooManyResources(t *testing.T) {
 	names := func(n int) (managed []any, grains fields) {

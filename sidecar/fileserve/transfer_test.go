@@ -1,0 +1,30 @@
+package fileserve
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// One long transfer must not keep the files of all that began after it open.
+func TestIdlePinsAreDroppedBehindOneInUse(t *testing.T) {
+	tr := newTransfers()
+	defer tr.close()
+	now := time.Now()
+	pins := make([]*pin, 2)
+	for i := range pins {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pins[i] = &pin{file: f, at: now.Add(-2 * transferIdle)}
+		if err := tr.keep(identity{ino: uint64(i)}, pins[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pins[0].use(now)
+	tr.dropIdle()
+	if pins[0].closed || !pins[1].closed {
+		t.Errorf("closed: %v in use, %v idle", pins[0].closed, pins[1].closed)
+	}
+}
