@@ -43,6 +43,8 @@ type BusOptions struct {
 	BackoffMax  time.Duration // 1 s
 	Logger      *slog.Logger
 	Registerer  prometheus.Registerer
+
+	writeTimeout time.Duration // with a master that stands still (10 s)
 }
 
 // Bus is the master's event bus: fire on its pull socket, receive from its pub socket. Both reconnect by themselves.
@@ -93,6 +95,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	o.Linger = cmp.Or(o.Linger, busLinger)
 	o.BackoffMin = cmp.Or(o.BackoffMin, 20*time.Millisecond)
 	o.BackoffMax = max(cmp.Or(o.BackoffMax, time.Second), o.BackoffMin)
+	o.writeTimeout = cmp.Or(o.writeTimeout, busWriteTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

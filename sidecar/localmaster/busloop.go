@@ -154,16 +154,19 @@ func (b *Bus) send() {
 	defer p.close()
 	wait := b.backoff()
 	var batch []queuedEvent
-	var last time.Time // when it was written
+	crowd := 0         // how many were written the last time
+	var last time.Time // and when that was
 	for {
-		first, ok := b.take()
+		first, ok := b.take(&p)
 		if !ok {
 			return
 		}
-		if first.lazy {
-			b.linger(lingerAfter(b.o.Linger, len(batch), time.Since(last)))
+		if batch = batch[:0]; first.tag != "" {
+			if first.lazy {
+				b.linger(lingerAfter(b.o.Linger, crowd, time.Since(last)))
+			}
+			batch = b.batch(batch, first)
 		}
-		batch = b.batch(batch[:0], first)
 		for rest := batch; ; {
 			n, err := b.write(&p, rest)
 			b.metrics.fired.Add(float64(n))
@@ -178,24 +181,40 @@ func (b *Bus) send() {
 				return
 			}
 		}
+		crowd, last = len(batch), time.Now()
 		clear(batch) // what was fired is not kept
-		last = time.Now()
 	}
 }
 
-// take waits for an event; there is none any more when the bus has closed and its queue is empty.
-func (b *Bus) take() (queuedEvent, bool) {
+// take waits for an event; there is none any more when the bus has closed and its queue is empty. One without a tag says that a master has
+// gone without reading what it was given.
+func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
 	select {
 	case e := <-b.queue:
 		return b.taken(e), true
 	default:
 	}
-	select {
-	case e := <-b.queue:
-		return b.taken(e), true
-	case <-b.closing:
-	case <-b.ctx.Done():
-		return queuedEvent{}, false
+	for waits := true; waits; {
+		var glance <-chan time.Time
+		if len(p.unread) > 0 {
+			glance = time.After(busGlance)
+		}
+		select {
+		case e := <-b.queue:
+			return b.taken(e), true
+		case <-glance:
+			if _, err := p.glance(); err != nil {
+				b.lost()
+				b.progress(0, false)
+				if len(p.again) > 0 {
+					return queuedEvent{}, true
+				}
+			}
+		case <-b.closing:
+			waits = false
+		case <-b.ctx.Done():
+			return queuedEvent{}, false
+		}
 	}
 	select {
 	case e := <-b.queue:
@@ -288,21 +307,9 @@ func (b *Bus) pullFraming() framing {
 	return bare
 }
 
-// pull is the connection on which events are written, and the room for their text.
-type pull struct {
-	c    net.Conn
-	text []byte
-}
-
-func (p *pull) close() {
-	if p.c != nil {
-		_ = p.c.Close()
-		p.c = nil
-	}
-}
-
 // write fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n are written whole, and
-// are not to be fired again. They are framed when the connection stands: it may be to another release than the one they were queued for.
+// are not to be fired again; before them goes what a former master had not read. They are framed when the connection stands: it may be
+// to another release than the one they were queued for.
 func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 	if p.c != nil && b.pull.network != "unix" && peerClosed(p.c) {
 		p.close()
@@ -317,6 +324,42 @@ func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 			return 0, err
 		}
 	}
+	for len(p.again) > 0 {
+		put, err := b.put(p, b.piece(p.again))
+		if p.again = p.again[put:]; err != nil {
+			return 0, err
+		}
+	}
+	for n < len(events) {
+		put, err := b.put(p, b.piece(events[n:]))
+		if n += put; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// piece is the events to write at once.
+func (b *Bus) piece(events []queuedEvent) []queuedEvent {
+	if b.pull.network != "unix" {
+		return events
+	}
+	size := 0
+	for i, e := range events {
+		if size += frameSize(prefixed, e); size > busPiece && i > 0 {
+			return events[:i]
+		}
+	}
+	return events
+}
+
+// put writes events; n of them are not to be written again.
+func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
+	before, err := p.keepsUp()
+	if err != nil {
+		b.lost()
+		return 0, fmt.Errorf("write events: %w", err)
+	}
 	f := b.pullFraming()
 	text := p.text[:0]
 	for _, e := range events {
@@ -326,15 +369,23 @@ func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 		p.text = nil
 	}
 	size := 0
-	if err = p.c.SetWriteDeadline(time.Now().Add(busWriteTimeout)); err == nil {
+	if err = p.c.SetWriteDeadline(time.Now().Add(b.o.writeTimeout)); err == nil {
 		size, err = p.c.Write(text)
 	}
 	if err != nil {
-		p.close()
-		b.lost()
-		return written(events, f, size), fmt.Errorf("write events: %w", err)
+		if n = p.failed(events, f, size, err); p.c == nil {
+			b.lost()
+		}
+		return n, fmt.Errorf("write events: %w", err)
 	}
-	return len(events), nil
+	if b.pull.network != "unix" {
+		return len(events), nil
+	}
+	if n, err = p.wrote(events, size, before); err != nil {
+		b.lost()
+		return n, fmt.Errorf("write events: %w", err)
+	}
+	return n, nil
 }
 
 // written counts the events that so many bytes hold whole.

@@ -1,0 +1,180 @@
+package localmaster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stillBus is a master's pull socket that reads what the test reads.
+type stillBus struct {
+	t  *testing.T
+	ln net.Listener
+}
+
+func startStillBus(t *testing.T, dir string) *stillBus {
+	ln, err := net.Listen("unix", filepath.Join(dir, "master_event_pull.ipc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return &stillBus{t, ln}
+}
+
+func (s *stillBus) accept() net.Conn {
+	s.t.Helper()
+	if err := s.ln.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := s.ln.Accept()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// wants reads exactly these events, byte for byte.
+func (s *stillBus) wants(c net.Conn, tags ...string) {
+	s.t.Helper()
+	for _, tag := range tags {
+		want := appendFrame(nil, prefixed, tag, eventOf(tag))
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
+			s.t.Fatalf("%.40q (%v), want the event %s", got, err, tag)
+		}
+	}
+}
+
+// eventOf is the data of an event, of which two make a piece.
+func eventOf(tag string) []byte {
+	return append([]byte("\xda\x3a\x98"), bytes.Repeat([]byte(tag), 15000/len(tag))...)
+}
+
+// six is enough for pieces of one event, and of two.
+var six = []string{"t/a", "t/b", "t/c", "t/d", "t/e", "t/f"}
+
+// TestBusFiresAgainWhatNobodyRead: a master that stands still is given events, and whoever fired them hears that it has them. It is killed
+// before it reads any. The next one gets them all, without anything else being fired, and in their order.
+func TestBusFiresAgainWhatNobodyRead(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 20 * time.Millisecond})
+	master := startStillBus(t, dir)
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i, tag := range six {
+		if err := b.FireTrimmed(t.Context(), tag, eventOf(tag)); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.flow.sent == uint64(i+1)
+		})
+	}
+	master.accept().Close()
+	master.wants(master.accept(), six...)
+}
+
+// TestBusKnowsWhatWasRead: of what a master that ends had been given, only what it had not read is fired again.
+func TestBusKnowsWhatWasRead(t *testing.T) {
+	for together := 1; together <= 2; together++ { // events in a piece
+		for read := 0; read <= len(six); read += together {
+			t.Run(fmt.Sprint(together, read), func(t *testing.T) {
+				b, dir := busRig(t, BusOptions{FireOnly: true})
+				b.ctx = t.Context()
+				master := startStillBus(t, dir)
+				var p pull
+				defer p.close()
+				for left := six; len(left) > 0; left = left[together:] {
+					write(t, b, &p, left[:together]...)
+				}
+				c := master.accept()
+				master.wants(c, six[:read]...)
+				if held, err := p.glance(); err != nil || (held == 0) != (read == len(six)) {
+					t.Fatalf("%d bytes are held: %v", held, err)
+				}
+				c.Close()
+				// It may notice, or meet it when it writes.
+				if read%4 == 0 {
+					want := unix.ECONNRESET
+					if _, err := p.glance(); read < len(six) && !errors.Is(err, want) {
+						t.Fatalf("the master has gone: %v, want %v", err, want)
+					}
+				}
+				for err := errors.New("not yet"); err != nil; { // the first time tells that the master has gone
+					_, err = b.write(&p, []queuedEvent{{tag: "t/z", data: eventOf("t/z")}})
+				}
+				master.wants(master.accept(), append(slices.Clone(six[read:]), "t/z")...)
+			})
+		}
+	}
+}
+
+// TestBusWaitsForAMasterThatStandsStill: what does not fit into its socket any more is written when it goes on, on the same connection, and
+// nothing twice.
+func TestBusWaitsForAMasterThatStandsStill(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true})
+	b.ctx, b.o.writeTimeout = t.Context(), 50*time.Millisecond
+	master := startStillBus(t, dir)
+	var p pull
+	defer p.close()
+	var took []string
+	for n := 1; n == 1; {
+		tag := fmt.Sprintf("t/%03d", len(took))
+		var err error
+		n, err = b.write(&p, []queuedEvent{{tag: tag, data: eventOf(tag)}})
+		if (n == 1) != (err == nil) {
+			t.Fatalf("%d written: %v", n, err)
+		}
+		if n == 1 {
+			took = append(took, tag)
+		}
+	}
+	c := master.accept()
+	master.wants(c, took...)
+	write(t, b, &p, "t/last")
+	master.wants(c, "t/last")
+}
+
+// TestBusHearsOfTheEndOnce: a master that ends between a write and the look behind it tells so only then.
+func TestBusHearsOfTheEndOnce(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true})
+	b.ctx = t.Context()
+	master := startStillBus(t, dir)
+	var p pull
+	defer p.close()
+	write(t, b, &p, "t/a")
+	master.accept().Close()
+	events := []queuedEvent{{tag: "t/b", data: eventOf("t/b")}}
+	if n, err := p.wrote(events, 1, 0); n != 0 || !errors.Is(err, unix.ECONNRESET) {
+		t.Fatalf("%d are not to be written again: %v", n, err)
+	}
+	if n, err := b.write(&p, events); n != 1 || err != nil {
+		t.Fatalf("%d written: %v", n, err)
+	}
+	master.wants(master.accept(), "t/a", "t/b")
+}
+
+func write(t *testing.T, b *Bus, p *pull, tags ...string) {
+	t.Helper()
+	var events []queuedEvent
+	for _, tag := range tags {
+		events = append(events, queuedEvent{tag: tag, data: eventOf(tag)})
+	}
+	if n, err := b.write(p, events); err != nil || n != len(events) {
+		t.Fatalf("%d written: %v", n, err)
+	}
+}
