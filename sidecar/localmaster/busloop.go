@@ -165,6 +165,7 @@ func (b *Bus) send() {
 			if first.lazy {
 				b.linger(lingerAfter(b.o.Linger, crowd, time.Since(last)))
 			}
+			b.attend(&p)
 			batch = b.batch(batch, first)
 		}
 		for rest := batch; ; {
@@ -186,6 +187,20 @@ func (b *Bus) send() {
 	}
 }
 
+// attend waits a moment for the master to read what it was given before. What comes meanwhile is then given to it together: to read twice
+// costs it, and each process that listens, twice as much.
+func (b *Bus) attend(p *pull) {
+	if err := p.keepsUp(); err != nil {
+		b.gone()
+	}
+}
+
+// gone notes that the master has closed the connection.
+func (b *Bus) gone() {
+	b.lost()
+	b.progress(0, false)
+}
+
 // take waits for an event; there is none any more when the bus has closed and its queue is empty. One without a tag says that a master has
 // gone without reading what it was given.
 func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
@@ -204,8 +219,7 @@ func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
 			return b.taken(e), true
 		case <-glance:
 			if _, err := p.glance(); err != nil {
-				b.lost()
-				b.progress(0, false)
+				b.gone()
 				if len(p.again) > 0 {
 					return queuedEvent{}, true
 				}
@@ -331,6 +345,9 @@ func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 		}
 	}
 	for n < len(events) {
+		if n > 0 {
+			b.attend(p)
+		}
 		put, err := b.put(p, b.piece(events[n:]))
 		if n += put; err != nil {
 			return n, err
@@ -355,7 +372,10 @@ func (b *Bus) piece(events []queuedEvent) []queuedEvent {
 
 // put writes events; n of them are not to be written again.
 func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
-	before, err := p.keepsUp()
+	if p.c == nil { // the master has gone since the piece before
+		return 0, fmt.Errorf("write events: %w", net.ErrClosed)
+	}
+	before, err := p.glance()
 	if err != nil {
 		b.lost()
 		return 0, fmt.Errorf("write events: %w", err)

@@ -22,7 +22,7 @@ const (
 	busPiece   = 32 << 10               // bytes of a piece: what the kernel keeps whole, and a master reads at once
 	busKeepUp  = 2 * time.Millisecond   // how long a piece waits for the master to read the one before it
 	busGlance  = 20 * time.Millisecond  // how often to look while something has not been read
-	busGlimpse = 100 * time.Microsecond // and during busKeepUp
+	busGlimpse = 100 * time.Microsecond // and the first time during busKeepUp
 )
 
 // piece is events that were written at once and that the master has perhaps not read.
@@ -121,12 +121,16 @@ func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) 
 	return len(events), nil
 }
 
-// keepsUp waits a moment for the master to read what is in the socket, and says how much is left.
-func (p *pull) keepsUp() (held int, err error) {
-	for end := time.Now().Add(busKeepUp); ; time.Sleep(busGlimpse) {
-		if held, err = p.glance(); err != nil || held == 0 || time.Now().After(end) {
-			return held, err
+// keepsUp waits a moment for the master to read what is in the socket.
+func (p *pull) keepsUp() error {
+	end := time.Now().Add(busKeepUp)
+	for nap := busGlimpse; ; nap *= 2 {
+		held, err := p.glance()
+		left := time.Until(end)
+		if err != nil || held == 0 || left <= 0 {
+			return err
 		}
+		time.Sleep(min(nap, left))
 	}
 }
 
