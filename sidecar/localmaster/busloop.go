@@ -165,7 +165,6 @@ func (b *Bus) send() {
 			if first.lazy {
 				b.linger(lingerAfter(b.o.Linger, crowd, time.Since(last)))
 			}
-			b.attend(&p)
 			batch = b.batch(batch, first)
 		}
 		for rest := batch; ; {
@@ -184,14 +183,6 @@ func (b *Bus) send() {
 		}
 		crowd, last = len(batch), time.Now()
 		clear(batch) // what was fired is not kept
-	}
-}
-
-// attend waits a moment for the master to read what it was given before. What comes meanwhile is then given to it together: to read twice
-// costs it, and each process that listens, twice as much.
-func (b *Bus) attend(p *pull) {
-	if err := p.keepsUp(); err != nil {
-		b.gone()
 	}
 }
 
@@ -345,9 +336,6 @@ func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 		}
 	}
 	for n < len(events) {
-		if n > 0 {
-			b.attend(p)
-		}
 		put, err := b.put(p, b.piece(events[n:]))
 		if n += put; err != nil {
 			return n, err
@@ -372,9 +360,6 @@ func (b *Bus) piece(events []queuedEvent) []queuedEvent {
 
 // put writes events; n of them are not to be written again.
 func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
-	if p.c == nil { // the master has gone since the piece before
-		return 0, fmt.Errorf("write events: %w", net.ErrClosed)
-	}
 	before, err := p.glance()
 	if err != nil {
 		b.lost()
