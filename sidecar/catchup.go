@@ -30,7 +30,6 @@ type catchUp struct {
 
 	mu      sync.Mutex
 	waiting []func()
-	soon    bool // one of them may ask soon
 	running bool
 	blind   bool // the last question was not answered: no quorum
 }
@@ -47,8 +46,7 @@ func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func
 		return false
 	}
 	c.waiting = append(c.waiting, f)
-	if soon && !c.soon {
-		c.soon = true
+	if soon {
 		select {
 		case c.hurry <- struct{}{}:
 		default:
@@ -95,7 +93,7 @@ func (c *catchUp) take() []func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch := c.waiting
-	c.waiting, c.soon, c.running = nil, false, len(batch) > 0
+	c.waiting, c.running = nil, len(batch) > 0
 	select {
 	case <-c.hurry:
 	default:

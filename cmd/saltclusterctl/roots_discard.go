@@ -18,20 +18,17 @@ func discardLike(c *cli.Context, e *env, pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return usagef("* is any text without /, ? any character", "roots discard --path %q: %v", pattern, err)
 	}
-	st, err := ask(c, e, (*adminapi.Client).RootsStatus) // which says who answers
+	list, self, err := askAside(c, e)
 	if err != nil {
 		return err
 	}
-	list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
-	if err != nil {
-		return err
-	}
-	mine := asideLike(list, st.From, pattern)
+	mine := asideLike(list, self, pattern)
+	plan := discardLikeForecast(mine, self, pattern)
 	if c.Bool("dry-run") {
-		return e.showPlan(c, discardLikeForecast(mine, st.From, pattern))
+		return e.showPlan(c, plan)
 	}
-	if len(mine) == 0 {
-		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots conflicts lists what was put aside", "%s has put aside nothing that is like %s", st.From, pattern)
+	if plan.Refused != "" {
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots conflicts lists what was put aside", "%s", plan.Refused)
 	}
 	var size int64
 	for _, x := range mine {

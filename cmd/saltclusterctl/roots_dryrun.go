@@ -48,15 +48,21 @@ func rollbackForecast(h adminapi.RootsHistory, number uint64) forecast {
 const rootsApplied = "applied"
 
 func forecastDiscard(c *cli.Context, e *env) error {
-	st, err := ask(c, e, (*adminapi.Client).RootsStatus) // which says who answers
+	list, self, err := askAside(c, e)
 	if err != nil {
 		return err
 	}
-	list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
+	return e.showPlan(c, discardForecast(list, self, c.Args().First()))
+}
+
+// askAside asks what all nodes have put aside, and which of them answers.
+func askAside(c *cli.Context, e *env) (list adminapi.RootsConflicts, self string, err error) {
+	st, err := ask(c, e, (*adminapi.Client).RootsStatus)
 	if err != nil {
-		return err
+		return list, "", err
 	}
-	return e.showPlan(c, discardForecast(list, st.From, c.Args().First()))
+	list, err = ask(c, e, (*adminapi.Client).RootsConflicts)
+	return list, st.From, err
 }
 
 func discardForecast(list adminapi.RootsConflicts, self, id string) forecast {

@@ -17,9 +17,9 @@ import (
 // master's, and is lost with it as behind a stock master's workers.
 //
 // Which events were not read shows in what the socket still holds, piece by piece. A piece is one buffer of the kernel. There is a look before
-// each write, and one now and then while something has not been read. Of a master that stands still it shows all there is to know. One that is
-// killed while it reads may have read something after the last look that is fired again: it could have what it reads, and no more, if each piece
-// waited for the one before, but that costs it and saltclusterd half as much again for each event.
+// each write, and one now and then while something has not been read. Of a master that stands still it shows all there is to know. Of one
+// that is killed while it reads, what it read after the last look is fired again. That would not happen if each piece waited for the one before,
+// which makes each event half as dear again.
 const (
 	busPiece  = 32 << 10              // bytes of a piece: what the kernel keeps whole, and a master reads at once
 	busGlance = 20 * time.Millisecond // how often to look while something has not been read
