@@ -77,6 +77,7 @@ type call struct {
 	asked, unheard bool
 	late           bool   // a return: it was to be kept for the local master once
 	part           bool   // of a call whose events go several ways
+	fixed          bool   // such a part, for every master: its way is not decided again
 	left           func() // the local master is done with it, see fileGate; nil: that does not matter
 	news           uint64 // of the masters, when it was decided where it goes; see waitingRoom
 	waited         bool   // it has been in there
@@ -258,7 +259,11 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 	if from == "local" && p.later(c, others, unsent, err) || p.unheard(c, others, err) {
 		return
 	}
-	if len(others) == 0 && errors.Is(err, upstream.ErrDown) && p.await(c) {
+	if len(others) == 0 && (errors.Is(err, upstream.ErrDown) || relay.Unsent(err)) && p.await(c) {
+		return
+	}
+	if unsent && c.from != "" { // others is empty: its node knows whom else to ask
+		p.passBack(c, from, err)
 		return
 	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {
@@ -271,6 +276,13 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 		return
 	}
 	p.relay(c, others[0], others[1:])
+}
+
+// passBack gives a call with which nothing was done back to the node that has handed it over.
+func (p *Proxy) passBack(c *call, where string, err error) {
+	p.metrics.request(c.peek.Cmd, "passed")
+	p.cfg.Logger.Debug("request passed back", "node", c.from, "to", where, "err", err)
+	c.pass()
 }
 
 // errCopies says that a node does not take copies as fast as they come.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -114,10 +115,10 @@ func TestWhoHasHandedItOver(t *testing.T) {
 	w := newWorld(t)
 	w.proxy.handed.log = slog.New(slog.NewTextHandler(&log, nil))
 	answers := 0
-	answer := func([]byte) { answers++ }
+	to := relay.Hands{Reply: func([]byte) { answers++ }, Drop: func() { answers++ }, Pass: func() { answers++ }}
 	for range 3 {
-		w.proxy.ServeRelayed(t.Context(), "b", netip.MustParseAddrPort("10.0.0.7:1"), []byte{0xc0}, answer, func() { answers++ })
-		w.proxy.ServeSignIn(t.Context(), "c", netip.AddrPort{}, []byte{0xc0}, answer, func() { answers++ })
+		w.proxy.ServeRelayed(t.Context(), "b", netip.MustParseAddrPort("10.0.0.7:1"), []byte{0xc0}, to)
+		w.proxy.ServeSignIn(t.Context(), "c", netip.AddrPort{}, []byte{0xc0}, to)
 	}
 	if answers != 6 {
 		t.Errorf("%d of 6 were answered", answers)

@@ -13,6 +13,9 @@ import (
 const (
 	// waitMost is how many requests wait for a master; their bytes are those of the edges.
 	waitMost = 4096
+	// partPatience is how long a part of a request waits whose other parts may be done: a minion that hears nothing sends all of them
+	// again after a minute (Salt's request_channel_timeout), and those that have fired would fire twice.
+	partPatience = 30 * time.Second
 	// sweepEvery is how often those are looked for whom nobody waits any more, or whose time is over; the others are decided anew even
 	// without news, so that no request hangs on a piece of it that was missed.
 	sweepEvery = time.Second
@@ -50,10 +53,10 @@ func (p *Proxy) Rouse() {
 }
 
 // await has a call wait until a master can take it, and sends it there; false: it may not. One that a peer has handed over may not: that
-// asks others, or lets it wait itself; nor a part of a call, whose other parts may be done; nor a return that no journal takes.
+// asks others, or lets it wait itself; nor a part of a call that goes to all masters, for others have it; nor a return that no journal takes.
 func (p *Proxy) await(c *call) bool {
 	news := c.news // the call is another goroutine's once it has entered
-	if c.from != "" || c.part || c.late || p.expired(c, time.Now()) || !p.enterRoom(c) {
+	if c.from != "" || c.fixed || c.late || p.expired(c, time.Now()) || !p.enterRoom(c) {
 		return false
 	}
 	if news != p.room.news.Load() { // what it waits for has happened while it was refused
@@ -64,7 +67,11 @@ func (p *Proxy) await(c *call) bool {
 
 // expired says that the time of a call is over.
 func (p *Proxy) expired(c *call, now time.Time) bool {
-	return now.After(c.at.Add(p.cfg.ForwardTimeout))
+	patience := p.cfg.ForwardTimeout
+	if c.part {
+		patience = min(patience, partPatience)
+	}
+	return now.After(c.at.Add(patience))
 }
 
 func (p *Proxy) enterRoom(c *call) bool {

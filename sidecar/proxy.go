@@ -14,6 +14,7 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -107,6 +108,7 @@ type exchange struct {
 	reply  func([]byte)
 	lend   func(body []byte, back func([]byte)) // reply with a body that is given back, see edge.Request.ReplyLent; nil: not here
 	drop   func()
+	pass   func() // drop of a request that a peer has handed over and with which nothing was done; nil: it came from the network
 	gone   func() bool
 	blame  func() // notes that it was refused; nil: nobody minds
 
@@ -126,6 +128,9 @@ func (x *exchange) traceBy(t *trace.Tracer, parent trace.Parent) {
 	x.trace = r
 	x.reply, x.lend = func(body []byte) { reply(body); r.End(len(body)) }, nil
 	x.drop = func() { drop(); r.End(-1) }
+	if pass := x.pass; pass != nil {
+		x.pass = func() { pass(); r.End(-1) }
+	}
 	r.Step("open")
 }
 
@@ -137,9 +142,9 @@ func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
 }
 
 // ServeRelayed takes a request that a peer handed over (relay.Receiver).
-func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
 	x := &exchange{
-		body: body, remote: remote, from: from, at: time.Now(), reply: reply, drop: drop,
+		body: body, remote: remote, from: from, at: time.Now(), reply: to.Reply, drop: to.Drop, pass: to.Pass,
 		gone: func() bool { return ctx.Err() != nil }, blame: p.handed.by(from),
 	}
 	if parent := trace.ParentOf(ctx); parent.Sampled() { // the node that the minion has called decides
@@ -149,9 +154,9 @@ func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.Add
 }
 
 // ServeSignIn takes a sign-in that a peer handed over (relay.Receiver).
-func (p *Proxy) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+func (p *Proxy) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
 	p.serve(&exchange{
-		body: body, remote: remote, from: from, signIn: true, at: time.Now(), reply: reply, drop: drop,
+		body: body, remote: remote, from: from, signIn: true, at: time.Now(), reply: to.Reply, drop: to.Drop, pass: to.Pass,
 		gone: func() bool { return ctx.Err() != nil }, blame: p.handed.by(from),
 	})
 }

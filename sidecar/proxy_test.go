@@ -6,16 +6,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/guard"
+	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -50,6 +53,7 @@ type world struct {
 	atMaster   [][]byte
 	atPeers    map[node.ID]int
 	peerErr    map[node.ID]error
+	passed     atomic.Int64 // requests that were given back to the node that had handed them over
 	signIns    int
 	relayed    bool // the last of them
 	invalidate int
@@ -251,6 +255,9 @@ func (w *world) take(t *testing.T, x *exchange) []byte {
 	got := make(chan []byte, 2)
 	x.at, x.gone = time.Now(), func() bool { return false }
 	x.reply, x.drop = func(b []byte) { got <- b }, func() { got <- nil }
+	if x.from != "" {
+		x.pass = func() { w.passed.Add(1); got <- nil }
+	}
 	w.proxy.serve(x)
 	select {
 	case b := <-got:
@@ -460,6 +467,64 @@ func TestMasterThatIsDown(t *testing.T) {
 	w.masterErr = upstream.ErrLost // it may have been carried out
 	if reply := w.send(t, w.request(t, map[string]any{"cmd": "minion_publish"}), ""); reply != nil {
 		t.Error("a command was given twice")
+	}
+}
+
+// notSent is what a node hears of one that did nothing with a request.
+func notSent(t testing.TB) error {
+	t.Helper()
+	_, err := relay.NewClient(&http.Client{Transport: unavailable{}}).Do(t.Context(), "b", nil, netip.AddrPort{})
+	if !relay.Unsent(err) {
+		t.Fatal(err)
+	}
+	return err
+}
+
+type unavailable struct{}
+
+func (unavailable) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody}, nil
+}
+
+// What a peer has handed over and nothing was done with goes back to it; what may have been carried out does not.
+func TestHandedBack(t *testing.T) {
+	w := newWorld(t)
+	event := w.request(t, map[string]any{"cmd": "_minion_event", "tag": "x", "data": map[string]any{}})
+	for _, c := range []struct {
+		err    error
+		passed int64
+	}{{upstream.ErrDown, 1}, {upstream.ErrLost, 0}, {upstream.ErrBusy, 1}} {
+		w.passed.Store(0)
+		w.masterErr = c.err
+		if reply := w.send(t, event, "b"); reply != nil || w.passed.Load() != c.passed || len(w.atPeers) != 0 {
+			t.Errorf("%v: reply %q, passed back %d times, peers %v", c.err, reply, w.passed.Load(), w.atPeers)
+		}
+	}
+}
+
+// One after the other passes a request back: another one gets it, and when there is none it waits.
+func TestNobodyTakesItNow(t *testing.T) {
+	w := newWorld(t)
+	event := w.request(t, map[string]any{"cmd": "_minion_event", "tag": "x", "data": map[string]any{}})
+	w.peerErr["b"], w.peerErr["c"] = notSent(t), notSent(t)
+	if !w.opened(w.send(t, event, "")) || len(w.atMaster) != 1 {
+		t.Errorf("not answered here: master %d, peers %v", len(w.atMaster), w.atPeers)
+	}
+	w.masterErr = upstream.ErrDown
+	answered := make(chan []byte, 1)
+	go func() { answered <- w.send(t, event, "") }()
+	for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it does not wait")
+		}
+	}
+	w.mu.Lock()
+	clear(w.peerErr)
+	w.masterErr = nil
+	w.mu.Unlock()
+	w.proxy.Rouse()
+	if !w.opened(<-answered) {
+		t.Error("not answered when a master was there")
 	}
 }
 

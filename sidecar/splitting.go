@@ -19,6 +19,7 @@ func (p *Proxy) split(c *call, parts []router.Part) {
 			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 			return
 		}
+		sub.fixed = part.All
 		ways = append(ways, sub)
 	}
 	for i, part := range parts {
@@ -62,6 +63,9 @@ func (c *call) only(events []int) (*call, error) {
 	}
 	plain, err := saltwire.PickEvents(c.plain, among(events))
 	if err != nil {
+		return nil, err
+	}
+	if sub.peek, err = saltwire.PeekLoad(plain); err != nil { // its way may be decided again
 		return nil, err
 	}
 	sub.plain = plain

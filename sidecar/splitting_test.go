@@ -2,8 +2,10 @@ package sidecar
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/router"
@@ -117,6 +119,36 @@ func TestEventsGoTheirWays(t *testing.T) {
 				t.Errorf("room of %d copies, %d bytes is not given back", copies, bytes)
 			}
 		})
+	}
+}
+
+// The parts of a list wait for a master as a whole request does, each for its own.
+func TestPartsWait(t *testing.T) {
+	w := eventWorld(t)
+	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrDown, notSent(t), notSent(t)
+	answered := make(chan []byte, 1)
+	go func() { answered <- w.send(t, w.request(t, list("here", "lead", "here")), "") }()
+	for start := time.Now(); w.proxy.room.size() != 2; runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("they do not wait")
+		}
+	}
+	w.mu.Lock()
+	clear(w.peerErr)
+	clear(w.atPeers)
+	w.masterErr, w.atMaster = nil, nil
+	w.mu.Unlock()
+	w.proxy.Rouse()
+	if !w.opened(<-answered) {
+		t.Error("not answered when masters were there")
+	}
+	if len(w.atMaster) != 1 || !slices.Equal(w.tags(t, w.atMaster[0]), []string{"here", "here"}) || w.atPeers["b"] != 1 || w.atPeers["c"] != 0 {
+		t.Errorf("the master got %d, peers %v", len(w.atMaster), w.atPeers)
+	}
+	// A minion sends all of them again after a minute: a part gives up before, for the sake of those that have fired.
+	late := &call{exchange: &exchange{at: time.Now().Add(-partPatience - time.Second)}, part: true}
+	if !w.proxy.expired(late, time.Now()) {
+		t.Error("a part waits for as long as a whole request")
 	}
 }
 

@@ -138,13 +138,13 @@ func TestATraceGoesOnAtThePeer(t *testing.T) {
 
 type receives struct{ parents chan trace.Parent }
 
-func (r receives) ServeRelayed(ctx context.Context, _ node.ID, _ netip.AddrPort, _ []byte, reply func([]byte), _ func()) {
+func (r receives) ServeRelayed(ctx context.Context, _ node.ID, _ netip.AddrPort, _ []byte, to relay.Hands) {
 	r.parents <- trace.ParentOf(ctx)
-	reply([]byte("y"))
+	to.Reply([]byte("y"))
 }
 
-func (r receives) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
-	r.ServeRelayed(ctx, from, remote, body, reply, drop)
+func (r receives) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
+	r.ServeRelayed(ctx, from, remote, body, to)
 }
 
 // Without tracing a request costs no allocation for it.

@@ -37,6 +37,7 @@ var clusterSteps = []clusterStep{
 	{"events fire on one master", testEventsOnce},
 	{"events fire where the policy says", testEventPolicy},
 	{"events are mirrored", testEventMirror},
+	{"events that a hung master had not read", testEventsOfHungMaster},
 	{"minion data", testMinionData},
 	{"mine", testMine},
 	{"minion data goes with the key", testMinionDataPurge},

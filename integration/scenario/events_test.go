@@ -224,3 +224,53 @@ func mirrored(runs map[string]int) map[string]int {
 	}
 	return out
 }
+
+// A salt-master that hangs does not read what it is given, and its socket takes it all the same. When it is killed, the one that
+// comes after it fires that.
+func testEventsOfHungMaster(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	node, m := c.Nodes[1], c.Minions[0]
+	var tags []string
+	for i := range 40 {
+		tags = append(tags, fmt.Sprintf("lab/count/all/hung-%d", i))
+	}
+	labtest.Must(t, c.Answering(ctx, node))
+	_, err := c.Nodes[0].Master.Pub(ctx, m.ID, "saltutil.sync_modules")
+	labtest.Must(t, err)
+	bus := listen(t, node.Master)
+	bus.fence(ctx, t)
+	const fired = "saltcluster_localmaster_bus_fired_events_total"
+	before := metricSum(t, node, fired)
+	labtest.Must(t, node.Master.Pause())
+	got, err := c.Nodes[0].Master.Pub(ctx, m.ID, "labmod.fire", strings.Join(tags, ","))
+	if err == nil {
+		err = lab.AnsweredBy(got, m.ID)
+	}
+	if err == nil {
+		err = lab.Eventually(ctx, 30*time.Second, "the events to be written to the master's socket", func(context.Context) error {
+			if n := metricSum(t, node, fired) - before; n < float64(len(tags)) {
+				return fmt.Errorf("%v of %d", n, len(tags))
+			}
+			return nil
+		})
+	}
+	labtest.Must(t, node.Master.Kill())
+	labtest.Must(t, err)
+	labtest.Must(t, node.Master.Start(ctx))
+	labtest.Must(t, node.Master.WaitReady(ctx, 3*time.Minute))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the events on the bus of the new master", func(context.Context) error {
+		for _, tag := range tags {
+			if bus.count(node.Name, tag) == 0 {
+				return fmt.Errorf("%s is not on it", tag)
+			}
+		}
+		return nil
+	}))
+	bus.fence(ctx, t)
+	for _, tag := range tags {
+		if n := bus.count(node.Name, tag); n != 1 {
+			t.Errorf("%s is on the bus %d times", tag, n)
+		}
+	}
+	labtest.Must(t, c.Answering(ctx, node))
+}

@@ -13,12 +13,12 @@ import (
 // parrot answers at once.
 type parrot struct{}
 
-func (parrot) ServeRelayed(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, reply func([]byte), _ func()) {
-	reply(body[:min(len(body), 128)])
+func (parrot) ServeRelayed(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, to Hands) {
+	to.Reply(body[:min(len(body), 128)])
 }
 
-func (e parrot) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
-	e.ServeRelayed(ctx, from, remote, body, reply, drop)
+func (e parrot) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to Hands) {
+	e.ServeRelayed(ctx, from, remote, body, to)
 }
 
 // BenchmarkRelay is a return on its way to the publisher of its job and the answer back, a hundred at a time: CPU of both nodes.

@@ -14,13 +14,13 @@ import (
 // echo answers with what it got.
 type echo struct{ body []byte }
 
-func (e *echo) ServeRelayed(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, reply func([]byte), _ func()) {
+func (e *echo) ServeRelayed(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, to Hands) {
 	e.body = body
-	reply(body)
+	to.Reply(body)
 }
 
-func (e *echo) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
-	e.ServeRelayed(ctx, from, remote, body, reply, drop)
+func (e *echo) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to Hands) {
+	e.ServeRelayed(ctx, from, remote, body, to)
 }
 
 // FuzzHandler is what a member can post: it arrives as it was sent, or not at all, and its room is given back.

@@ -140,15 +140,36 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 	return reply, nil
 }
 
-// Receiver serves what a peer relayed. Exactly one of reply and drop is called, once, from any goroutine.
+// Hands take what becomes of a relayed request. Exactly one of them is called, once, from any goroutine.
+type Hands struct {
+	Reply func([]byte)
+	Drop  func() // nobody is to answer it, or it was perhaps carried out
+	Pass  func() // nothing was done with it, nor will be: it is for its node to try another one
+}
+
+// Receiver serves what a peer relayed.
 type Receiver interface {
-	ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
+	ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to Hands)
 	// ServeSignIn serves what came to PathSignIn, which is to be nothing but a sign-in.
-	ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
+	ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to Hands)
 }
 
 // serve is one of a Receiver's methods.
-type serve func(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func())
+type serve func(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to Hands)
+
+// end is what a Hands was told.
+type end struct {
+	status int
+	reply  []byte // with http.StatusOK
+}
+
+func hands(ends chan<- end) Hands {
+	return Hands{
+		Reply: func(b []byte) { ends <- end{http.StatusOK, b} },
+		Drop:  func() { ends <- end{status: http.StatusNoContent} },
+		Pass:  func() { ends <- end{status: http.StatusServiceUnavailable} },
+	}
+}
 
 // budget is the bytes of requests that may be held for peers at a time.
 type budget struct {
@@ -235,22 +256,22 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 			return
 		}
 		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // for logs, and how many strangers an address may send; zero when absent
-		replies := make(chan []byte, 1)
-		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, func(b []byte) { replies <- b }, func() { close(replies) })
+		ends := make(chan end, 1)
+		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, hands(ends))
 		select {
 		case <-r.Context().Done(): // who asked has given up; the request takes its room until it has come to an end here
 			select {
-			case <-replies:
+			case <-ends:
 			case <-time.After(endsWithin):
 			}
-		case reply, ok := <-replies:
-			if !ok {
-				w.WriteHeader(http.StatusNoContent)
+		case e := <-ends:
+			if e.status != http.StatusOK {
+				w.WriteHeader(e.status)
 				return
 			}
 			w.Header().Set("Content-Type", "application/octet-stream")
-			w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
-			_, _ = w.Write(reply) // a failed write is the caller's broken connection; it sees that itself
+			w.Header().Set("Content-Length", strconv.Itoa(len(e.reply)))
+			_, _ = w.Write(e.reply) // a failed write is the caller's broken connection; it sees that itself
 		}
 	})
 }

@@ -24,24 +24,26 @@ type receiver struct {
 	hangs  chan func() // gets what ends a request that hangs
 }
 
-func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrPort, body []byte, reply func([]byte), drop func()) {
+func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrPort, body []byte, to Hands) {
 	r.mu.Lock()
 	r.remote = remote
 	r.mu.Unlock()
 	switch {
 	case bytes.Equal(body, []byte("drop")):
-		drop()
+		to.Drop()
+	case bytes.Equal(body, []byte("pass")):
+		to.Pass()
 	case bytes.Equal(body, []byte("hang")):
 		if r.hangs != nil {
-			r.hangs <- drop
+			r.hangs <- to.Drop
 		}
 	default:
-		go reply(append([]byte("re:"), body...))
+		go to.Reply(append([]byte("re:"), body...))
 	}
 }
 
-func (r *receiver) ServeSignIn(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, reply func([]byte), drop func()) {
-	go reply(append([]byte("signed in:"), body...))
+func (r *receiver) ServeSignIn(_ context.Context, _ node.ID, _ netip.AddrPort, body []byte, to Hands) {
+	go to.Reply(append([]byte("signed in:"), body...))
 }
 
 func start(t testing.TB, rcv Receiver, member bool) *Client {
@@ -77,6 +79,9 @@ func TestRelay(t *testing.T) {
 	}
 	if _, err := c.Do(t.Context(), "b", []byte("drop"), remote); !errors.Is(err, ErrDropped) || Unsent(err) {
 		t.Errorf("dropped: %v", err)
+	}
+	if _, err := c.Do(t.Context(), "b", []byte("pass"), remote); !Unsent(err) {
+		t.Errorf("passed back: %v", err)
 	}
 	if _, err := c.Do(t.Context(), "c", []byte("x"), remote); !Unsent(err) {
 		t.Errorf("unknown node: %v, unsent %t", err, Unsent(err))

@@ -13,9 +13,9 @@ type Part struct {
 	Kind   Kind      // ToLocal or ToNode
 	Node   node.ID   // ToNode
 	Others []node.ID // as of a Decision
-	// Copy says that the minion need not wait for it: the same events go another way, too.
-	Copy   bool
-	Events []int // their places in the list; nil: the whole load
+	// All says that the same events go to every other master, too, and Copy that the minion need not wait for this one.
+	All, Copy bool
+	Events    []int // their places in the list; nil: the whole load
 }
 
 // event decides on a _minion_event, which comes with one event or with a list of them.
@@ -113,7 +113,7 @@ func (v View) toMasters(id string, events []int) (parts []Part) {
 		ranked = slices.Insert(without(ranked, v.Self), 0, v.Self)
 	}
 	for i, n := range ranked {
-		part := Part{Kind: ToNode, Node: n, Copy: i > 0, Events: events}
+		part := Part{Kind: ToNode, Node: n, All: true, Copy: i > 0, Events: events}
 		if n == v.Self {
 			part.Kind, part.Node = ToLocal, ""
 		}
