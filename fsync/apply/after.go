@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"time"
 
 	"saltclusterd/fsync/scan"
@@ -37,8 +38,31 @@ func Stale(area *Area, p *Plan) (edited, unseen string) {
 	return "", unseen
 }
 
-// Placed tells how the disk shows the files that a switch has placed.
-func Placed(area *Area, p *Plan) scan.Index {
+// rereadDear is how many bytes take longer to read again than it takes until the times of their files tell the next change.
+const rereadDear = 16 << 20
+
+// untilTelling waits, some hundredths of a second, when much was written so lately that the next scan would have to read it again.
+func untilTelling(ctx context.Context, p *Plan) {
+	bytes, last, now := int64(0), int64(0), time.Now()
+	for i := range p.Ops {
+		if op := &p.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File && scan.Racy(op.StageMod, now) {
+			bytes, last = bytes+op.Entry.Size(), max(last, op.StageMod)
+		}
+	}
+	if bytes < rereadDear {
+		return
+	}
+	t := time.NewTimer(time.Until(scan.Telling(last)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Placed tells how the disk shows the files that a switch has placed. It may wait a moment.
+func Placed(ctx context.Context, area *Area, p *Plan) scan.Index {
+	untilTelling(ctx, p)
 	s := Switcher{Area: area}
 	defer s.leave()
 	out := scan.Index{}

@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"sync"
@@ -15,11 +16,22 @@ const packMin = 256
 
 // packers makes and opens frames. Encoders and decoders are kept for the next.
 type packers struct {
-	once sync.Once
-	enc  *zstd.Encoder
-	dec  *zstd.Decoder
-	err  error
+	once    sync.Once
+	enc     *zstd.Encoder
+	dec     *zstd.Decoder
+	err     error
+	resting sync.Pool // of *packing
 }
+
+// packing returns what an earlier answer has learnt, and its buffer, or a new one; it is for rest in the end.
+func (p *packers) packing() *packing {
+	if k, ok := p.resting.Get().(*packing); ok {
+		return k
+	}
+	return &packing{}
+}
+
+func (p *packers) rest(k *packing) { p.resting.Put(k) }
 
 func (p *packers) open() error {
 	p.once.Do(func() {
@@ -33,11 +45,19 @@ func (p *packers) open() error {
 	return p.err
 }
 
-// packing is what one answer knows of what it packs.
+// packing is what answers, one after the other, know of what they pack.
 type packing struct {
 	buf    []byte // used again
+	sample []byte // the same
 	barren int    // contents since one became smaller
 }
+
+// Of large content a sample is packed first, which has so many pieces of that size.
+const (
+	sampleFrom   = 64 << 10
+	samplePieces = 4
+	sampleSize   = 2 << 10
+)
 
 // Where so many contents in a row did not become smaller, one in so many is tried.
 const (
@@ -61,8 +81,7 @@ func (p *packers) write(w io.Writer, h Hash, content []byte, k *packing) error {
 		if err := p.open(); err != nil {
 			return err
 		}
-		k.buf = p.enc.EncodeAll(content, k.buf[:0])
-		if len(k.buf) < len(content)-len(content)/16 {
+		if p.pack(content, k) {
 			f.Encoding, f.Packed, payload, k.barren = encZstd, uint32(len(k.buf)), k.buf, 0
 		}
 	}
@@ -73,23 +92,41 @@ func (p *packers) write(w io.Writer, h Hash, content []byte, k *packing) error {
 	return err
 }
 
+// pack packs content into k.buf; false: that is not worth it.
+func (p *packers) pack(content []byte, k *packing) bool {
+	if len(content) >= sampleFrom {
+		k.sample = k.sample[:0]
+		for i := range samplePieces {
+			at := i * (len(content) - sampleSize) / (samplePieces - 1)
+			k.sample = append(k.sample, content[at:at+sampleSize]...)
+		}
+		if k.buf = p.enc.EncodeAll(k.sample, k.buf[:0]); !shrunk(k.buf, k.sample) {
+			return false
+		}
+	}
+	k.buf = p.enc.EncodeAll(content, k.buf[:0])
+	return shrunk(k.buf, content)
+}
+
+func shrunk(packed, content []byte) bool { return len(packed) < len(content)-len(content)/16 }
+
 // errWrongContent says that a peer sent something else than its hash says.
 var errWrongContent = fmt.Errorf("%w: content does not have its hash", errMalformed)
 
-// read reads and verifies the content of a frame. The result is valid until the next call with the same buffers.
-func (p *packers) read(r io.Reader, f frame, b *buffers) ([]byte, error) {
-	b.packed = grow(b.packed, int(f.Packed))
-	if _, err := io.ReadFull(r, b.packed); err != nil {
+// read reads and verifies the content of a frame. The result is valid until the next call with the same buffers, and until something
+// else is read.
+func (p *packers) read(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
+	packed, err := b.take(r, int(f.Packed))
+	if err != nil {
 		return nil, fmt.Errorf("read content: %w", err)
 	}
-	content := b.packed
+	content := packed
 	if f.Encoding == encZstd {
 		if err := p.open(); err != nil {
 			return nil, err
 		}
-		var err error
 		b.content = grow(b.content, int(f.Size))
-		if content, err = p.dec.DecodeAll(b.packed, b.content[:0:f.Size]); err != nil {
+		if content, err = p.dec.DecodeAll(packed, b.content[:0:f.Size]); err != nil {
 			return nil, fmt.Errorf("%w: %w", errMalformed, err)
 		}
 	}
@@ -101,6 +138,21 @@ func (p *packers) read(r io.Reader, f frame, b *buffers) ([]byte, error) {
 
 // buffers are used for one frame after the other.
 type buffers struct{ packed, content []byte }
+
+// take reads so many bytes. What fits into the reader's own buffer stays there.
+func (b *buffers) take(r *bufio.Reader, n int) ([]byte, error) {
+	if n > r.Size() {
+		b.packed = grow(b.packed, n)
+		_, err := io.ReadFull(r, b.packed)
+		return b.packed, err
+	}
+	packed, err := r.Peek(n)
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.Discard(n)
+	return packed, err
+}
 
 func grow(b []byte, n int) []byte {
 	if cap(b) < n {

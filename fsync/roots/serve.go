@@ -71,7 +71,8 @@ func (a *answerer) want(hashes []Hash) {
 	disk := a.s.newDiskReader()
 	disk.unread = true // whoever asked verifies all the same
 	defer disk.close()
-	var packed packing
+	packed := a.s.pack.packing()
+	defer a.s.pack.rest(packed)
 	out := bufio.NewWriterSize(&counter{w: a.w, a: a}, 256<<10)
 	sent := 0
 	for _, h := range hashes {
@@ -88,7 +89,7 @@ func (a *answerer) want(hashes []Hash) {
 		if err != nil {
 			_, err = out.Write(frame{Encoding: encMissing, Hash: h}.append(nil))
 		} else {
-			err = a.s.pack.write(out, h, content, &packed)
+			err = a.s.pack.write(out, h, content, packed)
 		}
 		if err != nil {
 			return

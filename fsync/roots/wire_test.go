@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -46,7 +47,7 @@ func FuzzFrames(f *testing.F) {
 		var p packers
 		defer p.close()
 		var bufs buffers
-		in := bytes.NewReader(raw)
+		in := bufio.NewReaderSize(bytes.NewReader(raw), 64) // some fit into it
 		for {
 			h, err := readFrame(in)
 			if err != nil {
@@ -81,8 +82,34 @@ func TestABombIsRefused(t *testing.T) {
 	}
 	h.Size = h.Packed // it says that it is small
 	var bufs buffers
-	if _, err := p.read(bytes.NewReader(raw[frameSize:]), h, &bufs); !errors.Is(err, errMalformed) {
+	if _, err := p.read(bufio.NewReader(bytes.NewReader(raw[frameSize:])), h, &bufs); !errors.Is(err, errMalformed) {
 		t.Errorf("unpacked: %v", err)
+	}
+}
+
+// Of large content a sample tells whether it becomes smaller, from its beginning to its end.
+func TestASampleOfWhatIsLarge(t *testing.T) {
+	var p packers
+	defer p.close()
+	if err := p.open(); err != nil {
+		t.Fatal(err)
+	}
+	const size = 4 * sampleFrom
+	text := bytes.Repeat([]byte("a line of a state\n"), size/18)
+	for _, c := range []struct {
+		name    string
+		content []byte
+		packed  bool
+	}{
+		{"text", text, true},
+		{"noise", []byte(noise(1, size)), false},
+		{"noise with text at its end", append([]byte(noise(1, size)), text...), true},
+		{"text at its beginning only", append(bytes.Clone(text[:sampleSize]), noise(1, 8*size)...), false},
+		{"as large as a sample is taken of", text[:sampleFrom], true},
+	} {
+		if got := p.pack(c.content, &packing{}); got != c.packed {
+			t.Errorf("%s: packed %t", c.name, got)
+		}
 	}
 }
 
@@ -101,7 +128,7 @@ func TestWhatIsNotWorthPacking(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bufs buffers
-		if _, err := p.read(&b, f, &bufs); err != nil {
+		if _, err := p.read(bufio.NewReader(&b), f, &bufs); err != nil {
 			t.Fatal(err)
 		}
 		return f.Encoding == encZstd

@@ -40,9 +40,7 @@ func (i *Item) Equal(o *Item) bool {
 
 // Placed makes the item of a file that was written elsewhere and renamed: its last change was before that.
 func Placed(st slotfs.Stat, e tree.Entry, now time.Time) *Item {
-	written := st
-	written.Ctime = st.Mtime
-	return &Item{Stat: st, Chunks: e.Chunks, Target: e.Target, Racy: racy(written, now)}
+	return &Item{Stat: st, Chunks: e.Chunks, Target: e.Target, Racy: Racy(st.Mtime, now)}
 }
 
 // Clone copies the index; items are never changed.

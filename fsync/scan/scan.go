@@ -118,10 +118,16 @@ func (s *lister) link(d *slotfs.Dir, n *node, name string) error {
 // raciness is more than the resolution of any file system's times.
 const raciness = 50 * time.Millisecond
 
-func racy(st slotfs.Stat, now time.Time) bool {
-	d := now.UnixNano() - max(st.Ctime, st.Mtime)
+func racy(st slotfs.Stat, now time.Time) bool { return Racy(max(st.Ctime, st.Mtime), now) }
+
+// Racy says whether a file that was changed then, in nanoseconds, may be changed now without that its times show it.
+func Racy(changed int64, now time.Time) bool {
+	d := now.UnixNano() - changed
 	return d < int64(raciness) && d > -int64(raciness)
 }
+
+// Telling is when the times of a file that was changed then begin to tell the next change.
+func Telling(changed int64) time.Time { return time.Unix(0, changed).Add(raciness) }
 
 // errSpecial is said of what no tree holds where the tree has something.
 var errSpecial = errors.New("a device, pipe or socket is where the cluster has something else, and stays")

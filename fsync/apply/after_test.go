@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// What was written a moment ago is to be read again by the next scan; when that would take long, the moment is waited for.
+func TestPlacedAMomentAgo(t *testing.T) {
+	dir := t.TempDir()
+	area, err := OpenArea(t.TempDir(), slot, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer area.Close()
+	for _, c := range []struct {
+		size uint32
+		racy bool
+	}{{100, true}, {rereadDear, false}} {
+		path := filepath.Join(dir, "f")
+		if err := os.WriteFile(path, make([]byte, c.size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := slotfs.StatFile(f)
+		_ = f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := tree.Entry{Name: "f", Type: tree.File, Mode: st.Mode, Chunks: []tree.Chunk{{Size: c.size}}}
+		plan := &Plan{Ops: []Op{{Verb: Place, Path: "f", Entry: entry, StageIno: st.Ino, StageMod: st.Mtime}}}
+		item := Placed(t.Context(), area, plan)["f"]
+		if item == nil || item.Racy != c.racy {
+			t.Errorf("%d bytes: %+v", c.size, item)
+		}
+	}
+}
