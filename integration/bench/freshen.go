@@ -9,6 +9,12 @@ import (
 // freshBytes is more than either side of a measurement of trees needs.
 const freshBytes = 4 << 30
 
+// settle ends what is on its way to the disk, so that nobody pays for what others have left, and freshens the memory.
+func settle() error {
+	unix.Sync()
+	return freshen()
+}
+
 // freshen touches free memory and gives it back. The host of a virtual machine takes memory away that the machine has not used for a while,
 // and who touches that first waits for the host: 1.4 s for a GiB have been seen, where the rest of writing it to a file takes half a second. So neither side
 // of a measurement is to find more of it than the other one.

@@ -28,6 +28,9 @@ func (m *modelLab) rollOut(ctx context.Context, round int, t scale.Tree) (seen t
 	if err := errors.Join(os.Mkdir(next, 0o755), tree.make(next, 100+round)); err != nil {
 		return seen, err
 	}
+	if err := settle(); err != nil {
+		return seen, err
+	}
 	meter, err := m.meter()
 	if err != nil {
 		return seen, err

@@ -193,12 +193,6 @@ func (r *rootsBench) empty(ctx context.Context, n *lab.Node) error {
 	return r.c.Whole(ctx, startWithin)
 }
 
-// settle ends what is on its way to the disk, so that nobody pays for what the other side has left.
-func settle() error {
-	unix.Sync()
-	return freshen()
-}
-
 // theirCold has rsync fetch everything, and then waits for the disk as saltclusterd does.
 func (r *rootsBench) theirCold(ctx context.Context, from, to *lab.Node) error {
 	if err := settle(); err != nil {
