@@ -79,9 +79,9 @@ func (a *answerer) want(hashes []Hash) {
 		if a.ctx.Err() != nil || a.s.run.Err() != nil {
 			return
 		}
-		content, err := a.s.Object(h)
+		content, err := disk.chunk(h) // most are files'; the database would be asked in vain
 		if err != nil {
-			content, err = disk.chunk(h)
+			content, err = a.s.Object(h)
 		}
 		if b, ok := a.s.recent.get(h); ok && err != nil {
 			content, err = b, nil
