@@ -81,6 +81,7 @@ type call struct {
 	left           func() // the local master is done with it, see fileGate; nil: that does not matter
 	news           uint64 // of the masters, when it was decided where it goes; see waitingRoom
 	waited         bool   // it has been in there
+	copied         bool   // others have got their copies
 }
 
 // route carries a call to where router.Decide sends it. A relayed one stays here: its node decided already, but what no
@@ -133,10 +134,10 @@ func (p *Proxy) routeOn(c *call) {
 		if d.Job {
 			c.job = d.Node
 		}
-		p.copyTo(c, d.Copies)
+		p.copyOnce(c, d.Copies)
 		p.relay(c, d.Node, d.Others)
 	case router.ToAll:
-		p.copyTo(c, d.Others)
+		p.copyOnce(c, d.Others)
 		p.here(c, nil)
 	case router.Split:
 		p.split(c, d.Parts)
@@ -259,11 +260,15 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 	if from == "local" && p.later(c, others, unsent, err) || p.unheard(c, others, err) {
 		return
 	}
-	if len(others) == 0 && (errors.Is(err, upstream.ErrDown) || relay.Unsent(err)) && p.await(c) {
+	if c.peek.Cmd == fileChunk && (errors.Is(err, upstream.ErrBusy) || errors.Is(err, relay.ErrBusy)) {
+		others = nil // the next chunk would go on where this one should have; its minion tries again
+	}
+	down := errors.Is(err, upstream.ErrDown) || errors.Is(err, relay.ErrMasterDown)
+	if len(others) == 0 && down && p.await(c) {
 		return
 	}
-	if unsent && c.from != "" { // others is empty: its node knows whom else to ask
-		p.passBack(c, from, err)
+	if len(others) == 0 && unsent && c.from != "" { // its node knows whom else to ask
+		p.passBack(c, from, down, err)
 		return
 	}
 	if len(others) == 0 || !unsent && !c.repeat || c.gone() || p.ctx.Err() != nil {
@@ -278,15 +283,26 @@ func (p *Proxy) elsewhere(c *call, others []node.ID, from string, unsent bool, e
 	p.relay(c, others[0], others[1:])
 }
 
+// fileChunk is the command that appends to one file, a chunk at a time.
+const fileChunk = "_file_recv"
+
 // passBack gives a call with which nothing was done back to the node that has handed it over.
-func (p *Proxy) passBack(c *call, where string, err error) {
+func (p *Proxy) passBack(c *call, where string, down bool, err error) {
 	p.metrics.request(c.peek.Cmd, "passed")
 	p.cfg.Logger.Debug("request passed back", "node", c.from, "to", where, "err", err)
-	c.pass()
+	c.pass(down)
 }
 
 // errCopies says that a node does not take copies as fast as they come.
 var errCopies = errors.New("too many copies wait for it")
+
+// copyOnce copies a call that may be decided again.
+func (p *Proxy) copyOnce(c *call, others []node.ID) {
+	if !c.copied {
+		c.copied = true
+		p.copyTo(c, others)
+	}
+}
 
 // copyTo gives other nodes' masters a copy of a write; the minion hears the local master's answer.
 func (p *Proxy) copyTo(c *call, others []node.ID) {

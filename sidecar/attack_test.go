@@ -115,7 +115,7 @@ func TestWhoHasHandedItOver(t *testing.T) {
 	w := newWorld(t)
 	w.proxy.handed.log = slog.New(slog.NewTextHandler(&log, nil))
 	answers := 0
-	to := relay.Hands{Reply: func([]byte) { answers++ }, Drop: func() { answers++ }, Pass: func() { answers++ }}
+	to := relay.Hands{Reply: func([]byte) { answers++ }, Drop: func() { answers++ }, Pass: func(bool) { answers++ }}
 	for range 3 {
 		w.proxy.ServeRelayed(t.Context(), "b", netip.MustParseAddrPort("10.0.0.7:1"), []byte{0xc0}, to)
 		w.proxy.ServeSignIn(t.Context(), "c", netip.AddrPort{}, []byte{0xc0}, to)

@@ -53,7 +53,7 @@ func (p *Proxy) Rouse() {
 }
 
 // await has a call wait until a master can take it, and sends it there; false: it may not. One that a peer has handed over may not: that
-// asks others, or lets it wait itself; nor a part of a call that goes to all masters, for others have it; nor a return that no journal takes.
+// asks others, or lets it wait itself; nor a part of a call that goes to all masters, for others have it; nor a return that was to be kept for this master.
 func (p *Proxy) await(c *call) bool {
 	news := c.news // the call is another goroutine's once it has entered
 	if c.from != "" || c.fixed || c.late || p.expired(c, time.Now()) || !p.enterRoom(c) {

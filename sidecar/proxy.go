@@ -108,9 +108,11 @@ type exchange struct {
 	reply  func([]byte)
 	lend   func(body []byte, back func([]byte)) // reply with a body that is given back, see edge.Request.ReplyLent; nil: not here
 	drop   func()
-	pass   func() // drop of a request that a peer has handed over and with which nothing was done; nil: it came from the network
-	gone   func() bool
-	blame  func() // notes that it was refused; nil: nobody minds
+	// pass is drop of a request that a peer has handed over and with which nothing was done, because the master is down or for another
+	// reason; nil: it came from the network
+	pass  func(down bool)
+	gone  func() bool
+	blame func() // notes that it was refused; nil: nobody minds
 
 	trace *trace.Request // nil: it is not traced
 
@@ -129,7 +131,7 @@ func (x *exchange) traceBy(t *trace.Tracer, parent trace.Parent) {
 	x.reply, x.lend = func(body []byte) { reply(body); r.End(len(body)) }, nil
 	x.drop = func() { drop(); r.End(-1) }
 	if pass := x.pass; pass != nil {
-		x.pass = func() { pass(); r.End(-1) }
+		x.pass = func(down bool) { pass(down); r.End(-1) }
 	}
 	r.Step("open")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -54,6 +55,7 @@ type world struct {
 	atPeers    map[node.ID]int
 	peerErr    map[node.ID]error
 	passed     atomic.Int64 // requests that were given back to the node that had handed them over
+	passedDown atomic.Bool  // the last of them
 	signIns    int
 	relayed    bool // the last of them
 	invalidate int
@@ -256,7 +258,11 @@ func (w *world) take(t *testing.T, x *exchange) []byte {
 	x.at, x.gone = time.Now(), func() bool { return false }
 	x.reply, x.drop = func(b []byte) { got <- b }, func() { got <- nil }
 	if x.from != "" {
-		x.pass = func() { w.passed.Add(1); got <- nil }
+		x.pass = func(down bool) {
+			w.passed.Add(1)
+			w.passedDown.Store(down)
+			got <- nil
+		}
 	}
 	w.proxy.serve(x)
 	select {
@@ -470,20 +476,37 @@ func TestMasterThatIsDown(t *testing.T) {
 	}
 }
 
-// notSent is what a node hears of one that did nothing with a request.
-func notSent(t testing.TB) error {
+// masterDown and peerBusy are what a node hears of one that did nothing with a request.
+func masterDown(t testing.TB) error { return passedBack(t, true) }
+func peerBusy(t testing.TB) error   { return passedBack(t, false) }
+
+func passedBack(t testing.TB, down bool) error {
 	t.Helper()
-	_, err := relay.NewClient(&http.Client{Transport: unavailable{}}).Do(t.Context(), "b", nil, netip.AddrPort{})
-	if !relay.Unsent(err) {
+	_, err := relay.NewClient(&http.Client{Transport: passes(down)}).Do(t.Context(), "b", nil, netip.AddrPort{})
+	if !relay.Unsent(err) || errors.Is(err, relay.ErrMasterDown) != down {
 		t.Fatal(err)
 	}
 	return err
 }
 
-type unavailable struct{}
+// passes is a node that passes back whatever it gets.
+type passes bool
 
-func (unavailable) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody}, nil
+func (down passes) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := httptest.NewRecorder()
+	member := func(context.Context) (node.ID, bool) { return "a", true }
+	relay.Handler(passer(down), member, 0).ServeHTTP(to, r)
+	return to.Result(), nil
+}
+
+type passer bool
+
+func (down passer) ServeRelayed(_ context.Context, _ node.ID, _ netip.AddrPort, _ []byte, to relay.Hands) {
+	to.Pass(bool(down))
+}
+
+func (down passer) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
+	down.ServeRelayed(ctx, from, remote, body, to)
 }
 
 // What a peer has handed over and nothing was done with goes back to it; what may have been carried out does not.
@@ -496,8 +519,12 @@ func TestHandedBack(t *testing.T) {
 	}{{upstream.ErrDown, 1}, {upstream.ErrLost, 0}, {upstream.ErrBusy, 1}} {
 		w.passed.Store(0)
 		w.masterErr = c.err
-		if reply := w.send(t, event, "b"); reply != nil || w.passed.Load() != c.passed || len(w.atPeers) != 0 {
+		reply := w.send(t, event, "b")
+		if reply != nil || w.passed.Load() != c.passed || len(w.atPeers) != 0 {
 			t.Errorf("%v: reply %q, passed back %d times, peers %v", c.err, reply, w.passed.Load(), w.atPeers)
+		}
+		if down := errors.Is(c.err, upstream.ErrDown); c.passed > 0 && w.passedDown.Load() != down {
+			t.Errorf("%v: passed back as down %t", c.err, !down)
 		}
 	}
 }
@@ -506,10 +533,16 @@ func TestHandedBack(t *testing.T) {
 func TestNobodyTakesItNow(t *testing.T) {
 	w := newWorld(t)
 	event := w.request(t, map[string]any{"cmd": "_minion_event", "tag": "x", "data": map[string]any{}})
-	w.peerErr["b"], w.peerErr["c"] = notSent(t), notSent(t)
+	w.peerErr["b"], w.peerErr["c"] = peerBusy(t), masterDown(t)
 	if !w.opened(w.send(t, event, "")) || len(w.atMaster) != 1 {
 		t.Errorf("not answered here: master %d, peers %v", len(w.atMaster), w.atPeers)
 	}
+	// All have a master, and too much to do: their minions come again.
+	w.masterErr, w.peerErr["c"] = upstream.ErrBusy, peerBusy(t)
+	if reply := w.send(t, event, ""); reply != nil || w.proxy.room.size() != 0 {
+		t.Errorf("answered %q by who was busy, or it waits", reply)
+	}
+	w.peerErr["b"], w.peerErr["c"] = masterDown(t), masterDown(t)
 	w.masterErr = upstream.ErrDown
 	answered := make(chan []byte, 1)
 	go func() { answered <- w.send(t, event, "") }()
@@ -525,6 +558,48 @@ func TestNobodyTakesItNow(t *testing.T) {
 	w.proxy.Rouse()
 	if !w.opened(<-answered) {
 		t.Error("not answered when a master was there")
+	}
+}
+
+// A chunk of a file is not given to another master because one is busy: the file would be there in two halves.
+func TestAChunkOfAFileStays(t *testing.T) {
+	w := newWorld(t)
+	chunk := w.request(t, map[string]any{"cmd": "_file_recv", "loc": 1 << 20})
+	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrBusy, peerBusy(t), peerBusy(t)
+	if reply := w.send(t, chunk, ""); reply != nil || len(w.atMaster)+w.atPeers["b"]+w.atPeers["c"] != 1 {
+		t.Errorf("reply %q, master %d, peers %v", reply, len(w.atMaster), w.atPeers)
+	}
+	clear(w.atPeers)
+	w.atMaster, w.masterErr, w.peerErr["b"], w.peerErr["c"] = nil, nil, masterDown(t), masterDown(t)
+	if !w.opened(w.send(t, chunk, "")) {
+		t.Error("nobody takes it though a master is there")
+	}
+}
+
+// Who gets a copy of a write that has to wait gets one.
+func TestOneCopyOfWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.mu.Lock()
+	w.view.Nodes[0].MasterUp = false
+	w.peerErr["b"], w.peerErr["c"] = masterDown(t), masterDown(t)
+	w.mu.Unlock()
+	answered := make(chan []byte, 1)
+	go func() { answered <- w.send(t, w.request(t, map[string]any{"cmd": "_register_resources"}), "") }()
+	for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it does not wait")
+		}
+	}
+	w.mu.Lock()
+	clear(w.peerErr)
+	w.mu.Unlock()
+	w.proxy.Rouse()
+	if !w.opened(<-answered) {
+		t.Error("not answered when masters were there")
+	}
+	w.proxy.wg.Wait()
+	if n := w.atPeers["b"] + w.atPeers["c"]; n != 3 { // two questions to one, a copy to the other
+		t.Errorf("peers %v", w.atPeers)
 	}
 }
 

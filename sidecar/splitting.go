@@ -71,6 +71,7 @@ func (c *call) only(events []int) (*call, error) {
 	sub.plain = plain
 	sub.env.Load = c.crypticle.Seal(nil, plain, nil)
 	x.body = saltwire.AppendEnvelope(nil, sub.env)
+	sub.env.Load = nil // body has it: a part may wait
 	return &sub, nil
 }
 

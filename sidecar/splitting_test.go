@@ -125,7 +125,7 @@ func TestEventsGoTheirWays(t *testing.T) {
 // The parts of a list wait for a master as a whole request does, each for its own.
 func TestPartsWait(t *testing.T) {
 	w := eventWorld(t)
-	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrDown, notSent(t), notSent(t)
+	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrDown, masterDown(t), masterDown(t)
 	answered := make(chan []byte, 1)
 	go func() { answered <- w.send(t, w.request(t, list("here", "lead", "here")), "") }()
 	for start := time.Now(); w.proxy.room.size() != 2; runtime.Gosched() {

@@ -41,8 +41,9 @@ func Stale(area *Area, p *Plan) (edited, unseen string) {
 // rereadDear is how many bytes take longer to read again than it takes until the times of their files tell the next change.
 const rereadDear = 16 << 20
 
-// untilTelling waits, some hundredths of a second, when much was written so lately that the next scan would have to read it again.
-func untilTelling(ctx context.Context, p *Plan) {
+// UntilTelling waits, some hundredths of a second, when much was staged so lately that the next scan would have to read it again. It is for before
+// the switch: whoever edits what has taken its place then gives it another time than it has.
+func UntilTelling(ctx context.Context, p *Plan) {
 	bytes, last, now := int64(0), int64(0), time.Now()
 	for i := range p.Ops {
 		if op := &p.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File && scan.Racy(op.StageMod, now) {
@@ -60,9 +61,8 @@ func untilTelling(ctx context.Context, p *Plan) {
 	}
 }
 
-// Placed tells how the disk shows the files that a switch has placed. It may wait a moment.
-func Placed(ctx context.Context, area *Area, p *Plan) scan.Index {
-	untilTelling(ctx, p)
+// Placed tells how the disk shows the files that a switch has placed.
+func Placed(area *Area, p *Plan) scan.Index {
 	s := Switcher{Area: area}
 	defer s.leave()
 	out := scan.Index{}
@@ -77,6 +77,9 @@ func Placed(ctx context.Context, area *Area, p *Plan) scan.Index {
 		}
 		now, err := dir.Stat(name)
 		if err != nil || now.Ino != op.StageIno || now.Mtime != op.StageMod || now.Type != op.Entry.Type {
+			continue
+		}
+		if now.Type == tree.File && now.Size != op.Entry.Size() {
 			continue
 		}
 		out[op.Path] = scan.Placed(now, op.Entry, time.Now())

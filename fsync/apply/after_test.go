@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -36,9 +38,17 @@ func TestPlacedAMomentAgo(t *testing.T) {
 		}
 		entry := tree.Entry{Name: "f", Type: tree.File, Mode: st.Mode, Chunks: []tree.Chunk{{Size: c.size}}}
 		plan := &Plan{Ops: []Op{{Verb: Place, Path: "f", Entry: entry, StageIno: st.Ino, StageMod: st.Mtime}}}
-		item := Placed(t.Context(), area, plan)["f"]
+		UntilTelling(t.Context(), plan)
+		item := Placed(area, plan)["f"]
 		if item == nil || item.Racy != c.racy {
 			t.Errorf("%d bytes: %+v", c.size, item)
+		}
+		// Somebody adds to it and gives it the time it had.
+		if err := errors.Join(os.Truncate(path, int64(c.size)+1), os.Chtimes(path, time.Time{}, time.Unix(0, st.Mtime))); err != nil {
+			t.Fatal(err)
+		}
+		if item := Placed(area, plan)["f"]; item != nil {
+			t.Errorf("%d bytes, edited: %+v", c.size, item)
 		}
 	}
 }

@@ -59,6 +59,9 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 			return err
 		}
 	}
+	for i := range plans {
+		apply.UntilTelling(ctx, &plans[i])
+	}
 	s.log.Debug("content staged", "index", head.Number, "dur", fetched.Sub(began), "flush", time.Since(fetched))
 	return nil
 }

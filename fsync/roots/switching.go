@@ -168,7 +168,7 @@ func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*ap
 	if err != nil {
 		return err
 	}
-	return s.switchedTo(ctx, j, areas, done, took)
+	return s.switchedTo(j, areas, done, took)
 }
 
 func (s *Store) hold(ctx context.Context) (release func(), err error) {
@@ -185,7 +185,7 @@ func (s *Store) hold(ctx context.Context) (release func(), err error) {
 }
 
 // switchedTo makes what a switch has done known, and its end permanent.
-func (s *Store) switchedTo(ctx context.Context, j *journal, areas map[SlotName]*apply.Area, done []apply.Outcome, took time.Duration) error {
+func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []apply.Outcome, took time.Duration) error {
 	sum := &Switch{Revision: j.Base.Number, Took: took, At: time.Now()}
 	pairs := []pair{{bucketMeta, keyBase, j.Base}, {bucketMeta, keyJournal, nil}}
 	conflicts := map[string]Conflict{}
@@ -203,7 +203,7 @@ func (s *Store) switchedTo(ctx context.Context, j *journal, areas map[SlotName]*
 		if kept := s.keep(slot, o.Displaced, areas[slot]); kept != nil {
 			pairs = append(pairs, pair{bucketKept, []byte(slot.String()), kept})
 		}
-		s.reindex(ctx, &j.Plans[i], areas[slot])
+		s.reindex(&j.Plans[i], areas[slot])
 	}
 	s.mu.Lock()
 	s.switched, s.located = sum, nil
@@ -227,9 +227,9 @@ func (s *Store) switchedTo(ctx context.Context, j *journal, areas map[SlotName]*
 }
 
 // reindex notes what the disk says of files that a switch has placed, so that the next scan need not read them.
-func (s *Store) reindex(ctx context.Context, p *apply.Plan, area *apply.Area) {
+func (s *Store) reindex(p *apply.Plan, area *apply.Area) {
 	st := s.slot(p.Slot)
-	placed := apply.Placed(ctx, area, p)
+	placed := apply.Placed(area, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	index := st.index.Clone()

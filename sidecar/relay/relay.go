@@ -32,10 +32,19 @@ const (
 	endsWithin = 2 * time.Minute
 	// headerRemote tells the address the minion's connection came from.
 	headerRemote = "Scd-Remote"
+	// headerMaster says masterDown when a request is passed back because there is no master. Nodes of before do not say it.
+	headerMaster = "Scd-Master"
+	masterDown   = "down"
 )
 
 // ErrDropped says that the other node took the request and chose not to answer it.
 var ErrDropped = errors.New("request dropped by the other node")
+
+// ErrMasterDown says that the other node has no master that could take the request now.
+var ErrMasterDown = errors.New("the other node's master is down")
+
+// ErrBusy says that the other node did nothing with the request for another reason: it has too much to do, say.
+var ErrBusy = errors.New("the other node does not take it")
 
 // unsentError marks a request that certainly did not reach the other node's master.
 type unsentError struct{ err error }
@@ -129,7 +138,10 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 	case http.StatusNoContent:
 		return nil, fmt.Errorf("relay to %s: %w", to, ErrDropped)
 	case http.StatusServiceUnavailable:
-		return nil, &unsentError{fmt.Errorf("relay to %s: %s", to, resp.Status)}
+		if resp.Header.Get(headerMaster) == masterDown {
+			return nil, &unsentError{fmt.Errorf("relay to %s: %w", to, ErrMasterDown)}
+		}
+		return nil, &unsentError{fmt.Errorf("relay to %s: %w", to, ErrBusy)}
 	default:
 		return nil, fmt.Errorf("relay to %s: %s", to, resp.Status)
 	}
@@ -144,7 +156,8 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 type Hands struct {
 	Reply func([]byte)
 	Drop  func() // nobody is to answer it, or it was perhaps carried out
-	Pass  func() // nothing was done with it, nor will be: it is for its node to try another one
+	// Pass says that nothing was done with it, nor will be: it is for its node to try another one. down: because the master is.
+	Pass func(down bool)
 }
 
 // Receiver serves what a peer relayed.
@@ -161,13 +174,14 @@ type serve func(ctx context.Context, from node.ID, remote netip.AddrPort, body [
 type end struct {
 	status int
 	reply  []byte // with http.StatusOK
+	down   bool   // with http.StatusServiceUnavailable
 }
 
 func hands(ends chan<- end) Hands {
 	return Hands{
-		Reply: func(b []byte) { ends <- end{http.StatusOK, b} },
+		Reply: func(b []byte) { ends <- end{status: http.StatusOK, reply: b} },
 		Drop:  func() { ends <- end{status: http.StatusNoContent} },
-		Pass:  func() { ends <- end{status: http.StatusServiceUnavailable} },
+		Pass:  func(down bool) { ends <- end{status: http.StatusServiceUnavailable, down: down} },
 	}
 }
 
@@ -265,6 +279,9 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 			case <-time.After(endsWithin):
 			}
 		case e := <-ends:
+			if e.down {
+				w.Header().Set(headerMaster, masterDown)
+			}
 			if e.status != http.StatusOK {
 				w.WriteHeader(e.status)
 				return

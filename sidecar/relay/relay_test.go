@@ -31,8 +31,10 @@ func (r *receiver) ServeRelayed(_ context.Context, _ node.ID, remote netip.AddrP
 	switch {
 	case bytes.Equal(body, []byte("drop")):
 		to.Drop()
-	case bytes.Equal(body, []byte("pass")):
-		to.Pass()
+	case bytes.Equal(body, []byte("busy")):
+		to.Pass(false)
+	case bytes.Equal(body, []byte("down")):
+		to.Pass(true)
 	case bytes.Equal(body, []byte("hang")):
 		if r.hangs != nil {
 			r.hangs <- to.Drop
@@ -80,8 +82,10 @@ func TestRelay(t *testing.T) {
 	if _, err := c.Do(t.Context(), "b", []byte("drop"), remote); !errors.Is(err, ErrDropped) || Unsent(err) {
 		t.Errorf("dropped: %v", err)
 	}
-	if _, err := c.Do(t.Context(), "b", []byte("pass"), remote); !Unsent(err) {
-		t.Errorf("passed back: %v", err)
+	for text, want := range map[string]error{"busy": ErrBusy, "down": ErrMasterDown} {
+		if _, err := c.Do(t.Context(), "b", []byte(text), remote); !Unsent(err) || !errors.Is(err, want) {
+			t.Errorf("passed back, %s: %v", text, err)
+		}
 	}
 	if _, err := c.Do(t.Context(), "c", []byte("x"), remote); !Unsent(err) {
 		t.Errorf("unknown node: %v, unsent %t", err, Unsent(err))
