@@ -150,8 +150,8 @@ func (b *bench) standIn(ctx context.Context) error {
 		}
 		defer n.standIn.close()
 		if b.wants("forward") {
-			err := b.awake(ctx, func(ctx context.Context) error { return b.forwardFull(ctx, n.direct, n.through) })
-			if err != nil {
+			// Not awake: a thread that is woken must not wait until an idle one gives way.
+			if err := b.forwardFull(ctx, n.direct, n.through); err != nil {
 				return err
 			}
 		}
