@@ -476,6 +476,16 @@ func TestMasterThatIsDown(t *testing.T) {
 	}
 }
 
+// awaited returns when so many requests wait for a master.
+func (w *world) awaited(t *testing.T, n int) {
+	t.Helper()
+	for start := time.Now(); w.proxy.room.size() != n; runtime.Gosched() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatalf("%d requests wait, not %d", w.proxy.room.size(), n)
+		}
+	}
+}
+
 // masterDown and peerBusy are what a node hears of one that did nothing with a request.
 func masterDown(t testing.TB) error { return passedBack(t, true) }
 func peerBusy(t testing.TB) error   { return passedBack(t, false) }
@@ -546,11 +556,7 @@ func TestNobodyTakesItNow(t *testing.T) {
 	w.masterErr = upstream.ErrDown
 	answered := make(chan []byte, 1)
 	go func() { answered <- w.send(t, event, "") }()
-	for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not wait")
-		}
-	}
+	w.awaited(t, 1)
 	w.mu.Lock()
 	clear(w.peerErr)
 	w.masterErr = nil
@@ -585,11 +591,7 @@ func TestOneCopyOfWhatWaits(t *testing.T) {
 	w.mu.Unlock()
 	answered := make(chan []byte, 1)
 	go func() { answered <- w.send(t, w.request(t, map[string]any{"cmd": "_register_resources"}), "") }()
-	for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not wait")
-		}
-	}
+	w.awaited(t, 1)
 	w.mu.Lock()
 	clear(w.peerErr)
 	w.mu.Unlock()
@@ -625,11 +627,7 @@ func TestNoMasterAtAll(t *testing.T) {
 	ask := func(then func()) {
 		t.Helper()
 		go func() { answered <- w.send(t, body, "") }()
-		for start := time.Now(); w.proxy.room.size() != 1; runtime.Gosched() {
-			if time.Since(start) > 30*time.Second {
-				t.Fatal("it does not wait")
-			}
-		}
+		w.awaited(t, 1)
 		then()
 		w.proxy.Rouse()
 		if !w.opened(<-answered) {

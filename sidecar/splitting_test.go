@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -128,11 +127,7 @@ func TestPartsWait(t *testing.T) {
 	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrDown, masterDown(t), masterDown(t)
 	answered := make(chan []byte, 1)
 	go func() { answered <- w.send(t, w.request(t, list("here", "lead", "here")), "") }()
-	for start := time.Now(); w.proxy.room.size() != 2; runtime.Gosched() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("they do not wait")
-		}
-	}
+	w.awaited(t, 2)
 	w.mu.Lock()
 	clear(w.peerErr)
 	clear(w.atPeers)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
@@ -40,7 +41,8 @@ func TestPlacedAMomentAgo(t *testing.T) {
 		plan := &Plan{Ops: []Op{{Verb: Place, Path: "f", Entry: entry, StageIno: st.Ino, StageMod: st.Mtime}}}
 		UntilTelling(t.Context(), plan)
 		item := Placed(area, plan)["f"]
-		if item == nil || item.Racy != c.racy {
+		late := !scan.Racy(st.Mtime, time.Now()) // on a busy machine the moment is over before the look
+		if item == nil || item.Racy != c.racy && !(c.racy && late) {
 			t.Errorf("%d bytes: %+v", c.size, item)
 		}
 		// Somebody adds to it and gives it the time it had.
