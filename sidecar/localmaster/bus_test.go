@@ -27,6 +27,7 @@ type fakeBus struct {
 	mu      sync.Mutex
 	conns   []net.Conn
 	subs    []net.Conn
+	stopped bool // what connects after that is closed at once
 }
 
 func startFakeBus(t *testing.T, dir string, f framing) *fakeBus {
@@ -53,6 +54,11 @@ func (b *fakeBus) accept(i int) {
 			return
 		}
 		b.mu.Lock()
+		if b.stopped {
+			b.mu.Unlock()
+			_ = c.Close()
+			return
+		}
 		if b.conns = append(b.conns, c); i == 0 {
 			b.subs = append(b.subs, c)
 		}
@@ -105,7 +111,7 @@ func (b *fakeBus) stop() {
 	for _, c := range b.conns {
 		c.Close()
 	}
-	b.conns, b.subs = nil, nil
+	b.conns, b.subs, b.stopped = nil, nil, true
 	b.mu.Unlock()
 	b.wg.Wait()
 }

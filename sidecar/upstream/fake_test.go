@@ -18,9 +18,10 @@ type fakeMaster struct {
 	ln     net.Listener
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	conns map[*fakeConn]struct{}
-	total int
+	mu      sync.Mutex
+	conns   map[*fakeConn]struct{}
+	total   int
+	stopped bool // a handshake that ends after the cut is not served either: nobody would close its connection
 }
 
 type fakeConn struct {
@@ -53,6 +54,9 @@ func (f *fakeMaster) addr() string { return f.ln.Addr().String() }
 
 func (f *fakeMaster) stop() {
 	f.ln.Close()
+	f.mu.Lock()
+	f.stopped = true
+	f.mu.Unlock()
 	f.cut()
 	f.wg.Wait()
 }
@@ -91,6 +95,10 @@ func (f *fakeMaster) serve(raw net.Conn) {
 	}
 	defer z.Close()
 	f.mu.Lock()
+	if f.stopped {
+		f.mu.Unlock()
+		return
+	}
 	f.total++
 	c := &fakeConn{z, f.total}
 	f.conns[c] = struct{}{}

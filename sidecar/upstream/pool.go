@@ -238,6 +238,7 @@ func (c *ReqClient) lost(cn *conn, err error) {
 	more := c.dispatch()
 	c.mu.Unlock()
 	sendAll(more)
+	signal(c.wake) // its place is free, which the keeper may wait for
 	if surprise {
 		c.cfg.Logger.Warn("connection to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 	}

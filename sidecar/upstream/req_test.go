@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -231,6 +232,29 @@ func TestDownAndUpAgain(t *testing.T) {
 	waitUp(t, c, false)
 	startFake(t, addr, echo)
 	eventually(t, func() (bool, any) { return ups.Load() == 2, ups.Load() })
+}
+
+// A connection that the pool does not want, since another was lost while it was made, leaves its place to the next one at once.
+func TestPlaceOfAnUnwantedConnection(t *testing.T) {
+	f := startFake(t, "127.0.0.1:0", echo)
+	var c *ReqClient
+	var dials atomic.Int32
+	c = NewReqClient(ReqConfig{
+		Addr: f.addr(), MaxConns: 1, IdleTimeout: time.Hour,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials.Add(1) == 1 {
+				c.mu.Lock()
+				c.epoch++
+				c.mu.Unlock()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		},
+	})
+	if err := c.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	waitUp(t, c, true)
 }
 
 // A master that drops whoever asks it something has been up all the while; one that was down comes up anew.
