@@ -38,11 +38,11 @@ func Stale(area *Area, p *Plan) (edited, unseen string) {
 	return "", unseen
 }
 
-// rereadDear is how many bytes take longer to read again than it takes until the times of their files tell the next change.
-const rereadDear = 16 << 20
+// rereadRate is how many bytes a scan reads again in a second, more or less.
+const rereadRate = 1 << 30
 
-// UntilTelling waits, some hundredths of a second, when much was staged so lately that the next scan would have to read it again. It is for before
-// the switch: whoever edits what has taken its place then gives it another time than it has.
+// UntilTelling waits, some hundredths of a second, when so much was staged so lately that for the next scan to read it again would take longer. It is for
+// before the switch: whoever edits what has taken its place then gives it another time than it has.
 func UntilTelling(ctx context.Context, p *Plan) {
 	bytes, last, now := int64(0), int64(0), time.Now()
 	for i := range p.Ops {
@@ -50,10 +50,11 @@ func UntilTelling(ctx context.Context, p *Plan) {
 			bytes, last = bytes+op.Entry.Size(), max(last, op.StageMod)
 		}
 	}
-	if bytes < rereadDear {
+	wait := time.Until(scan.Telling(last))
+	if float64(bytes)/rereadRate < wait.Seconds() {
 		return
 	}
-	t := time.NewTimer(time.Until(scan.Telling(last)))
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -85,4 +86,30 @@ func Placed(area *Area, p *Plan) scan.Index {
 		out[op.Path] = scan.Placed(now, op.Entry, time.Now())
 	}
 	return out
+}
+
+// Renumber has a plan that an earlier run has made know file systems by the numbers that they have now, which may be others after the machine's
+// next start. Without that all that was there would look edited.
+func Renumber(area *Area, p *Plan) error {
+	s := Switcher{Area: area}
+	defer s.leave()
+	for i := range p.Ops {
+		op := &p.Ops[i]
+		if op.Was == nil {
+			continue
+		}
+		dir, _, err := s.parent(op.Path)
+		if slotfs.Gone(err) {
+			continue
+		}
+		var now slotfs.Stat
+		if err == nil {
+			now, err = dir.Self()
+		}
+		if err != nil {
+			return err
+		}
+		op.Was.Dev = now.Dev
+	}
+	return nil
 }

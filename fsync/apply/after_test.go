@@ -23,7 +23,7 @@ func TestPlacedAMomentAgo(t *testing.T) {
 	for _, c := range []struct {
 		size uint32
 		racy bool
-	}{{100, true}, {rereadDear, false}} {
+	}{{100, true}, {rereadRate / 8, false}} {
 		path := filepath.Join(dir, "f")
 		if err := os.WriteFile(path, make([]byte, c.size), 0o644); err != nil {
 			t.Fatal(err)

@@ -118,8 +118,11 @@ func prepare(t tester, state, from, to string) prepared {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Put(item.Chunks[0].Hash, content); err != nil {
-			t.Fatal(err)
+		for _, c := range item.Chunks {
+			if err := st.Put(c.Hash, content[:c.Size]); err != nil {
+				t.Fatal(err)
+			}
+			content = content[c.Size:]
 		}
 	}
 	if err := st.Finish(); err != nil {
@@ -274,31 +277,36 @@ func TestStagedContentIsFoundAgain(t *testing.T) {
 	}
 }
 
-// The disk begins before all has come, and what it says then counts at the end.
-func TestMuchIsFlushedMeanwhile(t *testing.T) {
-	from, to := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(to, "f"), []byte("content"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p := prepare(t, t.TempDir(), from, to)
-	defer p.area.Close()
-	st, err := OpenStage(t.Context(), p.area, &p.plan, -1, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st.hasten(flushEach - 1); st.unflushed != flushEach-1 {
-		t.Errorf("%d bytes are not flushed, of too few to begin", st.unflushed)
-	}
-	st.hasten(1)
-	if st.Close(); st.unflushed != 0 || st.flushing || st.flushed != nil {
-		t.Errorf("%d bytes are not flushed, flushing %v, %v", st.unflushed, st.flushing, st.flushed)
-	}
-	if err := p.area.Stage.Close(); err != nil {
-		t.Fatal(err)
-	}
-	st.hasten(flushEach)
-	if err := st.Finish(); err == nil {
-		t.Error("a stage is finished that could not be flushed")
+// A little is on the disk before a switch; for much nobody waits.
+func TestLittleIsFlushed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files, size int
+		flushed     bool
+	}{
+		"one":         {1, 10, true},
+		"many":        {flushFiles + 1, 10, false},
+		"a large one": {1, flushBytes + 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := t.TempDir(), t.TempDir()
+			for i := range tc.files {
+				if err := os.WriteFile(filepath.Join(to, fmt.Sprint(i)), make([]byte, tc.size), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := prepare(t, t.TempDir(), from, to)
+			defer p.area.Close()
+			st, err := OpenStage(t.Context(), p.area, &p.plan, -1, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := st.Flush(); err != nil || done != tc.flushed {
+				t.Errorf("flushed: %v, %v", done, err)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Stage is the content that a plan needs, while it comes together in the area. What an earlier try has left there is
-// found again. Put may be called from several goroutines. Who has opened one closes it before the area.
+// found again. Put may be called from several goroutines.
 type Stage struct {
 	area     *Area
 	plan     *Plan
@@ -24,11 +24,6 @@ type Stage struct {
 	sizes map[tree.Hash]uint32
 	files int
 	left  int // files that are not complete
-
-	flushes   sync.WaitGroup
-	unflushed int // bytes since the last flush began
-	flushing  bool
-	flushed   error // what a flush came to: the kernel tells of an error once
 }
 
 // target is where a chunk belongs.
@@ -166,29 +161,6 @@ func (s *Stage) Progress() (files, done int) {
 	return s.files, s.files - s.left
 }
 
-// flushEach is after how many bytes the disk begins with what there is: it would have nothing to do until all has come, and then Finish
-// would wait for all of it.
-const flushEach = 32 << 20
-
-// hasten brings what was put so far to the disk, beside what else is put, when that is much.
-func (s *Stage) hasten(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unflushed += n; s.unflushed < flushEach || s.flushing {
-		return
-	}
-	s.unflushed, s.flushing = 0, true
-	s.flushes.Go(func() {
-		err := s.area.Stage.Flush()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.flushing, s.flushed = false, errors.Join(s.flushed, err)
-	})
-}
-
-// Close waits until nothing uses the area any more.
-func (s *Stage) Close() { s.flushes.Wait() }
-
 // Put writes a chunk, whose hash the caller has verified, wherever it belongs. A chunk that nothing needs is ignored.
 func (s *Stage) Put(h tree.Hash, b []byte) error {
 	s.mu.Lock()
@@ -206,7 +178,6 @@ func (s *Stage) Put(h tree.Hash, b []byte) error {
 			s.mu.Unlock()
 			return fmt.Errorf("stage %q: %w", t.file.op.Path, err)
 		}
-		s.hasten(len(b))
 	}
 	return nil
 }
@@ -259,45 +230,58 @@ func (s *Stage) complete(t *staged, f *os.File) (err error) {
 	return err
 }
 
-// manyFiles is when to flush a whole file system costs less than to flush each file.
-const manyFiles = 16
-
-// Finish makes the symlinks and brings everything to the disk. It fails when chunks are missing.
+// Finish makes the symlinks. It fails when chunks are missing.
 func (s *Stage) Finish() error {
 	if n := len(s.Missing()); n > 0 {
 		return fmt.Errorf("stage: %d chunks are missing", n)
 	}
-	if s.flushes.Wait(); s.flushed != nil {
-		return fmt.Errorf("stage: %w", s.flushed)
-	}
 	dir := s.area.Stage
 	for i := range s.plan.Ops {
 		op := &s.plan.Ops[i]
-		if op.Verb != Place {
+		if op.Verb != Place || op.Entry.Type != tree.Symlink {
 			continue
 		}
-		if op.Entry.Type == tree.Symlink {
-			if err := dir.Symlink(op.Entry.Target, op.Stage); err != nil {
-				return err
-			}
-			if s.uid >= 0 {
-				if err := dir.Chown(op.Stage, s.uid, s.gid); err != nil {
-					return err
-				}
-			}
-			st, err := dir.Stat(op.Stage)
-			if err != nil {
-				return err
-			}
-			op.StageIno, op.StageMod = st.Ino, st.Mtime
-		} else if s.files <= manyFiles {
-			if err := dir.FlushFile(op.Stage); err != nil {
+		if err := dir.Symlink(op.Entry.Target, op.Stage); err != nil {
+			return err
+		}
+		if s.uid >= 0 {
+			if err := dir.Chown(op.Stage, s.uid, s.gid); err != nil {
 				return err
 			}
 		}
-	}
-	if s.files > manyFiles {
-		return dir.Flush()
+		st, err := dir.Stat(op.Stage)
+		if err != nil {
+			return err
+		}
+		op.StageIno, op.StageMod = st.Ino, st.Mtime
 	}
 	return nil
+}
+
+// What is brought to the disk before a switch: no more files than this, and no more bytes.
+const (
+	flushFiles = 16
+	flushBytes = 16 << 20
+)
+
+// Flush brings what is staged to the disk when that is little. Of much it says false: then nobody waits for the disk before the switch, the area
+// is flushed after it, and who goes on with that switch later calls Verify first.
+func (s *Stage) Flush() (done bool, err error) {
+	files, bytes := 0, int64(0)
+	for i := range s.plan.Ops {
+		if op := &s.plan.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File {
+			files, bytes = files+1, bytes+op.Entry.Size()
+		}
+	}
+	if files > flushFiles || bytes > flushBytes {
+		return false, nil
+	}
+	for i := range s.plan.Ops {
+		if op := &s.plan.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File {
+			if err := s.area.Stage.FlushFile(op.Stage); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
 }

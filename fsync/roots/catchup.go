@@ -14,6 +14,9 @@ var errHeadMoved = errors.New("a newer revision has come")
 
 // catchUp completes a switch under way, looks at the disk, and puts the head on it.
 func (s *Store) catchUp(ctx context.Context) error {
+	if err := s.endSwitch(); err != nil {
+		return err
+	}
 	if s.pending != nil {
 		if err := s.finishSwitch(ctx); err != nil {
 			return err
@@ -195,6 +198,9 @@ func (s *Store) setBase(b base) {
 }
 
 func (s *Store) saveBase() error {
+	if err := s.endSwitch(); err != nil { // or else the base would be newer than the plan that is carried out again
+		return err
+	}
 	if !s.baseUnsaved {
 		return nil
 	}

@@ -73,6 +73,8 @@ type journal struct {
 	Base  base // afterwards
 	Plans []apply.Plan
 	Began time.Time
+	// Unflushed says that its content was not on the disk when it began.
+	Unflushed bool
 }
 
 func openDB(dir string) (*db, error) {

@@ -14,17 +14,16 @@ import (
 // maxReserve is disk space that a change never takes; of a small disk, a twentieth.
 const maxReserve = 64 << 20
 
-// stage brings together what plans need: from this disk, and from peers.
-func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) error {
+// stage brings together what plans need: from this disk, and from peers. flushed says that it is on the disk.
+func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) (flushed bool, err error) {
 	stages := make([]*apply.Stage, len(plans))
 	var missing []tree.Chunk
 	listed := map[Hash]bool{}
 	for i := range plans {
 		st, err := apply.OpenStage(ctx, areas[plans[i].Slot], &plans[i], s.cfg.UID, s.cfg.GID)
 		if err != nil {
-			return err
+			return false, err
 		}
-		defer st.Close()
 		stages[i] = st
 		need := int64(0)
 		for _, c := range st.Missing() {
@@ -35,7 +34,7 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 			}
 		}
 		if err := s.makeRoom(plans[i].Slot, areas[plans[i].Slot], need); err != nil {
-			return err
+			return false, err
 		}
 	}
 	put := func(h Hash, b []byte) error {
@@ -51,19 +50,22 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, ar
 	s.staging(head, stages, missing)
 	began := time.Now()
 	if err := s.fetchMissing(ctx, head, missing, put); err != nil {
-		return err
+		return false, err
 	}
 	fetched := time.Now()
+	flushed = true
 	for _, st := range stages {
 		if err := st.Finish(); err != nil {
-			return err
+			return false, err
 		}
-	}
-	for i := range plans {
-		apply.UntilTelling(ctx, &plans[i])
+		done, err := st.Flush()
+		if err != nil {
+			return false, err
+		}
+		flushed = flushed && done
 	}
 	s.log.Debug("content staged", "index", head.Number, "dur", fetched.Sub(began), "flush", time.Since(fetched))
-	return nil
+	return flushed, nil
 }
 
 // makeRoom gives up displaced content when the disk is too full for what is to be staged.

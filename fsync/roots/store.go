@@ -34,6 +34,7 @@ type Store struct {
 	collected   uint64
 	baseUnsaved bool
 	pending     *journal            // a switch that has begun
+	ending      *ending             // what is left to do of it when only the disk is waited for
 	proposed    []proposed          // the last one is the newest
 	found       uint64              // the head when this node started
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here

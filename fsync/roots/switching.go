@@ -19,9 +19,11 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return err
 	}
 	defer closeAreas(areas)
-	if err := s.stage(ctx, head, j.Plans, areas); err != nil {
+	flushed, err := s.stage(ctx, head, j.Plans, areas)
+	if err != nil {
 		return err
 	}
+	j.Unflushed = !flushed
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
@@ -39,13 +41,16 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
 	s.pending = &j
+	for i := range j.Plans {
+		apply.UntilTelling(ctx, &j.Plans[i])
+	}
 	return s.carryOut(ctx, &j, areas)
 }
 
 // atOnce says that a switch is a single exchange: whatever interrupts it, what is on the disk is the old tree or the new one. Its
 // plan need not be on the disk before it, see note.go.
 func (j *journal) atOnce() bool {
-	if len(j.Plans) != 1 || len(j.Plans[0].Ops) != 1 {
+	if len(j.Plans) != 1 || len(j.Plans[0].Ops) != 1 || j.Unflushed {
 		return false
 	}
 	op := &j.Plans[0].Ops[0]
@@ -137,7 +142,39 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 		return err
 	}
 	defer closeAreas(areas)
+	for i := range there {
+		if err := apply.Renumber(areas[there[i].Slot], &there[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.verify(ctx, s.pending, areas); err != nil {
+		return err
+	}
 	return s.carryOut(ctx, s.pending, areas)
+}
+
+// verify has the base of a switch be without what did not reach the disk before the machine stopped: then it is fetched, as what this node has
+// never had.
+func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
+	if !j.Unflushed {
+		return nil
+	}
+	put := tree.Memory{}
+	for i := range j.Plans {
+		p := &j.Plans[i]
+		lost, err := apply.Verify(ctx, areas[p.Slot], p)
+		if err != nil {
+			return err
+		}
+		if len(lost) == 0 {
+			continue
+		}
+		s.log.Warn("files did not reach the disk before this machine stopped; they are fetched again", "path", s.slot(p.Slot).Dir, "files", len(lost))
+		if j.Base.Slots[p.Slot], err = tree.Replace(s, put, j.Base.Slots[p.Slot], lost); err != nil {
+			return err
+		}
+	}
+	return s.db.putObjects(put)
 }
 
 // carryOut is the short pass: no request for a file is served while it lasts.
@@ -187,7 +224,7 @@ func (s *Store) hold(ctx context.Context) (release func(), err error) {
 // switchedTo makes what a switch has done known, and its end permanent.
 func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []apply.Outcome, took time.Duration) error {
 	sum := &Switch{Revision: j.Base.Number, Took: took, At: time.Now()}
-	pairs := []pair{{bucketMeta, keyBase, j.Base}, {bucketMeta, keyJournal, nil}}
+	e := &ending{unflushed: j.Unflushed, pairs: []pair{{bucketMeta, keyJournal, nil}}}
 	conflicts := map[string]Conflict{}
 	for i, o := range done {
 		slot := j.Plans[i].Slot
@@ -198,12 +235,21 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 		for _, a := range o.Aside {
 			c := s.newConflict(slot, a, j.Base.Number, areas[slot])
 			conflicts[c.ID] = c
-			pairs = append(pairs, pair{bucketConflicts, []byte(c.ID), c})
+			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(c.ID), c})
 		}
 		if kept := s.keep(slot, o.Displaced, areas[slot]); kept != nil {
-			pairs = append(pairs, pair{bucketKept, []byte(slot.String()), kept})
+			e.pairs = append(e.pairs, pair{bucketKept, []byte(slot.String()), kept})
 		}
 		s.reindex(&j.Plans[i], areas[slot])
+		if !j.Unflushed {
+			continue
+		}
+		dir, err := areas[slot].Stage.Sub(".")
+		if err != nil {
+			e.close()
+			return fmt.Errorf("end a switch: %w", err)
+		}
+		e.dirs = append(e.dirs, dir)
 	}
 	s.mu.Lock()
 	s.switched, s.located = sum, nil
@@ -213,16 +259,55 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	n := len(s.conflict)
 	s.mu.Unlock()
 	s.setBase(j.Base)
-	if err := s.db.put(pairs...); err != nil { // done all the same; when it was interrupted, the next start repeats it
+	s.ending = e
+	s.metrics.conflicts.Set(float64(n))
+	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
+		"aside", sum.Aside, "dur", took)
+	if j.Unflushed { // the loop ends it when nobody waits any more
+		return nil
+	}
+	return s.endSwitch()
+}
+
+// ending is what is left to do of a switch when all of it is in its place: to bring it to the disk, and then to forget its plan.
+type ending struct {
+	unflushed bool
+	dirs      []*slotfs.Dir // one on each file system
+	pairs     []pair
+}
+
+func (e *ending) close() {
+	for _, d := range e.dirs {
+		_ = d.Close()
+	}
+}
+
+// endSwitch makes the end of a switch permanent, if one is to be ended. After an error, or when it is interrupted, the switch is repeated: most of it
+// turns out to be done.
+func (s *Store) endSwitch() error {
+	e := s.ending
+	if e == nil {
+		return nil
+	}
+	s.ending = nil
+	defer e.close()
+	began := time.Now()
+	for _, d := range e.dirs {
+		if err := d.Flush(); err != nil {
+			return fmt.Errorf("end a switch: %w", err)
+		}
+	}
+	pairs := append(e.pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()})
+	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("end a switch: %w", err)
 	}
 	if err := removeNote(s.cfg.StateDir); err != nil {
 		return fmt.Errorf("end a switch: %w", err)
 	}
 	s.pending, s.baseUnsaved = nil, false
-	s.metrics.conflicts.Set(float64(n))
-	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
-		"aside", sum.Aside, "dur", took)
+	if e.unflushed {
+		s.log.Debug("roots are on the disk", "index", s.base.Number, "dur", time.Since(began))
+	}
 	return nil
 }
 

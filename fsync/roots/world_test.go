@@ -120,18 +120,23 @@ func (n *testNode) openStore(store *Store) {
 }
 
 func (n *testNode) close() {
+	if err := n.crash(); err != nil {
+		n.w.t.Error(err)
+	}
+}
+
+// crash is close of a store that may have something to complain of.
+func (n *testNode) crash() error {
 	n.w.mu.Lock()
 	store, srv := n.store, n.srv
 	n.store, n.srv = nil, nil
 	n.w.mu.Unlock()
 	if store == nil {
-		return
+		return nil
 	}
 	srv.CloseClientConnections()
 	srv.Close()
-	if err := store.Close(); err != nil {
-		n.w.t.Error(err)
-	}
+	return store.Close()
 }
 
 func (n *testNode) Hold(context.Context) (func(), error) {

@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Verify finds out which files of a plan are not, or would not become, what they should be, because the machine stopped before they were on its disk.
+// Of ours, what has not its content is removed. The result tells of each such path what is there once the rest of the plan has been
+// carried out; nil: nothing.
+//
+// What a file system had in memory is gone after a power failure: files may be empty or full of zeros, be missing, or have their former
+// names. An edit is never taken for one of these: it has another inode or another time. A removal is, for nothing tells it from a file that
+// the disk never had: it is undone.
+func Verify(ctx context.Context, area *Area, p *Plan) (map[string]*tree.Entry, error) {
+	s := Switcher{Area: area}
+	defer s.leave()
+	v := verifier{s: &s, lost: map[string]*tree.Entry{}}
+	for i := range p.Ops {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if op := &p.Ops[i]; op.Verb == Place {
+			if err := v.op(op); err != nil {
+				return nil, fmt.Errorf("verify %s: %q: %w", p.Slot, op.Path, err)
+			}
+		}
+	}
+	return v.lost, nil
+}
+
+type verifier struct {
+	s    *Switcher
+	lost map[string]*tree.Entry
+	buf  []byte
+}
+
+func (v *verifier) op(op *Op) error {
+	var live slotfs.Stat
+	dir, name, err := v.s.parent(op.Path)
+	if err == nil {
+		live, err = dir.Stat(name)
+	}
+	if err != nil && !slotfs.Gone(err) {
+		return err
+	}
+	found := err == nil
+	if found && live.Ino == op.StageIno && live.Mtime == op.StageMod {
+		return v.placed(slotfs.Place{Dir: dir, Name: name}, op)
+	}
+	asBefore := !found || op.Was != nil && live.Unchanged(*op.Was)
+	staged := v.s.staged(op)
+	switch now, err := staged.Dir.Stat(staged.Name); {
+	case err != nil && !slotfs.Gone(err):
+		return err
+	case err != nil: // the disk never had it, or an operator has changed since what was made of it
+		if asBefore {
+			v.lose(op, !found)
+		}
+		return nil
+	case now.Type != op.Entry.Type: // what was taken out of the slot
+		return nil
+	}
+	good, err := v.good(staged, op)
+	if err != nil || good || !asBefore {
+		return err
+	}
+	v.lose(op, !found)
+	return staged.Dir.Remove(staged.Name)
+}
+
+// placed looks at what has taken its place.
+func (v *verifier) placed(at slotfs.Place, op *Op) error {
+	good, err := v.good(at, op)
+	if err != nil || good {
+		return err
+	}
+	v.lose(op, true)
+	return at.Dir.Remove(at.Name)
+}
+
+// lose notes that an operation does not bring what it should; gone says that there is nothing now. What the operation would have put aside is
+// not taken for what was there: it is an edit, which has to be put aside still.
+func (v *verifier) lose(op *Op, gone bool) {
+	v.lost[op.Path] = nil
+	if !gone && op.Was != nil && op.Aside == "" {
+		v.lost[op.Path] = &op.Old
+	}
+}
+
+// good says whether a file has all of its content, and nothing else.
+func (v *verifier) good(at slotfs.Place, op *Op) (bool, error) {
+	if op.Entry.Type != tree.File {
+		return true, nil
+	}
+	f, now, err := at.Dir.File(at.Name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if now.Size != op.Entry.Size() {
+		return false, nil
+	}
+	offset := int64(0)
+	for _, c := range op.Entry.Chunks {
+		if cap(v.buf) < int(c.Size) {
+			v.buf = make([]byte, c.Size)
+		}
+		b := v.buf[:c.Size]
+		if _, err := f.ReadAt(b, offset); err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		if tree.Sum(b) != c.Hash {
+			return false, nil
+		}
+		offset += int64(c.Size)
+	}
+	return true, nil
+}

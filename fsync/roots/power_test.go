@@ -1,0 +1,140 @@
+package roots
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// powered is an ext4 file system in a file, from which the power can be taken.
+type powered struct {
+	t          *testing.T
+	image, dir string
+}
+
+func newPowered(t *testing.T, dir string) *powered {
+	p := &powered{t, filepath.Join(t.TempDir(), "image"), dir}
+	f, err := os.Create(p.image)
+	must(t, err)
+	must(t, errors.Join(f.Truncate(64<<20), f.Close()))
+	if out, err := p.run("mkfs.ext4", "-q", p.image).CombinedOutput(); err != nil {
+		t.Skipf("no file system: %v %s", err, out)
+	}
+	p.mount()
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return p
+}
+
+func (p *powered) run(name string, arg ...string) *exec.Cmd {
+	if _, err := exec.LookPath(name); err != nil {
+		name = "/usr/sbin/" + name
+	}
+	return exec.CommandContext(p.t.Context(), name, arg...)
+}
+
+func (p *powered) mount() {
+	p.t.Helper()
+	if out, err := p.run("mount", "-o", "loop", p.image, p.dir).CombinedOutput(); err != nil {
+		p.t.Skipf("no file system: %v %s", err, out)
+	}
+}
+
+// fail has the file system forget what is not on the disk, and refuse all else.
+func (p *powered) fail() error {
+	f, err := os.Open(p.dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const shutdown, noLogFlush = 0x8004587d, 2 // EXT4_IOC_SHUTDOWN
+	return unix.IoctlSetPointerInt(int(f.Fd()), shutdown, noLogFlush)
+}
+
+// back is the next start of the machine, after which the device has another number.
+func (p *powered) back() {
+	p.t.Helper()
+	must(p.t, unix.Unmount(p.dir, 0))
+	other := filepath.Join(p.t.TempDir(), "other")
+	must(p.t, os.WriteFile(other, make([]byte, 1<<20), 0o600))
+	device, err := p.run("losetup", "--find", "--show", other).Output()
+	must(p.t, err)
+	p.mount()
+	must(p.t, p.run("losetup", "-d", strings.TrimSpace(string(device))).Run())
+}
+
+// TestPowerFailsDuringASwitch takes the power from a node's disk at steps of a switch for which nobody waited for the disk, and after it. The
+// state directory is on that disk, or on one that has all that was written.
+func TestPowerFailsDuringASwitch(t *testing.T) {
+	const files = 40
+	for _, tc := range []struct {
+		at    int64
+		state bool
+	}{{0, true}, {1, true}, {20, true}, {60, true}, {100, true}, {139, true}, {1000, true}, {0, false}, {60, false}, {1000, false}} {
+		at := tc.at
+		t.Run(fmt.Sprintf("step %d, with state %v", at, tc.state), func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.node("b")
+			dir := b.dirs[fileBase]
+			if tc.state {
+				dir = filepath.Dir(b.state)
+			}
+			disk := newPowered(t, dir)
+			must(t, os.MkdirAll(b.dirs[fileBase], 0o755))
+			b.open()
+			for i := range files {
+				a.write(fmt.Sprint("edited/", i), noise(byte(i), 20000))
+				a.write(fmt.Sprint("removed/", i), noise(byte(i), 3000))
+			}
+			w.awaitEqual()
+			b.close()
+			must(t, exec.CommandContext(t.Context(), "sync").Run())
+			for i := range files {
+				a.write(fmt.Sprint("edited/", i), noise(byte(100+i), 20001))
+				a.write(fmt.Sprint("made/", i), noise(byte(i), 10000))
+				a.remove(fmt.Sprint("removed/", i))
+			}
+			_, err := a.store.Sync(t.Context(), SyncOptions{Force: true})
+			must(t, err)
+			store, err := New(b.cfg)
+			must(t, err)
+			var steps, failed atomic.Int64
+			fail := func() error {
+				failed.Store(1)
+				if err := disk.fail(); err != nil {
+					t.Error(err)
+				}
+				return errors.New("no power")
+			}
+			store.step = func() error {
+				if steps.Add(1) <= at {
+					return nil
+				}
+				return fail()
+			}
+			store.cfg.AfterSwitch = func([]SlotName) {
+				if failed.Load() == 0 { // all is in its place, and nothing has waited for the disk
+					_ = fail()
+				}
+			}
+			b.openStore(store)
+			w.await("b has no power", func() bool { return failed.Load() == 1 })
+			_ = b.crash()
+			disk.back()
+			b.open()
+			w.awaitEqual()
+			if head, _ := (nodeLog{a}).Head(); head.Author != "a" {
+				t.Errorf("what a power failure has left was proposed: %+v", head)
+			}
+			for _, c := range b.store.Conflicts() {
+				t.Errorf("put aside: %+v", c)
+			}
+		})
+	}
+}
