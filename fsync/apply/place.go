@@ -10,6 +10,14 @@ import (
 // place makes staged content live.
 func (s *Switcher) place(i int, at slotfs.Place, op *Op) error {
 	staged := s.staged(op)
+	if op.Known && op.Was == nil { // most of a new tree: where there is nothing in the way, nothing need be looked at
+		if err := s.step(); err != nil {
+			return err
+		}
+		if slotfs.Move(staged, at) == nil {
+			return s.placed(op, nil)
+		}
+	}
 	now, err := at.Dir.Stat(at.Name)
 	if err != nil && !slotfs.Gone(err) {
 		return err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"saltclusterd/fsync/scan"
@@ -99,7 +100,7 @@ func (p *planner) place(c tree.Change) {
 		op = p.over(op)
 	}
 	name := op.Entry.Identity().String()
-	op.Stage = fmt.Sprintf("%s.%d", name, p.names[name])
+	op.Stage = name + "." + strconv.Itoa(p.names[name])
 	p.names[name]++
 	p.add(op)
 }

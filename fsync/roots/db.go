@@ -175,7 +175,19 @@ func (d *db) get(bucket, key []byte, v any) (found bool, err error) {
 	return found, err
 }
 
-// pair is a value and where it goes; a nil value removes.
+// encoded is a value as the database has it.
+type encoded []byte
+
+func encode(v any) (encoded, error) {
+	if e, ok := v.(encoded); ok {
+		return e, nil
+	}
+	var buf bytes.Buffer
+	err := gob.NewEncoder(&buf).Encode(v)
+	return buf.Bytes(), err
+}
+
+// pair is a value, encoded or not, and where it goes; a nil value removes.
 type pair struct {
 	bucket, key []byte
 	value       any
@@ -201,11 +213,11 @@ func (d *db) put(pairs ...pair) error {
 				}
 				continue
 			}
-			var buf bytes.Buffer
-			if err := gob.NewEncoder(&buf).Encode(p.value); err != nil {
+			raw, err := encode(p.value)
+			if err != nil {
 				return fmt.Errorf("write %s: %w", p.key, err)
 			}
-			if err := b.Put(p.key, buf.Bytes()); err != nil {
+			if err := b.Put(p.key, raw); err != nil {
 				return err
 			}
 		}

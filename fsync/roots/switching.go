@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -27,15 +29,27 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
-	if path := s.stale(j.Plans, areas); path != "" {
+	j.Began = time.Now()
+	var plan encoded
+	var encoding errgroup.Group // of a large plan that takes a while, and so does the look at the disk
+	if !j.atOnce() {
+		encoding.Go(func() (err error) {
+			plan, err = encode(j)
+			return err
+		})
+	}
+	path := s.stale(j.Plans, areas)
+	if err := encoding.Wait(); err != nil {
+		return fmt.Errorf("write the plan of a switch: %w", err)
+	}
+	if path != "" {
 		s.dirty = true
 		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, path)
 	}
-	j.Began = time.Now()
 	if j.atOnce() {
 		err = writeNote(s.cfg.StateDir, &j)
 	} else {
-		err = s.db.put(pair{bucketMeta, keyJournal, j})
+		err = s.db.put(pair{bucketMeta, keyJournal, plan})
 	}
 	if err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
