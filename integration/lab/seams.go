@@ -15,7 +15,7 @@ import (
 // hooks for tests. Times of files stay the kernel's.
 type Seams struct {
 	Clock   time.Duration // added to the time of day (CLOCK_REALTIME); the monotonic clock stays
-	Sync    time.Duration // how long each fsync and fdatasync takes in addition
+	Sync    time.Duration // how long each fsync, fdatasync and syncfs takes in addition
 	SyncErr syscall.Errno // what each of them fails with
 }
 

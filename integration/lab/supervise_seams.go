@@ -72,7 +72,7 @@ func seamFilter(kind SeamKind) []unix.SockFilter {
 	ret := func(v uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: v} }
 	prog := []unix.SockFilter{load(nr)}
 	if kind&SeamSync != 0 {
-		for _, call := range []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC} {
+		for _, call := range []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNCFS} {
 			prog = append(prog, skipUnless(call, 1), ret(unix.SECCOMP_RET_USER_NOTIF))
 		}
 	}
@@ -102,7 +102,7 @@ func (l *liar) run() {
 		}
 		s := decodeSeams(l.seams)
 		switch uint32(n.NR) {
-		case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
+		case unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNCFS:
 			if s.Sync > 0 {
 				time.AfterFunc(s.Sync, func() { l.send(s.sync(n)) })
 				continue

@@ -13,7 +13,10 @@ const (
 	servedAtOnce = 6
 	rootsStall   = 15 * time.Second
 	entryBytes   = 70 // of a file in its directory's object
-	slices16     = 16 // parts in which a batch flows through card and processors
+
+	flushFiles     = 16 // no more than these are on the disk before a switch
+	flushTreeBytes = 16 << 20
+	slices16       = 16 // parts in which a batch flows through card and processors
 )
 
 // Tree is what is rolled out.
@@ -219,13 +222,18 @@ func (o *rollout) stream(p, to *node, n, each int, leave, then func()) {
 	}
 }
 
-// finish brings what was staged to the disk and switches.
+// finish switches to what was staged. Little is on the disk before, and much after that.
 func (o *rollout) finish(n *node) {
 	w := o.w
-	n.disk.Serve(w.Fsync+time.Duration(o.tree.Files)*w.SyncFile+scaled(w.DiskMiB, int(o.tree.Bytes)), func() {
+	before, after := w.Fsync+time.Duration(o.tree.Files)*w.SyncFile+scaled(w.DiskMiB, int(o.tree.Bytes)), time.Duration(0)
+	if o.tree.Files > flushFiles || o.tree.Bytes > flushTreeBytes {
+		before, after = 0, before
+	}
+	n.disk.Serve(before, func() {
 		n.disk.Serve(2*w.Fsync, func() {
 			n.daemon.Series(1, time.Duration(o.tree.Files)*w.SwitchFile, func(int) {}, func() {
 				o.has[n.id] = true // that it is to outlast a power failure nobody waits for
+				n.disk.Serve(after, nil)
 				if o.left == w.Nodes-1 {
 					o.out.First = w.Sim.Now()
 				}
