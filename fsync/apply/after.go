@@ -99,8 +99,8 @@ func Renumber(area *Area, p *Plan) error {
 			continue
 		}
 		dir, _, err := s.parent(op.Path)
-		if slotfs.Gone(err) {
-			continue
+		if slotfs.Gone(err) { // with what was in it, but for what is in the area by now
+			dir, err = area.Live, nil
 		}
 		var now slotfs.Stat
 		if err == nil {

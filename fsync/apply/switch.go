@@ -18,6 +18,7 @@ type Outcome struct {
 	Kept               []string // paths that were edited since the plan was made; they are as they were
 	Displaced          []tree.Entry
 	Aside              []Aside
+	Flush              *Flush // also of a switch that has failed; for the caller to close
 }
 
 // Aside is something that was put aside.
@@ -42,7 +43,7 @@ type Switcher struct {
 // Run carries out a plan, or the rest of it. After an error it may be repeated.
 func (s *Switcher) Run(p *Plan) (Outcome, error) {
 	defer s.leave()
-	s.out = Outcome{}
+	s.out = Outcome{Flush: &Flush{}}
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		if err := s.do(i, op); err != nil {
@@ -98,6 +99,11 @@ func (s *Switcher) parent(path string) (*slotfs.Dir, string, error) {
 			return nil, "", err
 		}
 		s.dir, s.dirPath = d, dir
+		if s.out.Flush != nil {
+			if err := s.out.Flush.note(d); err != nil {
+				return nil, "", err
+			}
+		}
 	}
 	return s.dir, name, nil
 }

@@ -2,9 +2,7 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -53,25 +51,27 @@ func (v *verifier) op(op *Op) error {
 	if found && live.Ino == op.StageIno && live.Mtime == op.StageMod {
 		return v.placed(slotfs.Place{Dir: dir, Name: name}, op)
 	}
-	asBefore := !found || op.Was != nil && live.Unchanged(*op.Was)
+	gone := !found || op.Was == nil && live.Type == tree.Dir // or will be: a directory gives way first
+	asBefore := gone || op.Was != nil && live.Unchanged(*op.Was)
 	staged := v.s.staged(op)
-	switch now, err := staged.Dir.Stat(staged.Name); {
-	case err != nil && !slotfs.Gone(err):
+	now, err := staged.Dir.Stat(staged.Name)
+	if err != nil && !slotfs.Gone(err) {
 		return err
-	case err != nil: // the disk never had it, or an operator has changed since what was made of it
-		if asBefore {
-			v.lose(op, !found)
+	}
+	if err == nil && now.Ino == op.StageIno {
+		good, err := v.good(staged, op)
+		if err != nil || good {
+			return err
 		}
-		return nil
-	case now.Type != op.Entry.Type: // what was taken out of the slot
-		return nil
+		if err := staged.Dir.Remove(staged.Name); err != nil {
+			return err
+		}
 	}
-	good, err := v.good(staged, op)
-	if err != nil || good || !asBefore {
-		return err
+	// Else the disk never had it, or has there what was taken out of the slot, or an operator has changed since what was made of it.
+	if asBefore {
+		v.lose(op, gone)
 	}
-	v.lose(op, !found)
-	return staged.Dir.Remove(staged.Name)
+	return nil
 }
 
 // placed looks at what has taken its place.
@@ -112,10 +112,7 @@ func (v *verifier) good(at slotfs.Place, op *Op) (bool, error) {
 			v.buf = make([]byte, c.Size)
 		}
 		b := v.buf[:c.Size]
-		if _, err := f.ReadAt(b, offset); err != nil && !errors.Is(err, io.EOF) {
-			return false, err
-		}
-		if tree.Sum(b) != c.Hash {
+		if n, _ := f.ReadAt(b, offset); n != len(b) || tree.Sum(b) != c.Hash { // what cannot be read is lost, too
 			return false, nil
 		}
 		offset += int64(c.Size)

@@ -17,10 +17,8 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if err := s.endSwitch(); err != nil {
 		return err
 	}
-	if s.pending != nil {
-		if err := s.finishSwitch(ctx); err != nil {
-			return err
-		}
+	if err := s.finishSwitches(ctx); err != nil {
+		return err
 	}
 	head, ok := s.cfg.Log.Head()
 	if s.adopt() { // after the look at the head: what is in force by then is seen
@@ -100,7 +98,7 @@ func (s *Store) integrate(ctx context.Context, head Revision, root tree.Root) er
 		return err
 	}
 	next := s.base.clone()
-	next.Number, next.Root = head.Number, head.Root
+	next.Number, next.Root, next.Lacks = head.Number, head.Root, false
 	dropped := s.dropped()
 	if dropped != nil {
 		next.Restored = dropped.Number
@@ -204,9 +202,24 @@ func (s *Store) saveBase() error {
 	if !s.baseUnsaved {
 		return nil
 	}
-	if err := s.db.put(pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()}); err != nil {
+	for _, st := range s.slots { // what was edited here nobody may have brought to the disk yet
+		was, is := s.onDisk[st.Name], s.base.Slots[st.Name]
+		if was == is || st.unavailable != "" {
+			continue
+		}
+		if err := apply.Edits(s, st.Dir, was, is); err != nil {
+			return fmt.Errorf("bring edits to the disk: %w", err)
+		}
+	}
+	return s.putBase()
+}
+
+// putBase writes down the base, of which all is on the disk, and what belongs to it.
+func (s *Store) putBase(pairs ...pair) error {
+	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()}, pair{bucketMeta, keyAway, s.away})
+	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("save base: %w", err)
 	}
-	s.baseUnsaved = false
+	s.baseUnsaved, s.onDisk = false, s.base.Slots
 	return nil
 }

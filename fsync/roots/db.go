@@ -28,6 +28,7 @@ var (
 	keyBase      = []byte("base")
 	keyJournal   = []byte("journal")
 	keyProposals = []byte("proposals")
+	keyAway      = []byte("away")
 )
 
 // dbVersion is what this version writes.
@@ -55,6 +56,17 @@ type base struct {
 	Restored uint64
 	// Merged says that local edits were merged with the head since the last proposal.
 	Merged bool
+	// Lacks says that files of it are not on this disk: a power failure has kept them from it. Whole is the revision before then.
+	Lacks bool
+	Whole uint64
+}
+
+// whole is the revision of which everything is on this disk.
+func (b base) whole() uint64 {
+	if b.Lacks {
+		return b.Whole
+	}
+	return b.Number
 }
 
 func (b base) clone() base {

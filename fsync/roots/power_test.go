@@ -94,7 +94,7 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 			}
 			w.awaitEqual()
 			b.close()
-			must(t, exec.CommandContext(t.Context(), "sync").Run())
+			writeOut(t)
 			for i := range files {
 				a.write(fmt.Sprint("edited/", i), noise(byte(100+i), 20001))
 				a.write(fmt.Sprint("made/", i), noise(byte(i), 10000))
@@ -134,6 +134,75 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 			}
 			for _, c := range b.store.Conflicts() {
 				t.Errorf("put aside: %+v", c)
+			}
+		})
+	}
+}
+
+// TestPowerFailsOnAnAuthor takes the power from the node on whose disk something was edited, which nobody has brought to the disk there: when its
+// revision has just been decided, and when it is there for a while. The others have it, and that node gets it back.
+func TestPowerFailsOnAnAuthor(t *testing.T) {
+	for _, tc := range []struct {
+		files int
+		late  bool
+	}{{1, false}, {3, true}, {40, false}, {40, true}} {
+		t.Run(fmt.Sprintf("%d files, late %v", tc.files, tc.late), func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.node("b")
+			disk := newPowered(t, filepath.Dir(b.state))
+			must(t, os.Mkdir(b.dirs[fileBase], 0o755))
+			b.open()
+			for i := range 50 {
+				a.write(fmt.Sprint("f", i), "old")
+			}
+			w.awaitEqual()
+			writeOut(t)
+			var failed atomic.Int64
+			fail := func() {
+				if failed.Swap(1) == 0 {
+					must(t, disk.fail())
+				}
+			}
+			w.mu.Lock()
+			before := len(w.revs)
+			if !tc.late {
+				w.decided = func(n *testNode) error {
+					if n == b {
+						fail()
+					}
+					return nil
+				}
+			}
+			w.mu.Unlock()
+			for i := range tc.files {
+				b.write(fmt.Sprint("f", i), "new")
+			}
+			w.await("a has it", func() bool { return a.has(fmt.Sprint("f", tc.files-1), "new") })
+			if tc.late {
+				w.awaitEqual()
+				b.rested()
+				fail()
+			}
+			_ = b.crash()
+			w.mu.Lock()
+			w.decided = nil
+			made := len(w.revs)
+			w.mu.Unlock()
+			disk.back()
+			store, err := New(b.cfg)
+			must(t, err)
+			store.boot = "the next one"
+			b.openStore(store)
+			w.awaitEqual()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if made == before || len(w.revs) != made {
+				t.Errorf("%d revisions, %d before the power failed: %+v", len(w.revs), made, w.revs[len(w.revs)-1])
+			}
+			for i := range tc.files {
+				if !a.has(fmt.Sprint("f", i), "new") {
+					t.Errorf("file %d is old again", i)
+				}
 			}
 		})
 	}

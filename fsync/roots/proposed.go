@@ -19,6 +19,7 @@ type proposed struct {
 	Idents map[SlotName]dirIdent // the directories they were on
 	Held   bool                  // to be decided by an operator: then what is live has been edited on, or was put back
 	Again  bool                  // it was proposed before: that it is refused now says nothing of that
+	Boot   string                // the machine's run: after the next start the disk may not have what was edited
 }
 
 // maxProposed bounds the proposals that are remembered. All have the base as their parent, so one of them can become a revision at most;
@@ -31,7 +32,7 @@ func (s *Store) willPropose(p Proposal, e *edits) error {
 		return err
 	}
 	fresh := proposed{
-		Parent: p.Parent, Root: p.Root, Slots: map[SlotName]Hash{}, Idents: map[SlotName]dirIdent{}, Held: p.Held && !p.Confirmed,
+		Parent: p.Parent, Root: p.Root, Slots: map[SlotName]Hash{}, Idents: map[SlotName]dirIdent{}, Held: p.Held && !p.Confirmed, Boot: s.boot,
 	}
 	for _, st := range e.slots {
 		fresh.Slots[st.Name], fresh.Idents[st.Name] = st.dir, st.ident
@@ -97,7 +98,7 @@ func (s *Store) adopt() (adopted bool) {
 		return false
 	}
 	rev, own := s.successor()
-	if own == nil || own.Held {
+	if own == nil || own.Held || own.Boot != s.boot {
 		return false
 	}
 	s.becomes(*own, rev.Number)
@@ -120,6 +121,8 @@ func (s *Store) becomes(p proposed, number uint64) {
 func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Hash) (Hash, error) {
 	rev, own := s.successor()
 	switch {
+	case own != nil && own.Boot != s.boot: // what the disk still has of it
+		return s.advance(put, *own, slot, base, ours)
 	case own != nil:
 		next, err := s.advance(put, *own, slot, base, theirs)
 		if err == nil && own.Held {

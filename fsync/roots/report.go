@@ -25,7 +25,7 @@ func (s *Store) Status() Status {
 	st.CaughtUp = s.CaughtUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.Base, st.BaseRoot, st.Live = s.base.Number, s.base.Root, s.liveRoot
+	st.Base, st.BaseRoot, st.Live = s.base.whole(), s.base.Root, s.liveRoot
 	st.Edited = s.liveRoot != s.base.Root && !s.lastScan.IsZero()
 	st.Progress, st.Conflicts, st.Watching, st.LastSwitch = s.progress, len(s.conflict), s.watching, s.switched
 	st.LastScan, st.LastScanTook = s.lastScan, s.scanTook
@@ -79,5 +79,5 @@ func (s *Store) CaughtUp() bool {
 	head, ok := s.cfg.Log.Head()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.lastScan.IsZero() && (!ok || s.base.Number >= head.Number)
+	return !s.lastScan.IsZero() && !s.base.Lacks && (!ok || s.base.Number >= head.Number)
 }

@@ -2,9 +2,12 @@ package roots
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +38,9 @@ type Store struct {
 	baseUnsaved bool
 	pending     *journal            // a switch that has begun
 	ending      *ending             // what is left to do of it when only the disk is waited for
+	onDisk      map[SlotName]Hash   // the slots of the base that was saved last
+	away        map[SlotName]away   // switches that wait for their directories
+	boot        string              // the machine's run
 	proposed    []proposed          // the last one is the newest
 	found       uint64              // the head when this node started
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
@@ -126,12 +132,21 @@ func New(cfg Config) (*Store, error) {
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), served: make(chan struct{}, maxServed),
 		requests: make(chan request), dirty: true,
 		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
-		base: base{Slots: map[SlotName]Hash{}},
+		base: base{Slots: map[SlotName]Hash{}}, boot: bootID(),
 	}
 	for _, slot := range cfg.Slots {
 		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not looked at yet"})
 	}
 	return s, nil
+}
+
+// bootID names the run of the machine, of the host where this is a container; one of its own where the kernel does not tell.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return rand.Text()
+	}
+	return strings.TrimSpace(string(b))
 }
 
 // DefaultIgnore is what version control, editors and file systems leave in directories.
@@ -166,7 +181,10 @@ func (s *Store) load() error {
 		return err
 	}
 	s.base = s.base.clone()
-	s.collected = s.base.Number
+	s.collected, s.onDisk = s.base.Number, s.base.Slots
+	if _, err := s.db.get(bucketMeta, keyAway, &s.away); err != nil {
+		return err
+	}
 	if _, err := s.db.get(bucketMeta, keyProposals, &s.proposed); err != nil {
 		return err
 	}

@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"saltclusterd/fsync/apply"
-	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
 
 // switchTo stages what the plans need, and carries them out.
 func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
+	if err := s.endSwitch(); err != nil { // its plan is not overwritten before
+		return err
+	}
 	areas, err := s.openAreas(j.Plans)
 	if err != nil {
 		return err
@@ -26,6 +28,9 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return err
 	}
 	j.Unflushed = !flushed
+	for i := range j.Plans { // what has waited for a directory that is no more
+		s.away = s.awayWithout(j.Plans[i].Slot)
+	}
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
@@ -127,7 +132,47 @@ func closeAreas(areas map[SlotName]*apply.Area) {
 	}
 }
 
-// finishSwitch carries out what is left of a switch that was interrupted.
+// away is a switch of a slot whose directory is not there: its file system is not mounted, say.
+type away struct {
+	Plan      apply.Plan
+	Base      Hash     // of the slot, afterwards
+	Ident     dirIdent // of the directory
+	Unflushed bool
+}
+
+// finishSwitches carries out what is left of switches that were interrupted.
+func (s *Store) finishSwitches(ctx context.Context) error {
+	if s.pending != nil {
+		if err := errors.Join(s.finishSwitch(ctx), s.endSwitch()); err != nil {
+			return err
+		}
+	}
+	for _, st := range s.slots {
+		a, ok := s.away[st.Name]
+		if !ok || s.identOf(st).Ino != a.Ident.Ino {
+			continue
+		}
+		j := journal{Base: s.base.clone(), Plans: []apply.Plan{a.Plan}, Began: time.Now(), Unflushed: a.Unflushed}
+		j.Base.Slots[st.Name], j.Base.Idents[st.Name] = a.Base, s.identOf(st)
+		if err := s.db.put(pair{bucketMeta, keyJournal, j}, pair{bucketMeta, keyAway, s.awayWithout(st.Name)}); err != nil {
+			return fmt.Errorf("go on with a switch: %w", err)
+		}
+		s.away, s.pending = s.awayWithout(st.Name), &j
+		if err := errors.Join(s.finishSwitch(ctx), s.endSwitch()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) awayWithout(name SlotName) map[SlotName]away {
+	rest := maps.Clone(s.away)
+	delete(rest, name)
+	return rest
+}
+
+// finishSwitch carries out what is left of a switch that was interrupted. Of a slot whose directory is not the one that it was made for, it waits
+// until that is back.
 func (s *Store) finishSwitch(ctx context.Context) error {
 	s.log.Info("a switch that was interrupted goes on", "index", s.pending.Base.Number)
 	var there []apply.Plan
@@ -136,18 +181,14 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 		if st == nil {
 			continue
 		}
-		d, err := slotfs.Open(st.Dir)
-		if errors.Is(err, fs.ErrNotExist) { // with what it had: when it comes back, it is merged
-			delete(s.pending.Base.Slots, p.Slot)
-			if old, ok := s.base.Slots[p.Slot]; ok {
-				s.pending.Base.Slots[p.Slot] = old
+		if was := s.pending.Base.Idents[p.Slot]; s.identOf(st).Ino != was.Ino {
+			if s.away == nil {
+				s.away = map[SlotName]away{}
 			}
+			s.away[p.Slot] = away{p, s.pending.Base.Slots[p.Slot], was, s.pending.Unflushed}
+			s.log.Warn("a switch that was interrupted waits for its directory", "path", st.Dir)
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		_ = d.Close()
 		there = append(there, p)
 	}
 	s.pending.Plans = there
@@ -187,6 +228,9 @@ func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*appl
 		if j.Base.Slots[p.Slot], err = tree.Replace(s, put, j.Base.Slots[p.Slot], lost); err != nil {
 			return err
 		}
+		if !j.Base.Lacks {
+			j.Base.Lacks, j.Base.Whole = true, s.base.whole()
+		}
 	}
 	return s.db.putObjects(put)
 }
@@ -217,6 +261,9 @@ func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*ap
 	took := time.Since(began)
 	s.metrics.switches.Observe(took.Seconds())
 	if err != nil {
+		for _, o := range done {
+			o.Flush.Close()
+		}
 		return err
 	}
 	return s.switchedTo(j, areas, done, took)
@@ -238,7 +285,7 @@ func (s *Store) hold(ctx context.Context) (release func(), err error) {
 // switchedTo makes what a switch has done known, and its end permanent.
 func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []apply.Outcome, took time.Duration) error {
 	sum := &Switch{Revision: j.Base.Number, Took: took, At: time.Now()}
-	e := &ending{unflushed: j.Unflushed, pairs: []pair{{bucketMeta, keyJournal, nil}}}
+	e := &ending{all: j.Unflushed, pairs: []pair{{bucketMeta, keyJournal, nil}}}
 	conflicts := map[string]Conflict{}
 	for i, o := range done {
 		slot := j.Plans[i].Slot
@@ -255,15 +302,7 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 			e.pairs = append(e.pairs, pair{bucketKept, []byte(slot.String()), kept})
 		}
 		s.reindex(&j.Plans[i], areas[slot])
-		if !j.Unflushed {
-			continue
-		}
-		dir, err := areas[slot].Stage.Sub(".")
-		if err != nil {
-			e.close()
-			return fmt.Errorf("end a switch: %w", err)
-		}
-		e.dirs = append(e.dirs, dir)
+		e.flush = append(e.flush, o.Flush)
 	}
 	s.mu.Lock()
 	s.switched, s.located = sum, nil
@@ -277,27 +316,25 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	s.metrics.conflicts.Set(float64(n))
 	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
 		"aside", sum.Aside, "dur", took)
-	if j.Unflushed { // the loop ends it when nobody waits any more
-		return nil
-	}
-	return s.endSwitch()
+	return nil
 }
 
-// ending is what is left to do of a switch when all of it is in its place: to bring it to the disk, and then to forget its plan.
+// ending is what is left to do of a switch when all of it is in its place: to bring it to the disk, and then to forget its plan and to write down
+// the base. A base that is newer than the disk would make what a power failure has brought back look like edits.
 type ending struct {
-	unflushed bool
-	dirs      []*slotfs.Dir // one on each file system
-	pairs     []pair
+	all   bool // content, too
+	flush []*apply.Flush
+	pairs []pair
 }
 
 func (e *ending) close() {
-	for _, d := range e.dirs {
-		_ = d.Close()
+	for _, f := range e.flush {
+		f.Close()
 	}
 }
 
-// endSwitch makes the end of a switch permanent, if one is to be ended. After an error, or when it is interrupted, the switch is repeated: most of it
-// turns out to be done.
+// endSwitch makes the end of a switch permanent, if one is to be ended; the loop calls it when nobody waits any more. After an error, or when it is
+// interrupted, the switch is repeated: most of it turns out to be done.
 func (s *Store) endSwitch() error {
 	e := s.ending
 	if e == nil {
@@ -306,22 +343,19 @@ func (s *Store) endSwitch() error {
 	s.ending = nil
 	defer e.close()
 	began := time.Now()
-	for _, d := range e.dirs {
-		if err := d.Flush(); err != nil {
+	for _, f := range e.flush {
+		if err := f.Run(e.all); err != nil {
 			return fmt.Errorf("end a switch: %w", err)
 		}
 	}
-	pairs := append(e.pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()})
-	if err := s.db.put(pairs...); err != nil {
+	if err := s.putBase(e.pairs...); err != nil {
 		return fmt.Errorf("end a switch: %w", err)
 	}
 	if err := removeNote(s.cfg.StateDir); err != nil {
 		return fmt.Errorf("end a switch: %w", err)
 	}
-	s.pending, s.baseUnsaved = nil, false
-	if e.unflushed {
-		s.log.Debug("roots are on the disk", "index", s.base.Number, "dur", time.Since(began))
-	}
+	s.pending = nil
+	s.log.Debug("roots are on the disk", "index", s.base.Number, "dur", time.Since(began))
 	return nil
 }
 

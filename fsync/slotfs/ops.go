@@ -101,6 +101,9 @@ func (d *Dir) RemoveDir(name string) error {
 	return wrap("remove directory", name, unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR))
 }
 
+// FlushNames brings the names in the directory to the disk, and waits for it.
+func (d *Dir) FlushNames() error { return wrap("fsync", d.f.Name(), unix.Fsync(d.fd())) }
+
 // Flush writes all that the file system of the directory has in memory.
 func (d *Dir) Flush() error { return wrap("syncfs", d.f.Name(), unix.Syncfs(d.fd())) }
 

@@ -1,0 +1,103 @@
+package apply
+
+import (
+	"errors"
+
+	"saltclusterd/fsync/slotfs"
+	"saltclusterd/fsync/tree"
+)
+
+// Flush brings to the disk what a switch has changed. It holds directories open until Close.
+type Flush struct {
+	dirs  []*slotfs.Dir          // in which something was changed, the first ones
+	disks map[uint64]*slotfs.Dir // one of them on each file system
+	many  bool                   // more directories than are listed
+}
+
+// note adds a directory.
+func (f *Flush) note(d *slotfs.Dir) error {
+	self, err := d.Self()
+	if err != nil {
+		return err
+	}
+	known := f.disks[self.Dev] != nil
+	if known && f.many {
+		return nil
+	}
+	own, err := d.Sub(".")
+	if err != nil {
+		return err
+	}
+	if f.many = len(f.dirs) >= flushFiles; f.many && known {
+		return own.Close()
+	}
+	f.dirs = append(f.dirs, own)
+	if !known {
+		if f.disks == nil {
+			f.disks = map[uint64]*slotfs.Dir{}
+		}
+		f.disks[self.Dev] = own
+	}
+	return nil
+}
+
+// Run waits for the disk. What was changed is names; all says that content was, too.
+func (f *Flush) Run(all bool) error {
+	var errs []error
+	if all || f.many {
+		for _, d := range f.disks {
+			errs = append(errs, d.Flush())
+		}
+		return errors.Join(errs...)
+	}
+	for _, d := range f.dirs {
+		errs = append(errs, d.FlushNames())
+	}
+	return errors.Join(errs...)
+}
+
+// Edits brings to the disk what others have written in a directory between two trees; what is gone or something else by now has nobody's word.
+func Edits(o tree.Objects, path string, from, to tree.Hash) error {
+	top, err := slotfs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	s := Switcher{Area: &Area{Live: top}, out: Outcome{Flush: &Flush{}}}
+	defer s.out.Flush.Close()
+	defer s.leave()
+	files := 0
+	err = tree.Diff(o, from, to, func(c tree.Change) error {
+		dir, name, err := s.parent(c.Path)
+		if slotfs.Gone(err) || err == nil && (c.To == nil || c.To.Type != tree.File) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if files++; files > flushFiles {
+			return nil
+		}
+		if err := dir.FlushFile(name); err != nil && !slotfs.Gone(err) && !errors.Is(err, slotfs.ErrNotFile) {
+			return err
+		}
+		return nil
+	})
+	if errors.Is(err, tree.ErrNoObject) { // a database from which something is missing
+		return top.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	return s.out.Flush.Run(files > flushFiles)
+}
+
+// Close closes the directories.
+func (f *Flush) Close() {
+	if f == nil {
+		return
+	}
+	for _, d := range f.dirs {
+		_ = d.Close()
+	}
+}
