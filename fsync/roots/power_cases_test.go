@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // cutOff opens a node whose next switch is cut off after so many steps, does something then, and ends it.
@@ -185,7 +183,7 @@ func TestADiskThatComesLater(t *testing.T) {
 			must(t, err)
 			w.await("a has proposed it", func() bool { st := a.store.Status(); return st.Head == st.Base && !st.Edited })
 			b.cutOff(5, func() { must(t, disk.fail()) })
-			must(t, unix.Unmount(disk.dir, 0))
+			disk.unmount()
 			revisions, files := w.count(), len(a.disk())
 			b.open()
 			w.await("b sees that it is not mounted", func() bool { return b.store.Status().Slots[0].Replaced })

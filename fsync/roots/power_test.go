@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,10 +58,26 @@ func (p *powered) fail() error {
 	return unix.IoctlSetPointerInt(int(f.Fd()), shutdown, noLogFlush)
 }
 
+// unmount waits until the device is free: what it still writes must not come into the next one's way.
+func (p *powered) unmount() {
+	p.t.Helper()
+	must(p.t, unix.Unmount(p.dir, 0))
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		out, err := p.run("losetup", "-j", p.image).Output()
+		must(p.t, err)
+		if len(out) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("still in use: %s", out)
+		}
+	}
+}
+
 // back is the next start of the machine, after which the device has another number.
 func (p *powered) back() {
 	p.t.Helper()
-	must(p.t, unix.Unmount(p.dir, 0))
+	p.unmount()
 	other := filepath.Join(p.t.TempDir(), "other")
 	must(p.t, os.WriteFile(other, make([]byte, 1<<20), 0o600))
 	device, err := p.run("losetup", "--find", "--show", other).Output()
@@ -155,6 +172,9 @@ func TestPowerFailsOnAnAuthor(t *testing.T) {
 			for i := range 50 {
 				a.write(fmt.Sprint("f", i), "old")
 			}
+			w.awaitEqual()
+			b.close() // it knows its files, as it does after a minute
+			b.open()
 			w.awaitEqual()
 			writeOut(t)
 			var failed atomic.Int64
