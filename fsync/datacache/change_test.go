@@ -139,6 +139,45 @@ func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 	}
 }
 
+// A master writes a mine anew when an operator clears it of a function. What its minion sends to another one then is later.
+func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
+	was := quick
+	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
+	defer func() { quick = was }()
+	w, a, b, c := threeOf(t, Mine)
+	w.meet()
+	w.setKey("web1", "k")
+	rewrite := func(n *testNode, at time.Time) {
+		path := filepath.Join(n.master.CacheDir, newLayout(Mine, n.master).names("web1")[0])
+		if err := errors.Join(os.WriteFile(path, texts("rest", "1"), 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, master := range []*testNode{a, b, c} {
+		for k, sent := range []*testNode{a, b, c} {
+			then := texts("f", fmt.Sprint(i, k))
+			sent.mustChange("web1", always(texts("f", "1")))
+			for _, n := range w.nodes {
+				w.poll("the mine on "+string(n.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, texts("f", "1")) })
+			}
+			rewrite(master, time.Now().Add(-time.Second))
+			sent.mustChange("web1", always(then))
+			for _, n := range w.nodes {
+				n.store.scan()
+			}
+			for _, n := range w.nodes {
+				w.poll(fmt.Sprintf("the mine on %s, rewritten on %s, sent to %s", n.id, master.id, sent.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
+			}
+		}
+	}
+	rewrite(c, time.Now().Add(time.Second)) // what was written after it had been sent stays
+	a.mustChange("web1", always(texts("f", "last")))
+	c.store.scan()
+	for _, n := range w.nodes {
+		w.poll("the rest on "+string(n.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, texts("rest", "1")) })
+	}
+}
+
 // What a change writes looks as if the master had written it, and no scan takes it for news.
 func TestChangeLooksLikeTheMasters(t *testing.T) {
 	dir, w := t.TempDir(), newWorld(t)

@@ -206,7 +206,10 @@ const maxAgain = 3
 // merge writes a record unless there are later data. What the master wrote meanwhile gets its own stamp before.
 func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err error) {
 	var have fileSet
-	if s.clearedBefore(root, r) {
+	if have, err = s.rewrittenBefore(root, r); err != nil {
+		return failed, err
+	}
+	if have != nil || s.clearedBefore(root, r) {
 		s.unsee(r.id)
 	} else if have, err = s.observe(root, r.id, false); err != nil {
 		return failed, err
@@ -228,6 +231,26 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err e
 		_, err = s.recheck(root, r.id, had)
 	}
 	return what, err
+}
+
+// rewrittenBefore returns a mine that the master wrote since the last scan, cleared of a function say, before its minion sent what a record has: that is later. nil:
+// it is not so, to all that can be known.
+func (s *Store) rewrittenBefore(root *os.Root, r record) (fileSet, error) {
+	e, had := s.entry(r.id)
+	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.hasScanned() {
+		return nil, nil
+	}
+	names := s.layout.names(r.id)
+	is := look(root, names)
+	if is.count == 0 || is.mtime == e.MTime || !time.Unix(0, is.mtime).Before(stampTime(r.stamp)) {
+		return nil, nil
+	}
+	defer s.reading(is)()
+	files, err := read(root, names)
+	if err != nil || look(root, names) != is {
+		return nil, err
+	}
+	return files, nil
 }
 
 // clearedBefore says whether a mine that is not on the disk any more was most likely cleared before its minion sent what a record has: that was since the last
