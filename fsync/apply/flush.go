@@ -3,6 +3,8 @@ package apply
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
@@ -46,12 +48,12 @@ func (f *Flush) Run(all bool) error {
 	var errs []error
 	if all || f.many {
 		for _, d := range f.disks {
-			errs = append(errs, d.Flush())
+			errs = append(errs, able(d.Flush()))
 		}
 		return errors.Join(errs...)
 	}
 	for _, d := range f.dirs {
-		errs = append(errs, d.FlushNames())
+		errs = append(errs, able(d.FlushNames()))
 	}
 	return errors.Join(errs...)
 }
@@ -59,6 +61,9 @@ func (f *Flush) Run(all bool) error {
 // Edits brings to the disk what others have written in a directory between two trees; what is gone or something else by now has nobody's word.
 func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 	top, err := slotfs.Open(path)
+	if slotfs.Gone(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -66,30 +71,38 @@ func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 	s := Switcher{Area: &Area{Live: top}, out: Outcome{Flush: &Flush{}}}
 	defer s.out.Flush.Close()
 	defer s.leave()
-	files := 0
+	files, blind := 0, false // where this program may not look, or a database from which something is missing
 	err = tree.Diff(o, from, to, func(c tree.Change) error {
 		dir, name, err := s.parent(c.Path)
-		if slotfs.Gone(err) || err == nil && (c.To == nil || c.To.Type != tree.File) {
+		if err != nil || c.To == nil || c.To.Type != tree.File {
+			blind = blind || err != nil && !slotfs.Gone(err)
 			return nil
-		}
-		if err != nil {
-			return err
 		}
 		if files++; files > flushFiles {
 			return nil
 		}
-		if err := dir.FlushFile(name); err != nil && !slotfs.Gone(err) && !errors.Is(err, slotfs.ErrNotFile) {
-			return err
+		f, _, err := dir.File(name)
+		if err != nil {
+			blind = blind || !slotfs.Gone(err) && !errors.Is(err, slotfs.ErrNotFile)
+			return nil
 		}
-		return nil
+		defer f.Close()
+		return able(f.Sync())
 	})
-	if errors.Is(err, tree.ErrNoObject) { // a database from which something is missing
-		return top.Flush()
+	if blind = blind || errors.Is(err, tree.ErrNoObject); blind {
+		err = able(top.Flush())
 	}
-	if err != nil {
-		return err
+	return errors.Join(err, s.out.Flush.Run(blind || files > flushFiles))
+}
+
+// able takes it for done where a file system cannot do such a thing.
+func able(err error) error {
+	for _, cannot := range []error{unix.EINVAL, unix.ENOTSUP, unix.ENOSYS} {
+		if errors.Is(err, cannot) {
+			return nil
+		}
 	}
-	return s.out.Flush.Run(files > flushFiles)
+	return err
 }
 
 // Close closes the directories.

@@ -51,6 +51,9 @@ func (s *Store) catchUp(ctx context.Context) error {
 			err = s.integrate(ctx, head, root)
 		}
 	}
+	if errors.Is(err, ErrUnavailable) && s.adoptLost(head) {
+		return errHeadMoved
+	}
 	if err != nil || !s.dirty {
 		return err
 	}
@@ -202,6 +205,11 @@ func (s *Store) saveBase() error {
 	if !s.baseUnsaved {
 		return nil
 	}
+	return s.putBase()
+}
+
+// putBase writes down the base when all of it is on the disk, and what belongs to it.
+func (s *Store) putBase(pairs ...pair) error {
 	for _, st := range s.slots { // what was edited here nobody may have brought to the disk yet
 		was, is := s.onDisk[st.Name], s.base.Slots[st.Name]
 		if was == is || st.unavailable != "" {
@@ -211,11 +219,6 @@ func (s *Store) saveBase() error {
 			return fmt.Errorf("bring edits to the disk: %w", err)
 		}
 	}
-	return s.putBase()
-}
-
-// putBase writes down the base, of which all is on the disk, and what belongs to it.
-func (s *Store) putBase(pairs ...pair) error {
 	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()}, pair{bucketMeta, keyAway, s.away})
 	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("save base: %w", err)

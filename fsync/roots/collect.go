@@ -35,6 +35,11 @@ func (s *Store) collect() error {
 			return err
 		}
 	}
+	for _, a := range s.away {
+		if err := s.markDir(a.Base, used); err != nil {
+			return err
+		}
+	}
 	for _, st := range s.slots {
 		if err := s.markDir(st.spell.from, used); err != nil {
 			return err

@@ -87,6 +87,10 @@ type journal struct {
 	Began time.Time
 	// Unflushed says that its content was not on the disk when it began.
 	Unflushed bool
+	// Whole is the revision that was whole when it was put away, see away; zero: it was not.
+	Whole uint64
+
+	here bool // it began in this process: the disk has lost nothing
 }
 
 func openDB(dir string) (*db, error) {

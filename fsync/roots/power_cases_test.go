@@ -263,3 +263,80 @@ func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
 		})
 	}
 }
+
+// TestPowerFailsOnTheOnlyNode when its revision has just been decided: nobody else has what its disk has lost, and what is there counts.
+func TestPowerFailsOnTheOnlyNode(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("a")
+	disk := newPowered(t, filepath.Dir(a.state))
+	must(t, os.Mkdir(a.dirs[fileBase], 0o755))
+	a.open()
+	a.write("stays", "1")
+	w.awaitEqual()
+	a.close()
+	a.open()
+	w.awaitEqual()
+	writeOut(t)
+	var failed atomic.Int64
+	w.mu.Lock()
+	w.decided = func(*testNode) error {
+		if failed.Swap(1) == 0 {
+			must(t, disk.fail())
+		}
+		return nil
+	}
+	w.mu.Unlock()
+	for i := range 40 {
+		a.write(fmt.Sprint("f", i), noise(byte(i), 20000))
+	}
+	w.await("it is decided", func() bool { return failed.Load() == 1 })
+	_ = a.crash()
+	w.mu.Lock()
+	w.decided = nil
+	w.mu.Unlock()
+	disk.back()
+	store, err := New(a.cfg)
+	must(t, err)
+	store.boot = "the next one"
+	a.openStore(store)
+	w.awaitEqual()
+	a.write("later", "1")
+	w.await("an edit is taken again", func() bool {
+		st := a.store.Status()
+		return st.CaughtUp && !st.Edited && st.Base == uint64(w.count()) && a.has("later", "1")
+	})
+}
+
+// TestPowerFailsWhereTwoEditedTheSame: what was there already is brought to the disk with what a switch has brought.
+func TestPowerFailsWhereTwoEditedTheSame(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.node("b")
+	disk := newPowered(t, b.dirs[fileBase])
+	b.open()
+	for i := range 4 {
+		a.write(fmt.Sprint("d", i, "/f"), "old")
+	}
+	w.awaitEqual()
+	b.close()
+	writeOut(t)
+	for i := range 4 {
+		a.write(fmt.Sprint("d", i, "/made"), "new")
+		if i%2 == 0 {
+			b.write(fmt.Sprint("d", i, "/made"), "new")
+		}
+	}
+	w.await("a has proposed it", func() bool { st := a.store.Status(); return !st.Edited && st.CaughtUp && st.Head > 1 })
+	b.open()
+	w.awaitEqual()
+	b.rested()
+	must(t, disk.fail())
+	_ = b.crash()
+	disk.back()
+	revisions, files := w.count(), len(a.disk())
+	b.open()
+	w.awaitEqual()
+	w.sameAs(revisions, files)
+	if !a.has("d0/made", "new") {
+		t.Error("an edit was undone")
+	}
+}

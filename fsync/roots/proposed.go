@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"saltclusterd/fsync/tree"
 )
@@ -98,11 +99,37 @@ func (s *Store) adopt() (adopted bool) {
 		return false
 	}
 	rev, own := s.successor()
-	if own == nil || own.Held || own.Boot != s.boot {
+	if own == nil || own.Held || s.older(own) {
 		return false
 	}
 	s.becomes(*own, rev.Number)
 	s.log.Info("a revision that was proposed here is in force", "index", rev.Number, "root", rev.Root.Short())
+	return true
+}
+
+// older says whether a proposal is from before the machine's start, so that the disk may have lost what was edited. One that waited for an
+// operator is on it since long.
+func (s *Store) older(p *proposed) bool { return p.Boot != "" && p.Boot != s.boot && !p.Held }
+
+// orphanAfter is how long others are asked for what this disk has lost of a revision of this node.
+const orphanAfter = time.Minute
+
+// adoptLost makes a revision of this node the base though its disk has lost something of it, when nobody else has that: what is on the disk
+// becomes the next edit, or nobody could edit anything any more.
+func (s *Store) adoptLost(head Revision) bool {
+	rev, own := s.successor()
+	if own == nil || rev.Number != head.Number || !s.older(own) {
+		return false
+	}
+	if s.lostSince.IsZero() {
+		s.lostSince = time.Now()
+	}
+	if len(s.cfg.Peers.Members()) > 0 && time.Since(s.lostSince) < orphanAfter {
+		return false
+	}
+	s.log.Warn("nobody has files of a revision that was made here before this machine stopped: what is on the disk counts", "index", rev.Number)
+	s.becomes(*own, rev.Number)
+	s.dirty = true
 	return true
 }
 
@@ -121,7 +148,7 @@ func (s *Store) becomes(p proposed, number uint64) {
 func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Hash) (Hash, error) {
 	rev, own := s.successor()
 	switch {
-	case own != nil && own.Boot != s.boot: // what the disk still has of it
+	case own != nil && s.older(own): // what the disk still has of it
 		return s.advance(put, *own, slot, base, ours)
 	case own != nil:
 		next, err := s.advance(put, *own, slot, base, theirs)
@@ -136,10 +163,14 @@ func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Has
 		if p.Held {
 			continue
 		}
-		var err error
-		if base, err = s.advance(put, p, slot, base, theirs); err != nil {
+		next, err := s.advance(put, p, slot, base, theirs)
+		if err == nil && s.older(&p) {
+			next, err = tree.Advance(s, put, base, next, ours)
+		}
+		if err != nil {
 			return Hash{}, err
 		}
+		base = next
 	}
 	return base, nil
 }

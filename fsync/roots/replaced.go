@@ -100,6 +100,9 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 		return err
 	}
 	return s.inLoop(ctx, func(ctx context.Context) error {
+		if err := errors.Join(s.endSwitch(), s.finishSwitches(ctx)); err != nil {
+			return err
+		}
 		slots, err := s.replacedIn(ctx, dir)
 		if err != nil {
 			return err

@@ -41,6 +41,7 @@ type Store struct {
 	onDisk      map[SlotName]Hash   // the slots of the base that was saved last
 	away        map[SlotName]away   // switches that wait for their directories
 	boot        string              // the machine's run
+	lostSince   time.Time           // since when nobody has what this disk has lost
 	proposed    []proposed          // the last one is the newest
 	found       uint64              // the head when this node started
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here

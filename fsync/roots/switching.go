@@ -27,7 +27,7 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	if err != nil {
 		return err
 	}
-	j.Unflushed = !flushed
+	j.Unflushed, j.here = !flushed, true
 	for i := range j.Plans { // what has waited for a directory that is no more
 		s.away = s.awayWithout(j.Plans[i].Slot)
 	}
@@ -138,6 +138,7 @@ type away struct {
 	Base      Hash     // of the slot, afterwards
 	Ident     dirIdent // of the directory
 	Unflushed bool
+	Whole     uint64 // the revision that was whole on this disk before
 }
 
 // finishSwitches carries out what is left of switches that were interrupted.
@@ -152,8 +153,8 @@ func (s *Store) finishSwitches(ctx context.Context) error {
 		if !ok || s.identOf(st).Ino != a.Ident.Ino {
 			continue
 		}
-		j := journal{Base: s.base.clone(), Plans: []apply.Plan{a.Plan}, Began: time.Now(), Unflushed: a.Unflushed}
-		j.Base.Slots[st.Name], j.Base.Idents[st.Name] = a.Base, s.identOf(st)
+		j := journal{Base: s.base.clone(), Plans: []apply.Plan{a.Plan}, Began: time.Now(), Unflushed: a.Unflushed, Whole: a.Whole}
+		j.Base.Slots[st.Name], j.Base.Idents[st.Name] = a.Base, a.Ident // that it is the same one the next look says
 		if err := s.db.put(pair{bucketMeta, keyJournal, j}, pair{bucketMeta, keyAway, s.awayWithout(st.Name)}); err != nil {
 			return fmt.Errorf("go on with a switch: %w", err)
 		}
@@ -175,21 +176,30 @@ func (s *Store) awayWithout(name SlotName) map[SlotName]away {
 // until that is back.
 func (s *Store) finishSwitch(ctx context.Context) error {
 	s.log.Info("a switch that was interrupted goes on", "index", s.pending.Base.Number)
+	s.pending.Base = s.pending.Base.clone() // which others may see already when this is not the first try
 	var there []apply.Plan
 	for _, p := range s.pending.Plans {
 		st := s.slot(p.Slot)
 		if st == nil {
 			continue
 		}
-		if was := s.pending.Base.Idents[p.Slot]; s.identOf(st).Ino != was.Ino {
-			if s.away == nil {
-				s.away = map[SlotName]away{}
-			}
-			s.away[p.Slot] = away{p, s.pending.Base.Slots[p.Slot], was, s.pending.Unflushed}
-			s.log.Warn("a switch that was interrupted waits for its directory", "path", st.Dir)
+		was, ok := s.pending.Base.Idents[p.Slot]
+		if now := s.identOf(st); now.Ino != 0 && (!ok || now.Ino == was.Ino) {
+			there = append(there, p)
 			continue
 		}
-		there = append(there, p)
+		if !ok { // of an earlier version; when it comes back, it is merged with what it had
+			delete(s.pending.Base.Slots, p.Slot)
+			if old, ok := s.base.Slots[p.Slot]; ok {
+				s.pending.Base.Slots[p.Slot] = old
+			}
+			continue
+		}
+		if s.away == nil {
+			s.away = map[SlotName]away{}
+		}
+		s.away[p.Slot] = away{p, s.pending.Base.Slots[p.Slot], was, s.pending.Unflushed, s.base.whole()}
+		s.log.Warn("a switch that was interrupted waits for its directory", "path", st.Dir)
 	}
 	s.pending.Plans = there
 	areas, err := s.openAreas(there)
@@ -211,7 +221,7 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 // verify has the base of a switch be without what did not reach the disk before the machine stopped: then it is fetched, as what this node has
 // never had.
 func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
-	if !j.Unflushed {
+	if !j.Unflushed || j.here {
 		return nil
 	}
 	put := tree.Memory{}
@@ -230,6 +240,9 @@ func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*appl
 		}
 		if !j.Base.Lacks {
 			j.Base.Lacks, j.Base.Whole = true, s.base.whole()
+			if j.Whole > 0 {
+				j.Base.Whole = min(j.Base.Whole, j.Whole)
+			}
 		}
 	}
 	return s.db.putObjects(put)
