@@ -2,6 +2,7 @@ package roots
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"saltclusterd/fsync/tree"
@@ -79,5 +80,10 @@ func (s *Store) CaughtUp() bool {
 	head, ok := s.cfg.Log.Head()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.lastScan.IsZero() && !s.base.Lacks && (!ok || s.base.Number >= head.Number)
+	return !s.lastScan.IsZero() && !s.lacks() && (!ok || s.base.Number >= head.Number)
+}
+
+// lacks says whether files of the base are not on this disk, in slots that are there. s.mu is held.
+func (s *Store) lacks() bool {
+	return s.base.Lacks && slices.ContainsFunc(s.slots, func(st *slotState) bool { return st.unavailable == "" })
 }

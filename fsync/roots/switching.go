@@ -179,12 +179,12 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 	s.pending.Base = s.pending.Base.clone() // which others may see already when this is not the first try
 	var there []apply.Plan
 	for _, p := range s.pending.Plans {
-		st := s.slot(p.Slot)
-		if st == nil {
-			continue
+		var now dirIdent // none of a slot that is not configured any more
+		if st := s.slot(p.Slot); st != nil {
+			now = s.identOf(st)
 		}
 		was, ok := s.pending.Base.Idents[p.Slot]
-		if now := s.identOf(st); now.Ino != 0 && (!ok || now.Ino == was.Ino) {
+		if now.Ino != 0 && (!ok || now.Ino == was.Ino) {
 			there = append(there, p)
 			continue
 		}
@@ -199,7 +199,7 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 			s.away = map[SlotName]away{}
 		}
 		s.away[p.Slot] = away{p, s.pending.Base.Slots[p.Slot], was, s.pending.Unflushed, s.base.whole()}
-		s.log.Warn("a switch that was interrupted waits for its directory", "path", st.Dir)
+		s.log.Warn("a switch that was interrupted waits for its directory", "slot", p.Slot)
 	}
 	s.pending.Plans = there
 	areas, err := s.openAreas(there)
