@@ -15,14 +15,6 @@ import (
 // TestVerify has files as a file system may have them after a power failure, and as operators may.
 func TestVerify(t *testing.T) {
 	const there, fresh = "d/there", "d/fresh"
-	// spoil empties a file that keeps its times.
-	spoil := func(path string) error {
-		i, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(os.Truncate(path, 0), os.Chtimes(path, time.Time{}, i.ModTime()))
-	}
 	zero := func(path string) error {
 		i, err := os.Stat(path)
 		if err != nil {
@@ -37,8 +29,10 @@ func TestVerify(t *testing.T) {
 	}{
 		"all is well": {},
 		"placed and empty": {
-			after: func(live, _ func(string) string) error { return errors.Join(spoil(live(there)), spoil(live(fresh))) },
-			lost:  []string{there, fresh}, gone: []string{there, fresh},
+			after: func(live, _ func(string) string) error {
+				return errors.Join(emptied(live(there)), emptied(live(fresh)))
+			},
+			lost: []string{there, fresh}, gone: []string{there, fresh},
 		},
 		"placed and full of zeros": {
 			after: func(live, _ func(string) string) error { return zero(live(there)) },
@@ -46,7 +40,7 @@ func TestVerify(t *testing.T) {
 		},
 		"staged and empty": {
 			before: func(_, staged func(string) string) error {
-				return errors.Join(spoil(staged(there)), spoil(staged(fresh)))
+				return errors.Join(emptied(staged(there)), emptied(staged(fresh)))
 			},
 			lost: []string{there, fresh}, kept: []string{there}, gone: []string{fresh},
 		},

@@ -33,11 +33,12 @@
 //
 // In: revisions and news of them (Log), content by hash (Peers, Handler), the disk. Out: proposals (Log), AfterSwitch.
 //
-// Promises: no request for a file sees half of a revision (Gate); nothing is written outside of a slot, and symlinks are
-// never followed; content is verified before it becomes live, and again what it replaces: a file that was edited since the
-// last scan is kept, and becomes the next proposal; a switch that was interrupted is completed by the next Open before
-// anything else, and what of it a power failure has kept from the disk is fetched again; nothing that was only on this disk is removed, it is displaced or put aside; memory is bounded by the
-// number of files, not by their size.
+// Promises: no request for a file sees half of a revision (Gate); nothing is written outside of a slot, and symlinks
+// are never followed; content is verified before it becomes live, and again what it replaces: a file that was edited
+// since the last scan is kept, and becomes the next proposal; a switch that was interrupted is completed by the next
+// Open before anything else, and what of it a power failure has kept from the disk is fetched again; nothing that was
+// only on this disk is removed, it is displaced or put aside; memory is bounded by the number of files, not by their
+// size.
 //
 // Limits: content that an operator overwrites in place is gone from that node; the others have it. Owners, times, extended
 // attributes, hard links, devices, sockets and pipes are not carried.

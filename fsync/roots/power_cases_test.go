@@ -56,6 +56,16 @@ func (w *world) sameAs(revisions, files int) {
 	}
 }
 
+// goesOn starts a node again on a disk from which the power was taken, and wants the revisions and files that there were.
+func (n *testNode) goesOn(disk *powered) {
+	n.w.t.Helper()
+	disk.back()
+	revisions, files := n.w.count(), len(n.w.nodes["a"].disk())
+	n.open()
+	n.w.awaitEqual()
+	n.w.sameAs(revisions, files)
+}
+
 // TestPowerFailsAfterASmallSwitch: its files are on the disk before it, their names are brought there after it.
 func TestPowerFailsAfterASmallSwitch(t *testing.T) {
 	for _, state := range []bool{true, false} {
@@ -86,11 +96,7 @@ func TestPowerFailsAfterASmallSwitch(t *testing.T) {
 				b.rested()
 				must(t, disk.fail())
 				_ = b.crash()
-				disk.back()
-				revisions, there := w.count(), len(a.disk())
-				b.open()
-				w.awaitEqual()
-				w.sameAs(revisions, there)
+				b.goesOn(disk)
 			})
 		}
 	}
@@ -117,11 +123,7 @@ func TestTwoSwitchesInOneRound(t *testing.T) {
 	}
 	must(t, disk.fail())
 	_ = b.crash()
-	disk.back()
-	revisions, files := w.count(), len(a.disk())
-	b.open()
-	w.awaitEqual()
-	w.sameAs(revisions, files)
+	b.goesOn(disk)
 	if n := len(b.store.Conflicts()); n != 1 {
 		t.Errorf("%d that were put aside are remembered", n)
 	}
@@ -146,11 +148,7 @@ func TestPowerFailsWhereADirectoryBecomesAFile(t *testing.T) {
 	a.open()
 	w.await("a has proposed it", func() bool { return a.store.Status().Stable(41) })
 	b.cutOff(0, func() { must(t, disk.fail()) })
-	disk.back()
-	revisions, files := w.count(), len(a.disk())
-	b.open()
-	w.awaitEqual()
-	w.sameAs(revisions, files)
+	b.goesOn(disk)
 }
 
 // TestADiskThatComesLater: the power fails in a switch, and the file system is mounted a while after the next start. Until then its mount point
@@ -254,11 +252,7 @@ func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
 			b.rested()
 			must(t, disk.fail())
 			_ = b.crash()
-			disk.back()
-			revisions, files := w.count(), len(a.disk())
-			b.open()
-			w.awaitEqual()
-			w.sameAs(revisions, files)
+			b.goesOn(disk)
 			b.close()
 		})
 	}
@@ -331,11 +325,7 @@ func TestPowerFailsWhereTwoEditedTheSame(t *testing.T) {
 	b.rested()
 	must(t, disk.fail())
 	_ = b.crash()
-	disk.back()
-	revisions, files := w.count(), len(a.disk())
-	b.open()
-	w.awaitEqual()
-	w.sameAs(revisions, files)
+	b.goesOn(disk)
 	if !a.has("d0/made", "new") {
 		t.Error("an edit was undone")
 	}
