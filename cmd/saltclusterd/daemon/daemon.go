@@ -30,6 +30,7 @@ type Daemon struct {
 	version  string
 	started  time.Time
 	master   *localmaster.Config
+	latest   atomic.Pointer[localmaster.Config] // that the master has started with since; nil: master
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
@@ -175,14 +176,18 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
 		}
 	}
-	for _, f := range d.findings() {
+	d.logFindings(d.findings())
+	return nil
+}
+
+func (d *Daemon) logFindings(found []localmaster.Finding) {
+	for _, f := range found {
 		level := slog.LevelWarn
 		if f.Fatal {
 			level = slog.LevelError
 		}
-		d.log.Log(ctx, level, "salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
+		d.log.Log(context.Background(), level, "salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
 	}
-	return nil
 }
 
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.

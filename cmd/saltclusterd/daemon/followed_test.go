@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,49 @@ func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
 	s.lookAgain()
 	if s.unread.Load() == nil {
 		t.Error("nothing is said of options that cannot be followed")
+	}
+}
+
+// What must not stay in the master's configuration is said as soon as the master has started with it: with the engine stalekey, say, keys
+// are gone before saltclusterd is started again.
+func TestConfigurationOfARestartedMasterIsJudged(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "master")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := New(&config.Config{ID: "a", Salt: config.Salt{Config: path}, Cluster: config.Cluster{IsolatedFilesystem: true}}, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unfollowed := "interface: 127.0.0.1\nmaster_sign_pubkey: True\npki_dir: /nonexistent\n" // lookAgain ends there
+	write("master", unfollowed)
+	if d.master, err = localmaster.LoadConfig(path, localmaster.Version{Major: 3006}); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{m: &member{d: d}}
+	options := func() (out []string) {
+		s.lookAgain()
+		for _, f := range d.findings() {
+			out = append(out, f.Option)
+		}
+		return out
+	}
+	before := options()
+	if slices.Contains(before, "engines") || slices.Contains(before, "include") {
+		t.Errorf("%q", before)
+	}
+	write("master", unfollowed+"engines: [stalekey]\ndefault_include: '*.conf'\n")
+	write("broken.conf", "a: [\n")
+	if now := options(); !slices.Contains(now, "engines") || !slices.Contains(now, "include") {
+		t.Errorf("%q", now)
+	}
+	write("master", unfollowed)
+	if after := options(); !slices.Equal(after, before) {
+		t.Errorf("%q, then %q", before, after)
 	}
 }
 

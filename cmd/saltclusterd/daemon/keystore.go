@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -39,10 +40,11 @@ func (d *Daemon) mirrored() *mmapkeys.Geometry {
 	return keyStore(d.master)
 }
 
-// findings lists what the master's configuration must not stay like.
+// findings lists what the configuration that the master has started with must not stay like.
 func (d *Daemon) findings() []localmaster.Finding {
-	out := localmaster.CheckDropIn(d.master)
-	if d.shares() && keyStore(d.master) != nil {
+	master := cmp.Or(d.latest.Load(), d.master)
+	out := localmaster.CheckDropIn(master)
+	if d.shares() && keyStore(master) != nil {
 		out = append(out, localmaster.Finding{
 			Option: "keys.cache_driver", Fatal: true,
 			Message: "The salt-master keeps minion keys in its mmap_key store on a shared file system, where masters do not see what the others write.",

@@ -119,6 +119,7 @@ func (s *service) lookAgain() {
 		return
 	}
 	s.noteOthers(now)
+	s.noteFindings(now)
 	err = s.obey(now)
 	d.checks.Kick("options")
 	if err != nil {
