@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterctl/haproxy"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
 )
 
 // patient is what is known while the doctor looks.
@@ -97,6 +98,9 @@ func (p *patient) host() {
 	} else {
 		p.add(doctor.JudgePorts(ports, have)...)
 	}
+	if !p.cfg.Cluster.Witness {
+		p.add(doctor.MasterConfig(p.cfg.Salt.Config, p.major())...)
+	}
 	p.add(doctor.Certificate(p.cfg.Paths.StateDir+"/node.crt", time.Now())...)
 	if p.checkup.PID == 0 {
 		return
@@ -122,6 +126,16 @@ func (p *patient) host() {
 		p.add(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
 		p.add(doctor.MinionsMaster("/etc/salt/pki/minion/minion_master.pub", cluster.IdentityFingerprint)...)
 	}
+}
+
+// major is that of the salt-master's version; the newest, while saltclusterd does not tell.
+func (p *patient) major() int {
+	if m := p.checkup.Master; m != nil {
+		if v, err := localmaster.ParseVersion(m.Version); err == nil {
+			return v.Major
+		}
+	}
+	return 3008
 }
 
 // network goes where minions go.

@@ -29,6 +29,31 @@ func levels(found []Finding) string {
 	return strings.Join(out, " ")
 }
 
+func TestMasterConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "master")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(want, words string) {
+		t.Helper()
+		found := MasterConfig(path, 3007)
+		if got := levels(found); got != want || !strings.Contains(found[0].What, words) {
+			t.Errorf("%q: %+v", got, found)
+		}
+	}
+	look("ok", "")
+	write("master", "default_include: '*.conf'\nworker_threads: 5\n")
+	look("ok", "")
+	write("broken.conf", "a: [\n")
+	look("warn", "broken.conf")
+	write("master", "worker_threads: 5\nfile_roots: {base: [/srv/salt}\n")
+	look("fail", path+": yaml: line ")
+}
+
 func TestJudgePorts(t *testing.T) {
 	at := func(addr, process string) Listener { return Listener{netip.MustParseAddrPort(addr), process} }
 	ours := Ports{Publish: 4505, Ret: 4506, Ours: []string{"10.0.0.11:4505", "10.0.0.11:4506"}}

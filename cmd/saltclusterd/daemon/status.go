@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"slices"
 	"syscall"
@@ -191,6 +192,15 @@ func (s *service) masterServes() bool {
 	return s.req.Up() && signedIn && !s.shareHangs() && !s.m.d.migration.oldMaster.Load()
 }
 
+// brokenConfig is what is wrong with the configuration that the master would start with.
+func (s *service) brokenConfig() error {
+	d := s.m.d
+	if _, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
 // masterProblem says what is wrong with the local master and what to do, empty when nothing is.
 func (s *service) masterProblem(context.Context) string {
 	signedIn, err := s.intake.State()
@@ -199,6 +209,8 @@ func (s *service) masterProblem(context.Context) string {
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
 	case s.req.Stats().Stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
+	case !s.req.Up() && s.brokenConfig() != nil:
+		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", s.brokenConfig())
 	case !s.req.Up():
 		return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s", s.m.d.master.ReqAddr())
 	case errors.Is(err, sidecar.ErrForeignIdentity):

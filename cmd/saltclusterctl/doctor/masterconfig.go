@@ -1,0 +1,35 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+
+	"saltclusterd/sidecar/localmaster"
+)
+
+// MasterConfig looks for mistakes in the salt-master's files: with one in the main file it does not start, and says so where nobody looks;
+// another file with one it leaves out.
+func MasterConfig(path string, major int) []Finding {
+	cfg, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return []Finding{{Check: "master", Level: Skip, What: "its configuration cannot be read by this user: " + err.Error(), Next: "sudo"}}
+	case err != nil:
+		return []Finding{{
+			Check: "master", Level: Fail, What: err.Error(),
+			Why:  "neither the salt-master nor saltclusterd starts with it; those that run go on with the one of before",
+			Next: "mend it; then: systemctl start salt-master saltclusterd",
+		}}
+	}
+	var out []Finding
+	for _, w := range cfg.Warnings {
+		out = append(out, Finding{
+			Check: "master", Level: Warn, What: w, Why: "the salt-master leaves this file out, and runs without what it says",
+			Next: "mend it; then: systemctl restart salt-master",
+		})
+	}
+	if len(out) == 0 {
+		out = append(out, ok("master", path, "its files are without a mistake"))
+	}
+	return out
+}
