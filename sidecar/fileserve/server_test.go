@@ -400,6 +400,34 @@ func TestListWithoutAPlaceToKeepIt(t *testing.T) {
 	}
 }
 
+// In a directory that the master's user may list and not search nothing is known of an entry but its name: for os.path.islink, which
+// Salt asks, nothing there is a link.
+func TestADirectoryThatCannotBeSearched(t *testing.T) {
+	s := newSite(t, 10, func(set *fileserve.Settings) { set.IgnoreLinks = true })
+	s.put("closed/file", "1")
+	for _, dir := range []string{"link", "closed/link"} {
+		if err := os.Symlink("file", filepath.Join(s.root, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, mode := range map[string]os.FileMode{filepath.Join(s.root, "closed"): 0o444, filepath.Dir(filepath.Dir(s.root)): 0o711} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(s.root, "closed"), 0o755) })
+	asNobody(t, func() {
+		if got := fileservetest.Show(s.ask("web1", "_file_list", nil)); got != `["closed/file", "closed/link"]` {
+			t.Errorf("listed %s", got)
+		}
+		s.set.IgnoreLinks = false
+		s.Forget()
+		if got := fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `{"link": "file"}` {
+			t.Errorf("links %s", got)
+		}
+	})
+}
+
 func TestMoreBackends(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Alone = false })
 	s.put("here", "1")

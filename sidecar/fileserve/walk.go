@@ -82,6 +82,8 @@ func (w *walker) dir(at, rel string, depth int) error {
 		abs := join(at, e.Name())
 		isDir, isLink := e.IsDir(), e.Type()&os.ModeSymlink != 0
 		if isLink {
+			_, err := os.Lstat(abs)
+			isLink = err == nil // os.path.islink, in a directory that may be listed and not searched
 			info, err := os.Stat(abs)
 			isDir = err == nil && info.IsDir()
 		}
