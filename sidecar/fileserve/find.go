@@ -66,8 +66,14 @@ func (s *Settings) findIn(dir, rel string) (*found, error) {
 	}
 	var ok bool
 	var err error
-	if f.status, ok, err = stat(f.full); err != nil || !ok {
+	if f.status, ok, err = stat(f.full); err != nil {
 		return nil, err
+	}
+	if !ok {
+		if s.hides(f.full) {
+			return nil, ErrForward
+		}
+		return nil, nil
 	}
 	if !f.regular() || s.ignore.ignored(f.full) {
 		return nil, nil

@@ -152,7 +152,7 @@ func (s *Server) makeLists(set *Settings, env, name string, dirs []string, dynam
 		ctx, cancel := context.WithTimeout(s.ctx, walkPatience)
 		all, err := set.walk(ctx, dirs)
 		cancel()
-		if errors.Is(err, errNames) || errors.Is(err, errLarge) {
+		if errors.Is(err, errNames) || errors.Is(err, errLarge) || errors.Is(err, errHidden) {
 			l.lists = &lists{err: ErrForward, weight: 256}
 			s.envs.put(env, l, l.weight)
 			return l, nil

@@ -428,6 +428,48 @@ func TestADirectoryThatCannotBeSearched(t *testing.T) {
 	})
 }
 
+// What leads to a place that the service manager keeps from this process is the master's.
+func TestWhatOnlyTheMasterSees(t *testing.T) {
+	hidden := filepath.Join(t.TempDir(), "tmp")
+	s := newSite(t, 10, func(set *fileserve.Settings) { set.Hidden = []string{hidden} })
+	s.put("file", "1")
+	for name, dest := range map[string]string{"dangling": "nowhere", "dir": filepath.Dir(hidden)} {
+		if err := os.Symlink(dest, filepath.Join(s.root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(path string) string {
+		return fileservetest.Show(s.ask("web1", "_serve_file", map[string]any{"path": path, "loc": 0}))
+	}
+	for _, path := range []string{"missing", "dangling", "dir/temporary"} {
+		if got := find(path); !strings.Contains(got, `"dest": ""`) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := fileservetest.Show(s.ask("web1", "_file_list", nil)); got != `["dangling", "file"]` {
+		t.Errorf("listed %s", got)
+	}
+	s.Forget()
+	if err := os.Symlink(hidden+"/build", filepath.Join(s.root, "build")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"build", "build/x", "dir/tmp/x"} {
+		if got := find(path); got != "<nil>" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := s.ask("web1", "_file_list", nil); got != nil {
+		t.Errorf("listed %v", got)
+	}
+	if got := s.chunk("web1", "file", 0); got != "1" {
+		t.Errorf("got %q", got)
+	}
+	s.set.Roots["base"] = []string{s.root, hidden + "/states"}
+	if got := find("missing"); got != "<nil>" {
+		t.Errorf("a root that is hidden: %s", got)
+	}
+}
+
 func TestMoreBackends(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Alone = false })
 	s.put("here", "1")

@@ -53,6 +53,9 @@ type Settings struct {
 	Buffer      int // file_buffer_size
 	ListTime    time.Duration
 	ListDir     string // where the lists of the roots backend are kept
+	// Hidden are directories in which this process sees something else than the master (systemd's PrivateTmp=): what leads there is
+	// forwarded.
+	Hidden []string
 	// Alone says that there is no other backend. Otherwise what roots has is served here, for it is asked first, and
 	// everything else is forwarded.
 	Alone bool
@@ -211,6 +214,15 @@ func (s *Settings) dirs(env string) (dirs []string, known, dynamic bool) {
 		dirs[i] = strings.ReplaceAll(d, dynamicEnv, env)
 	}
 	return dirs, true, true
+}
+
+// hides says whether a path leads to where this process sees something else than the master.
+func (s *Settings) hides(name string) bool {
+	if len(s.Hidden) == 0 {
+		return false
+	}
+	name = realPath(name)
+	return slices.ContainsFunc(s.Hidden, func(dir string) bool { return inside(name, dir) })
 }
 
 // plainEnv says whether the name of an environment stays in its place when it is put into a path.

@@ -17,10 +17,11 @@ const (
 	maxDepth  = 400     // Python gives up at some 900 directories inside each other
 )
 
-// errNames says that an environment cannot be listed here, and why.
+// They say that an environment cannot be listed here, and why.
 var (
-	errNames = errors.New("a file's name is not UTF-8, or has a control character while file_ignore_regex is set")
-	errLarge = errors.New("too many files, or too deep")
+	errNames  = errors.New("a file's name is not UTF-8, or has a control character while file_ignore_regex is set")
+	errLarge  = errors.New("too many files, or too deep")
+	errHidden = errors.New("a root or a link leads to where only the master sees what there is")
 )
 
 // lists are what roots._file_lists has of an environment.
@@ -52,6 +53,9 @@ func (s *Settings) walk(ctx context.Context, dirs []string) (*lists, error) {
 	}
 	for _, dir := range dirs {
 		w.root, w.realRoot = dir, realPath(dir)
+		if s.hides(dir) {
+			return nil, errHidden
+		}
 		if err := w.dir(dir, "", 0); err != nil {
 			return nil, fmt.Errorf("list %s: %w", dir, err)
 		}
@@ -85,7 +89,9 @@ func (w *walker) dir(at, rel string, depth int) error {
 			_, err := os.Lstat(abs)
 			isLink = err == nil // os.path.islink, in a directory that may be listed and not searched
 			info, err := os.Stat(abs)
-			isDir = err == nil && info.IsDir()
+			if isDir = err == nil && info.IsDir(); err != nil && w.set.hides(abs) {
+				return errHidden
+			}
 		}
 		if err := w.add(abs, join(rel, e.Name()), isDir, isLink); err != nil {
 			return err

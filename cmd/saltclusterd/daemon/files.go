@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
@@ -40,7 +41,23 @@ func (s *service) fileSettings(master *localmaster.Config) (*fileserve.Settings,
 	if master.Globbed("file_roots") {
 		return nil, "file_roots has wildcards: in what order Salt has found the directories is not known"
 	}
-	return fileserve.Native(master, master.Version.Major)
+	set, reason := fileserve.Native(master, master.Version.Major)
+	if set != nil {
+		mounts, _ := os.ReadFile("/proc/self/mountinfo") // without it nothing is hidden, as outside of systemd
+		set.Hidden = privateDirs(string(mounts))
+	}
+	return set, reason
+}
+
+// privateDirs are the temporary directories that systemd has made for this service alone (PrivateTmp=, which the generator takes away
+// when a root is there, and not for what a link of a root leads to).
+func privateDirs(mounts string) (dirs []string) {
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 4 && (f[4] == "/tmp" || f[4] == "/var/tmp") && strings.Contains(f[3], "/systemd-private-") {
+			dirs = append(dirs, f[4])
+		}
+	}
+	return dirs
 }
 
 // otherUser says so when the master may read other files than this process.
