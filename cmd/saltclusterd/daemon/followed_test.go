@@ -180,6 +180,42 @@ func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
 	}
 }
 
+// A master that has started with options which cannot be read here answers by them itself, until they can.
+func TestOptionsThatCannotBeReadAreLeftToTheMaster(t *testing.T) {
+	t.Parallel()
+	n := cluster(t, t.TempDir())[0]
+	s := n.current().svc
+	native := func() (out []bool) {
+		files, _ := s.files.Native()
+		mines, _ := s.mined.Native("_mine")
+		fired, _ := s.fired.Native()
+		returned, _ := s.returns.Native("_return")
+		return []bool{files, mines, fired, returned}
+	}
+	if got := native(); slices.Contains(got, false) {
+		t.Fatalf("%v", got)
+	}
+	text, err := os.ReadFile(n.cfg.Salt.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text   string
+		native bool
+	}{{string(text) + "a: [\n", false}, {string(text), true}} {
+		if err := os.WriteFile(n.cfg.Salt.Config, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.lookAgain()
+		if got := native(); slices.Contains(got, !c.native) {
+			t.Errorf("%v, want %v", got, c.native)
+		}
+		if f := s.filesStatus(); !c.native && !strings.Contains(f.Reason, "its options cannot be read: ") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // What must not stay in the master's configuration is said as soon as the master has started with it: with the engine stalekey, say, keys
 // are gone before saltclusterd is started again.
 func TestConfigurationOfARestartedMasterIsJudged(t *testing.T) {

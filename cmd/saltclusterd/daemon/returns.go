@@ -109,12 +109,14 @@ func storedReturn(master *localmaster.Config) func(jid, minion string) bool {
 	}
 }
 
-// lookAgain follows the master's configuration, which it reads when it starts. What cannot be followed leaves all of it as it was.
+// lookAgain follows the master's configuration, which it reads when it starts. What cannot be followed leaves all of it as it was; what
+// cannot be read leaves to the master what it answers as well.
 func (s *service) lookAgain() {
 	d := s.m.d
 	now, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version)
 	if err != nil {
 		d.log.Warn("the master's configuration cannot be read again", "err", s.disobey(err))
+		s.leaveToMaster(err)
 		d.checks.Kick("options")
 		return
 	}
@@ -147,6 +149,22 @@ func (s *service) lookAgain() {
 	}
 	if err != nil {
 		d.log.Error("returns are taken as before", "err", err)
+	}
+}
+
+// leaveToMaster gives a master that has started with options which cannot be read here (one of its files is closed to its own user)
+// what depends on them.
+func (s *service) leaveToMaster(err error) {
+	reason := "its options cannot be read: " + err.Error()
+	s.files.Use(nil, reason)
+	s.mined.Use(nil, reason)
+	s.fired.Use(events.Mode{Reason: reason})
+	mode := returns.Mode{Reasons: map[string]string{}, Mend: s.m.d.mendReturn(s.returnOptions), Stored: storedReturn(s.returnOptions)}
+	for _, cmd := range returnCommands {
+		mode.Reasons[cmd] = reason
+	}
+	if err := s.returns.Use(mode); err != nil {
+		s.m.d.log.Error("returns are taken as before", "err", err)
 	}
 }
 
