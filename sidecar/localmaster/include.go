@@ -51,7 +51,7 @@ func (r *confReader) file(path string) (map[string]any, error) {
 	}
 	v, err := parseYAML(text)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, contentError{err})
+		return nil, fmt.Errorf("read %s: %w", path, contentError{countedFromOne(err)})
 	}
 	if !pyTrue(v) {
 		return map[string]any{}, nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -48,6 +49,19 @@ func parseYAML(text []byte) (any, error) {
 		return v, nil
 	}
 	return nil, err
+}
+
+// fromZero is what the library's parser says, which, unlike its scanner, counts lines from zero.
+var fromZero = regexp.MustCompile(`^yaml: line (\d+): (did not find expected .*|found (?:undefined|duplicate|incompatible) .*)$`)
+
+// countedFromOne names the line that an editor shows.
+func countedFromOne(err error) error {
+	m := fromZero.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	line, _ := strconv.Atoi(m[1])
+	return fmt.Errorf("yaml: line %d: %s", line+1, m[2])
 }
 
 func parseDocument(text []byte, r *yamlReader) (any, error) {

@@ -51,7 +51,7 @@ func TestMasterConfig(t *testing.T) {
 	write("broken.conf", "a: [\n")
 	look("warn", "broken.conf")
 	write("master", "worker_threads: 5\nfile_roots: {base: [/srv/salt}\n")
-	look("fail", path+": yaml: line ")
+	look("fail", path+": yaml: line 2: ")
 }
 
 func TestJudgePorts(t *testing.T) {

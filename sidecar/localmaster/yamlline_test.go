@@ -1,0 +1,26 @@
+package localmaster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLineOfAMistake(t *testing.T) {
+	for text, line := range map[string]string{
+		"a: 1\nb: {c: [d}\n":       "line 2: ",
+		"a: 1\nx: 1\ny: [\n":       "line 4: ", // the end of the file, as Salt says it
+		"x: 1\ny:\n  - 1\n z: 2\n": "line 4: ",
+		"a: 1\n b: 2\n":            "line 2: ",
+		"a: 1\nq: @x\n":            "line 2: ",
+	} {
+		path := filepath.Join(t.TempDir(), "master")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadConfig(path, Version{Major: 3008}); err == nil || !strings.Contains(err.Error(), line) {
+			t.Errorf("%q: %v, want %s", text, err, line)
+		}
+	}
+}
