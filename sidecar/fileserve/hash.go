@@ -14,6 +14,9 @@ const (
 	hashBuffer  = 256 << 10
 	hashWeight  = 256 // of one that is remembered
 	hashPatient = 20  // times Config.Patience is what a file waits for its turn to be hashed
+
+	// quickHash is up to what size a file does not wait for those that take many seconds.
+	quickHash = 16 << 20
 )
 
 type hashKey struct {
@@ -59,10 +62,14 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 		if sum, ok := s.hashes.get(key); ok {
 			return sum, nil
 		}
-		if err := s.hashers.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
+		turn := s.hashers
+		if f.Size <= quickHash {
+			turn = s.quick
+		}
+		if err := turn.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
 			return "", err
 		}
-		defer s.hashers.leave()
+		defer turn.leave()
 		sum, still, err := set.hashFile(f)
 		if err != nil {
 			return "", err

@@ -61,8 +61,9 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	disk, hashers, cpu slots
-	memory             *semaphore.Weighted // of answers that are being made
+	disk, cpu      slots
+	hashers, quick slots               // of large files, of all others
+	memory         *semaphore.Weighted // of answers that are being made
 
 	chunks    *lru[chunkKey, []byte]
 	reading   flights[chunkKey, []byte]
@@ -90,7 +91,8 @@ func New(cfg Config) *Server {
 	procs := runtime.GOMAXPROCS(0)
 	s := &Server{
 		cfg: cfg, log: cfg.Logger,
-		disk: make(slots, diskSlots), hashers: make(slots, max(1, procs/2)), cpu: make(slots, procs),
+		disk: make(slots, diskSlots), cpu: make(slots, procs),
+		hashers: make(slots, max(1, procs/2)), quick: make(slots, procs),
 		memory:    semaphore.NewWeighted(maxAnswers),
 		chunks:    newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
 		hashes:    newLRU[hashKey, string](cfg.Limits.Hashes, nil),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -467,6 +468,33 @@ func TestWhatOnlyTheMasterSees(t *testing.T) {
 	s.set.Roots["base"] = []string{s.root, hidden + "/states"}
 	if got := find("missing"); got != "<nil>" {
 		t.Errorf("a root that is hidden: %s", got)
+	}
+}
+
+// A stock master hashes small files while some of its workers are busy with large ones.
+func TestSmallFilesDoNotWaitForLargeOnes(t *testing.T) {
+	s := newSite(t, 10)
+	s.put("small", "1")
+	hashed := make(chan string, runtime.GOMAXPROCS(0))
+	for i := range cap(hashed) {
+		name := fmt.Sprint("large", i)
+		s.put(name, "")
+		if err := os.Truncate(filepath.Join(s.root, name), 512<<20); err != nil {
+			t.Fatal(err)
+		}
+		go func() { hashed <- fileservetest.Show(s.ask("web1", "_file_hash", map[string]any{"path": name})) }()
+	}
+	time.Sleep(20 * time.Millisecond)
+	if got := fileservetest.Show(s.ask("web2", "_file_hash", map[string]any{"path": "small"})); !strings.Contains(got, "hsum") {
+		t.Errorf("answered %s", got)
+	}
+	if n := len(hashed); n > 0 {
+		t.Errorf("it came after %d large ones", n)
+	}
+	for range cap(hashed) {
+		if got := <-hashed; !strings.Contains(got, "hsum") {
+			t.Errorf("answered %s", got)
+		}
 	}
 }
 
