@@ -123,7 +123,7 @@ func (d *Daemon) checkOptions(context.Context) health.Result {
 	}
 	return health.Result{
 		Level:  health.Warn,
-		Reason: "the salt-master has other options than when saltclusterd was started, which goes by those of then: " + strings.Join(*names, ", "),
+		Reason: "the salt-master has other options than when saltclusterd was started, which replicates, and finds the master, by those of then: " + strings.Join(*names, ", "),
 		Hint:   hint,
 	}
 }

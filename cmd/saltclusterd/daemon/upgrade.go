@@ -139,7 +139,7 @@ func (d *Daemon) checkReload(context.Context) health.Result {
 	}
 	return health.Result{
 		Level: health.Warn, Reason: "the last reload failed, and saltclusterd goes on with what it had: " + *why,
-		Hint: "saltclusterctl config check says what is wrong in the files; then saltclusterctl upgrade",
+		Hint: "saltclusterctl config check says what is wrong in its files, saltclusterctl doctor in the salt-master's; then saltclusterctl upgrade",
 	}
 }
 
