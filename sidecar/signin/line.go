@@ -3,10 +3,15 @@ package signin
 import (
 	"sync"
 	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
 )
 
-// party is who signs in. Who only knows the id of a minion is not the same party as the minion.
+// party is who signs in. Who only knows the id of a minion is not the same party as the minion; who writes its key in another way is.
 type party struct{ id, pub string }
+
+func partyOf(a saltwire.AuthRequest) party { return party{a.ID, saltcrypt.CleanKey(a.Pub)} }
 
 // line is the sign-ins of one party, in the order in which they came. One of them is answered at a time, so that a minion costs one
 // computation however often it asks.
@@ -67,12 +72,12 @@ func newQueue(max int, patient time.Duration, now func() time.Time) *queue {
 
 // put adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be among them.
 func (q *queue) put(r *Request, isKnown bool) (shed []*Request, outcome string) {
+	p := partyOf(r.Auth)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return []*Request{r}, "closed"
 	}
-	p := party{r.Auth.ID, r.Auth.Pub}
 	l := q.parts[p]
 	if l == nil {
 		l = &line{party: p}
