@@ -75,7 +75,7 @@ func (t *transfers) hold(f *found, now time.Time) *pin {
 	if p, ok := t.pins.get(id); ok && p.use(now) {
 		return p
 	}
-	p, err := t.opening.do(context.Background(), id, func() (*pin, error) { // whoever is first waits for a disk, the others for him
+	p, err := t.opening.do(context.Background(), context.Background(), id, func(context.Context) (*pin, error) { // whoever is first waits for a disk, the others for him
 		if p, ok := t.pins.get(id); ok && p.use(now) {
 			return p, nil
 		}
