@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -109,8 +110,14 @@ func (q *queue) enqueue(l *line) {
 	}
 	l.turn++
 	q.lanes[at] = append(q.lanes[at], place{l, l.turn})
+	if len(q.lanes[at]) > 2*len(q.parts)+fewPlaces { // a lane that is not looked at, because others always come before it
+		q.lanes[at] = slices.DeleteFunc(q.lanes[at], func(p place) bool { return !p.counts() })
+	}
 	q.signal()
 }
+
+// fewPlaces may be left behind by lines that have gone to another lane.
+const fewPlaces = 64
 
 // signal wakes one worker, which wakes the next.
 func (q *queue) signal() {
