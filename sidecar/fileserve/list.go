@@ -101,10 +101,14 @@ func bounds(n int, where func(int) int) (from, to int) {
 // lists gets the lists of an environment: from memory, from the master's file, from the disk.
 func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []string, dynamic bool) (*lists, error) {
 	name := set.listFile(env)
-	if l := s.knownLists(set, env, name); l != nil {
+	l, err := s.kept(ctx, set, env, name)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil {
 		return l.lists, l.err
 	}
-	l, err := s.listing.do(ctx, s.ctx, listKey{set, env}, func(ctx context.Context) (*listed, error) {
+	l, err = s.listing.do(ctx, s.ctx, listKey{set, env}, func(ctx context.Context) (*listed, error) {
 		if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
 			return nil, err
 		}
@@ -118,6 +122,15 @@ func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []st
 		return nil, err
 	}
 	return l.lists, l.err
+}
+
+// kept is knownLists, where disks may be slow.
+func (s *Server) kept(ctx context.Context, set *Settings, env, name string) (*listed, error) {
+	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+		return nil, err
+	}
+	defer s.disk.leave()
+	return s.knownLists(set, env, name), nil
 }
 
 // knownLists are the lists in memory, if they are what the master's file says, or there is none and they are young enough.

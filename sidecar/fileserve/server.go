@@ -91,12 +91,12 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger,
 		disk: make(slots, diskSlots), hashers: make(slots, max(1, procs/2)), cpu: make(slots, procs),
-		memory:    semaphore.NewWeighted(maxAnswers),
-		chunks:    newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
-		hashes:    newLRU[hashKey, string](cfg.Limits.Hashes, nil),
-		envs:      newLRU[string, *listed](cfg.Limits.Lists, nil),
-		transfers: newTransfers(),
+		memory: semaphore.NewWeighted(maxAnswers),
+		chunks: newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
+		hashes: newLRU[hashKey, string](cfg.Limits.Hashes, nil),
+		envs:   newLRU[string, *listed](cfg.Limits.Lists, nil),
 	}
+	s.transfers = newTransfers(s.disk, cfg.Patience)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mode.Store(&mode{reason: "the salt-master's configuration is not known yet"})
 	s.metrics = newMetrics(cfg.Registerer, s)
