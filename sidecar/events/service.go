@@ -92,11 +92,12 @@ func New(c Config) (*Service, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{
-		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), queue: make(chan *waiting, maxWaiting),
+		c: c, window: once.NewWindow(once.Size), queue: make(chan *waiting, maxWaiting),
 		firer: jobcache.NewFirer(jobcache.FirerConfig{
 			Bus: c.Bus, Rate: float64(c.Rate), Burst: c.Burst, Behind: c.Behind, Logger: c.Logger,
 		}),
 	}
+	s.metrics = newMetrics(c.Registerer, func() int { return len(s.queue) })
 	s.Use(c.Mode)
 	return s, nil
 }
