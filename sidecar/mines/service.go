@@ -138,6 +138,25 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	if len(load) > maxLoad {
 		return nil, saltvalue.Needs("a load of %d bytes", len(load))
 	}
+	d, err := parsed(minion, load)
+	if err != nil {
+		return nil, err
+	}
+	if cmd == cmdGet {
+		return s.get(ctx, set, minion, d)
+	}
+	e, err := edits(cmd, d)
+	if err != nil {
+		return nil, err
+	}
+	if len(load) > largeLoad {
+		e = again(cmd, minion, load)
+	}
+	return s.change(ctx, minion, e)
+}
+
+// parsed takes the load of a minion apart.
+func parsed(minion string, load []byte) (saltvalue.Fields, error) {
 	d, err := saltvalue.ParseLoad(load)
 	if err != nil {
 		return nil, err
@@ -146,23 +165,39 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	if id, ok := saltvalue.Text(raw); !ok || id != minion {
 		return nil, saltvalue.Needs("a load without the id of its minion")
 	}
-	var e editor
+	return d, nil
+}
+
+// edits is what a command makes of a mine.
+func edits(cmd string, d saltvalue.Fields) (editor, error) {
 	switch cmd {
 	case cmdStore:
-		e, err = store(d)
+		return store(d)
 	case cmdDelete:
-		e, err = del(d)
+		return del(d)
 	case cmdFlush:
-		e = flush
-	case cmdGet:
-		return s.get(ctx, set, minion, d)
-	default:
-		err = saltvalue.Needs("a command of another kind")
+		return flush, nil
 	}
-	if err != nil {
-		return nil, err
+	return nil, saltvalue.Needs("a command of another kind")
+}
+
+// largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn: many that wait for each
+// other would take many times the memory that the edge has counted for them.
+const largeLoad = 4 << 10
+
+// again is edits of a load that is taken apart once more when its turn has come.
+func again(cmd, minion string, load []byte) editor {
+	return func(now []byte) ([]byte, bool, []byte, error) {
+		d, err := parsed(minion, load)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		e, err := edits(cmd, d)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		return e(now)
 	}
-	return s.change(ctx, minion, e)
 }
 
 // change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits as long as the
