@@ -64,6 +64,7 @@ type Service struct {
 	metrics *metrics
 	mode    atomic.Pointer[mode]
 	reading chan struct{} // a place for each _mine_get at work
+	parsing chan struct{} // and for each large load of another kind that is looked at before it waits for its turn
 }
 
 type mode struct {
@@ -71,7 +72,7 @@ type mode struct {
 	reason string
 }
 
-// maxReading is how many _mine_get are answered at a time: each may hold many mines in memory.
+// maxReading is how many _mine_get are answered at a time, for each may hold many mines in memory, and how many large loads are looked at.
 const maxReading = 4
 
 // maxLoad bounds a load that is taken apart here, which takes many times its size in memory.
@@ -86,7 +87,7 @@ func New(c Config) (*Service, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading)}
+	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading), parsing: make(chan struct{}, maxReading)}
 	s.Use(nil, "not configured yet")
 	return s, nil
 }
@@ -138,21 +139,36 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	if len(load) > maxLoad {
 		return nil, saltvalue.Needs("a load of %d bytes", len(load))
 	}
+	if cmd == cmdGet {
+		return s.get(ctx, set, minion, load)
+	}
+	e, err := s.editor(ctx, cmd, minion, load)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, minion, e)
+}
+
+// editor is what a load makes of a mine.
+func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
+	large := len(load) > largeLoad
+	if large {
+		select {
+		case s.parsing <- struct{}{}:
+			defer func() { <-s.parsing }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	d, err := parsed(minion, load)
 	if err != nil {
 		return nil, err
 	}
-	if cmd == cmdGet {
-		return s.get(ctx, set, minion, d)
-	}
 	e, err := edits(cmd, d)
-	if err != nil {
-		return nil, err
-	}
-	if len(load) > largeLoad {
+	if err == nil && large {
 		e = again(cmd, minion, load)
 	}
-	return s.change(ctx, minion, e)
+	return e, err
 }
 
 // parsed takes the load of a minion apart.
