@@ -16,7 +16,9 @@ type nobody struct{}
 func (nobody) Accepted(string) (string, bool) { return "", false }
 func (nobody) IDs() []string                  { return nil }
 
-func (nobody) Change(context.Context, string, func([]byte) ([]byte, bool, error), time.Duration) error { return nil }
+func (nobody) Change(context.Context, string, func([]byte) ([]byte, bool, error), time.Duration) error {
+	return nil
+}
 
 // TestPlaces: as long as there is no place for it, a large load is not taken apart.
 func TestPlaces(t *testing.T) {
