@@ -161,6 +161,10 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		s.metrics.count(err)
 		done(reply, err)
 	}
+	if len(load) > maxBytes { // there is no room for it, and a plan may take several times as much
+		ended(nil, ErrPython)
+		return
+	}
 	plan, err := mode.Planner.Plan(load, jobcache.Facts{Received: received})
 	python, deferred := errors.AsType[*jobcache.NeedsPython](err)
 	switch {
