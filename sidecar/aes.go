@@ -95,6 +95,16 @@ func (p *Proxy) route(c *call) {
 	p.routeOn(c)
 }
 
+// stillKnown says whether the key of a call that has waited is what it was. One whose key was taken away meanwhile is refused.
+func (p *Proxy) stillKnown(c *call) bool {
+	if pub, ok := p.cfg.Keys.Accepted(c.peek.ID); ok && saltcrypt.SameKey(pub, c.session.pub) {
+		return true
+	}
+	c.leave()
+	p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, c.env.ID, c.remote))
+	return false
+}
+
 // traced notes what is asked, when it is traced.
 func (c *call) traced() {
 	if c.trace == nil {

@@ -139,3 +139,30 @@ func TestWhoHasHandedItOver(t *testing.T) {
 		t.Errorf("%d nodes are remembered", n)
 	}
 }
+
+// TestSignInOfAnySize: sign-ins go to the master as they came. Anybody may send one, and a list of millions that no Salt reads in it would take gigabytes
+// of each of its workers.
+func TestSignInOfAnySize(t *testing.T) {
+	w := newWorld(t)
+	env, err := saltwire.ParseEnvelope(w.signIn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuffed := func(raw []byte, n int) []byte {
+		raw = append([]byte{raw[0] + 1}, raw[1:]...) // one entry more
+		return append(saltwire.AppendArrayHeader(saltwire.AppendRaw(raw, "x"), n), make([]byte, n)...)
+	}
+	inside := env
+	for _, n := range []int{100, relay.MaxSignIn} {
+		inside.Load = stuffed(env.Load, n)
+		for where, body := range map[string][]byte{"load": saltwire.AppendEnvelope(nil, inside), "envelope": stuffed(w.signIn(), n)} {
+			want := "signed in"
+			if n == relay.MaxSignIn {
+				want = string(saltwire.BadLoad())
+			}
+			if got := w.send(t, body, ""); string(got) != want {
+				t.Errorf("%d bytes in its %s: answered %q, want %q", n, where, got, want)
+			}
+		}
+	}
+}

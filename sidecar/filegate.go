@@ -142,7 +142,9 @@ func (p *Proxy) whenOpen(c *call, f func()) {
 			c.drop()
 			return
 		}
-		f()
+		if p.stillKnown(c) {
+			f()
+		}
 	})
 }
 

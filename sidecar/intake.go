@@ -52,6 +52,8 @@ type Intake struct {
 const (
 	// recentBodies is how many publications are remembered to tell further copies (one per topic) from new ones.
 	recentBodies = 16
+	// maxRecent bounds the bytes of those before the newest: a publication may take many megabytes, and its copies follow it at once.
+	maxRecent = 1 << 20
 	// signInTimeout bounds one sign-in at the local master. A master that starts takes the request at once and answers when
 	// its workers are there; giving up earlier would only ask again behind the first.
 	signInTimeout = 20 * time.Second
@@ -127,7 +129,9 @@ func (i *Intake) Message(ctx context.Context, parts [][]byte) {
 			i.cfg.Logger.Error("publication of the local master lost", "err", err)
 			return
 		}
-		i.remember(sum, plain)
+		if len(parts) == 2 {
+			i.remember(sum, plain)
+		}
 	}
 	p := fanout.Publication{Plain: plain, TopicOnly: seen}
 	if len(parts) == 2 {
@@ -147,8 +151,16 @@ func (i *Intake) seen(sum [sha256.Size]byte) ([]byte, bool) {
 	return nil, false
 }
 
+// remember keeps the newest and, beside it, as many of those before as are not large.
 func (i *Intake) remember(sum [sha256.Size]byte, plain []byte) {
 	i.recent[i.next] = recentBody{sum, plain}
+	size := 0
+	for n := range recentBodies - 1 {
+		older := &i.recent[(i.next+recentBodies-1-n)%recentBodies]
+		if size += len(older.plain); size > maxRecent {
+			*older = recentBody{}
+		}
+	}
 	i.next = (i.next + 1) % recentBodies
 }
 

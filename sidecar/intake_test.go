@@ -2,8 +2,11 @@ package sidecar
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +86,39 @@ func TestIntakeTellsCopiesFromPublications(t *testing.T) {
 	}
 	if got[0].TopicOnly || !got[1].TopicOnly || got[1].Topics[0] != "bbbb" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestIntakeDoesNotKeepPublications: what it remembers to tell copies from is little, however large the publications are.
+func TestIntakeDoesNotKeepPublications(t *testing.T) {
+	m := &fakeMaster{key: newKey(t), pub: "cluster"}
+	in := NewIntake(IntakeConfig{
+		SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler),
+		Deliver: func(fanout.Publication) error { return nil },
+	})
+	large := strings.Repeat("x", 1<<20)
+	kept := func() (n int) {
+		for _, r := range in.recent {
+			n += len(r.plain)
+		}
+		return n
+	}
+	for i := range recentBodies {
+		in.Message(t.Context(), [][]byte{m.publish(t, fmt.Sprint(i, large))}) // without topics there are no copies
+	}
+	if n := kept(); n > 0 {
+		t.Errorf("%d bytes of publications that have no copies are kept", n)
+	}
+	var last []byte
+	for i := range recentBodies {
+		last = m.publish(t, fmt.Sprint(i, large))
+		in.Message(t.Context(), [][]byte{[]byte("aaaa"), last})
+	}
+	if n := kept(); n > 2<<20 {
+		t.Errorf("%d bytes of publications are kept", n)
+	}
+	if _, seen := in.seen(sha256.Sum256(last)); !seen {
+		t.Error("copies of the newest would not be told from it")
 	}
 }
 

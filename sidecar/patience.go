@@ -113,7 +113,9 @@ func (p *Proxy) keepRoom() {
 			}
 		}
 		for _, c := range again {
-			p.routeOn(c)
+			if p.stillKnown(c) {
+				p.routeOn(c)
+			}
 		}
 		if empty {
 			return

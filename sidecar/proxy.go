@@ -214,6 +214,10 @@ func (p *Proxy) serveClear(x *exchange, env saltwire.Envelope) {
 
 // serveAuth takes a sign-in, a minion's own or one that a peer relayed.
 func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
+	if len(x.body) > relay.MaxSignIn { // the master reads all of it, also what no Salt has put there
+		p.refuse(x, p.cfg.Guard.Malformed(&saltwire.Refused{Reason: saltwire.ReasonSize}, x.remote))
+		return
+	}
 	auth, err := saltwire.ParseAuth(env.Load)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))

@@ -59,7 +59,9 @@ func (p *Proxy) routeLater(c *call, wait time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		p.route(c)
+		if p.stillKnown(c) {
+			p.route(c)
+		}
 	case <-p.ctx.Done():
 		c.drop()
 	}

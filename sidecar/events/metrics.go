@@ -9,7 +9,8 @@ import (
 // metrics of a service; the methods of a nil one do nothing.
 type metrics struct{ loads *prometheus.CounterVec }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+// newMetrics shows how many wait, too.
+func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 	if reg == nil {
 		return nil
 	}
@@ -17,7 +18,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "saltcluster_minion_events_total",
 		Help: "Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
 	}, []string{"outcome"})}
-	reg.MustRegister(m.loads)
+	reg.MustRegister(m.loads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "saltcluster_minion_events_waiting", Help: "Requests with events of minions that wait until the master's bus is given them.",
+	}, func() float64 { return float64(waiting()) }))
 	return m
 }
 

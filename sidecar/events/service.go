@@ -92,11 +92,12 @@ func New(c Config) (*Service, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{
-		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), queue: make(chan *waiting, maxWaiting),
+		c: c, window: once.NewWindow(once.Size), queue: make(chan *waiting, maxWaiting),
 		firer: jobcache.NewFirer(jobcache.FirerConfig{
 			Bus: c.Bus, Rate: float64(c.Rate), Burst: c.Burst, Behind: c.Behind, Logger: c.Logger,
 		}),
 	}
+	s.metrics = newMetrics(c.Registerer, func() int { return len(s.queue) })
 	s.Use(c.Mode)
 	return s, nil
 }
@@ -159,6 +160,10 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		s.window.Settle(key, settled)
 		s.metrics.count(err)
 		done(reply, err)
+	}
+	if len(load) > maxBytes { // there is no room for it, and a plan may take several times as much
+		ended(nil, ErrPython)
+		return
 	}
 	plan, err := mode.Planner.Plan(load, jobcache.Facts{Received: received})
 	python, deferred := errors.AsType[*jobcache.NeedsPython](err)

@@ -291,3 +291,19 @@ func TestManyEvents(t *testing.T) {
 		t.Errorf("%d lists of 60 events are fired together, which is to be done within 200 ms, 1,000 a second", got)
 	}
 }
+
+// unasked fails the test when it is asked.
+type unasked struct{ t *testing.T }
+
+func (u unasked) Plan([]byte, jobcache.Facts) (jobcache.Plan, error) {
+	u.t.Error("planned what has no room in the queue in any case")
+	return jobcache.Plan{}, jobcache.ErrMalformed
+}
+
+// TestTooLargeIsNotPlanned: a plan may take several times its load, and a load that is larger than everything that may wait is the master's.
+func TestTooLargeIsNotPlanned(t *testing.T) {
+	s := open(t, &bus{}, func(c *Config) { c.Mode.Planner = unasked{t} })
+	if err := take(t, s, string(make([]byte, maxBytes+1))); !errors.Is(err, ErrPython) {
+		t.Error(err)
+	}
+}

@@ -69,17 +69,17 @@ func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, 
 		s.metrics.hits.Inc()
 		return reply, nil
 	}
-	return s.reading.do(ctx, key, func() ([]byte, error) {
+	return s.reading.do(ctx, s.makers, key, func(ctx context.Context) ([]byte, error) {
 		if reply, ok := s.chunks.get(key); ok {
 			return reply, nil
 		}
-		reply, n, still, err := s.read(key, open)
+		reply, n, still, err := s.read(ctx, key, open)
 		if err != nil {
 			return nil, err
 		}
 		s.metrics.read.Add(float64(n))
 		if l.Gzip > 0 && n > 0 {
-			if reply, err = s.compress(reply[len(reply)-n:], rel, l.Gzip); err != nil {
+			if reply, err = s.compress(ctx, reply[len(reply)-n:], rel, l.Gzip); err != nil {
 				return nil, err
 			}
 		} else {
@@ -94,8 +94,8 @@ func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, 
 
 // read reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not change
 // meanwhile.
-func (s *Server) read(key chunkKey, open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
-	if err := s.disk.enter(s.ctx, s.cfg.Patience); err != nil {
+func (s *Server) read(ctx context.Context, key chunkKey, open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
+	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
 		return nil, 0, false, err
 	}
 	defer s.disk.leave()
@@ -144,8 +144,8 @@ func atEnd(file *os.File, loc int64) error {
 var gzippers [maxGzip + 1]sync.Pool
 
 // compress makes an answer of a compressed chunk.
-func (s *Server) compress(data []byte, rel string, level int) ([]byte, error) {
-	if err := s.cpu.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
+func (s *Server) compress(ctx context.Context, data []byte, rel string, level int) ([]byte, error) {
+	if err := s.cpu.enter(ctx, hashPatient*s.cfg.Patience); err != nil {
 		return nil, err
 	}
 	defer s.cpu.leave()

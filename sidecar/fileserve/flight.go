@@ -22,33 +22,73 @@ type flight[V any] struct {
 // errCut says that whoever made a thing did not come to its end.
 var errCut = errors.New("it was not finished")
 
-// do makes a value, or waits for the one that is being made. The one who makes it is not disturbed by the end of ctx.
-func (f *flights[K, V]) do(ctx context.Context, key K, make_ func() (V, error)) (V, error) {
+// do has a value made, or waits for the one that is being made, until ctx ends. It is made to its end all the same: who gave up asks again,
+// and the hash of a file of some hundred gigabytes would never be there.
+func (f *flights[K, V]) do(ctx context.Context, by *makers, key K, make_ func(context.Context) (V, error)) (v V, err error) {
+	it, err := f.find(by, key, make_)
+	if err != nil {
+		return v, err
+	}
+	select {
+	case <-it.done:
+		return it.value, it.err
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	}
+}
+
+func (f *flights[K, V]) find(by *makers, key K, make_ func(context.Context) (V, error)) (*flight[V], error) {
 	f.mu.Lock()
-	if other := f.m[key]; other != nil {
-		f.mu.Unlock()
-		select {
-		case <-other.done:
-			return other.value, other.err
-		case <-ctx.Done():
-			var none V
-			return none, context.Cause(ctx)
-		}
+	defer f.mu.Unlock()
+	if it := f.m[key]; it != nil {
+		return it, nil
 	}
 	if f.m == nil {
 		f.m = map[K]*flight[V]{}
 	}
-	mine := &flight[V]{done: make(chan struct{}), err: errCut}
-	f.m[key] = mine
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
+	it := &flight[V]{done: make(chan struct{}), err: errCut}
+	f.m[key] = it
+	err := by.run(func() {
+		defer func() {
+			f.mu.Lock()
+			delete(f.m, key)
+			f.mu.Unlock()
+			close(it.done)
+		}()
+		it.value, it.err = make_(by.ctx)
+	})
+	if err != nil {
 		delete(f.m, key)
-		f.mu.Unlock()
-		close(mine.done)
-	}()
-	mine.value, mine.err = make_()
-	return mine.value, mine.err
+	}
+	return it, err
+}
+
+// makers are the goroutines that make what others want. They end with ctx, not with the requests for which they were begun: those are
+// waited for before the file server is closed.
+type makers struct {
+	ctx context.Context
+
+	mu    sync.Mutex
+	ended bool
+	wg    sync.WaitGroup
+}
+
+func (m *makers) run(f func()) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return errCut
+	}
+	m.wg.Go(f)
+	return nil
+}
+
+// wait returns when all have ended; no other is begun.
+func (m *makers) wait() {
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.wg.Wait()
 }
 
 // slots are places for something that only so many may do at a time.

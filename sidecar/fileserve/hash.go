@@ -58,7 +58,7 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 		s.metrics.hits.Inc()
 		return sum, nil
 	}
-	return s.hashing.do(ctx, key, func() (string, error) {
+	return s.hashing.do(ctx, s.makers, key, func(ctx context.Context) (string, error) {
 		if sum, ok := s.hashes.get(key); ok {
 			return sum, nil
 		}
@@ -66,11 +66,11 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 		if f.Size <= quickHash {
 			turn = s.quick
 		}
-		if err := turn.enter(s.ctx, hashPatient*s.cfg.Patience); err != nil {
+		if err := turn.enter(ctx, hashPatient*s.cfg.Patience); err != nil {
 			return "", err
 		}
 		defer turn.leave()
-		sum, still, err := set.hashFile(f)
+		sum, still, err := set.hashFile(ctx, f)
 		if err != nil {
 			return "", err
 		}
@@ -82,18 +82,31 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 	})
 }
 
-// hashFile reads a whole file. still says that it did not change meanwhile.
-func (s *Settings) hashFile(f *found) (sum string, still bool, err error) {
+// hashFile reads a whole file, which may take longer than anybody waits for it. still says that it did not change meanwhile.
+func (s *Settings) hashFile(ctx context.Context, f *found) (sum string, still bool, err error) {
 	file, err := f.open()
 	if err != nil {
 		return "", false, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	h := s.hash.New()
-	n, err := io.CopyBuffer(h, struct{ io.Reader }{file}, make([]byte, hashBuffer))
+	n, err := io.CopyBuffer(h, untilEnd{ctx, file}, make([]byte, hashBuffer))
 	if err != nil {
 		return "", false, fmt.Errorf("read %s: %w", f.full, err)
 	}
 	after, err := statFile(file)
 	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id() && n == f.Size, err
+}
+
+// untilEnd reads until ctx ends.
+type untilEnd struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilEnd) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.r.Read(p)
 }

@@ -101,10 +101,14 @@ func bounds(n int, where func(int) int) (from, to int) {
 // lists gets the lists of an environment: from memory, from the master's file, from the disk.
 func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []string, dynamic bool) (*lists, error) {
 	name := set.listFile(env)
-	if l := s.knownLists(set, env, name); l != nil {
+	l, err := s.kept(ctx, set, env, name)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil {
 		return l.lists, l.err
 	}
-	l, err := s.listing.do(ctx, listKey{set, env}, func() (*listed, error) {
+	l, err = s.listing.do(ctx, s.makers, listKey{set, env}, func(ctx context.Context) (*listed, error) {
 		if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
 			return nil, err
 		}
@@ -112,12 +116,21 @@ func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []st
 		if l := s.knownLists(set, env, name); l != nil {
 			return l, nil
 		}
-		return s.makeLists(set, env, name, dirs, dynamic)
+		return s.makeLists(ctx, set, env, name, dirs, dynamic)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return l.lists, l.err
+}
+
+// kept is knownLists, where disks may be slow.
+func (s *Server) kept(ctx context.Context, set *Settings, env, name string) (*listed, error) {
+	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+		return nil, err
+	}
+	defer s.disk.leave()
+	return s.knownLists(set, env, name), nil
 }
 
 // knownLists are the lists in memory, if they are what the master's file says, or there is none and they are young enough.
@@ -140,7 +153,7 @@ func (s *Server) knownLists(set *Settings, env, name string) *listed {
 }
 
 // makeLists reads the master's file while it is fresh, else the directories.
-func (s *Server) makeLists(set *Settings, env, name string, dirs []string, dynamic bool) (*listed, error) {
+func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string, dirs []string, dynamic bool) (*listed, error) {
 	l := &listed{set: set, asked: s.forgets.Load(), at: s.cfg.Now()}
 	if kept, stamp := freshFile(name, l.at, set.ListTime); kept != nil {
 		l.lists, l.file = kept, stamp
@@ -149,8 +162,8 @@ func (s *Server) makeLists(set *Settings, env, name string, dirs []string, dynam
 	}
 	for range walkAgain {
 		l.asked, l.at = s.forgets.Load(), s.cfg.Now()
-		ctx, cancel := context.WithTimeout(s.ctx, walkPatience)
-		all, err := set.walk(ctx, dirs)
+		walking, cancel := context.WithTimeout(ctx, walkPatience)
+		all, err := set.walk(walking, dirs)
 		cancel()
 		if errors.Is(err, errNames) || errors.Is(err, errLarge) || errors.Is(err, errHidden) {
 			l.lists = &lists{err: ErrForward, weight: 256}

@@ -31,6 +31,9 @@ func Is(cmd string) bool {
 const (
 	maxText = 4096 // of a path or an environment; no file system has longer paths
 	maxGzip = 9
+
+	// maxNames bounds the backends that a list may name. Each takes many times its size here, and a load may be as large as any request.
+	maxNames = 256
 )
 
 // Load is what the file server reads of a load. Texts are copies.
@@ -69,7 +72,7 @@ func choice(value []byte) (c chosen, ok bool) {
 		c.names = strings.Split(s, ",")
 	} else if err := saltwire.WalkArray(value, func(v []byte) error {
 		s, ok := text(v)
-		if !ok {
+		if !ok || len(c.names) == maxNames {
 			return ErrForward
 		}
 		c.names = append(c.names, s)

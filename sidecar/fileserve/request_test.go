@@ -1,8 +1,11 @@
 package fileserve_test
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"saltclusterd/sidecar/fileserve"
@@ -49,6 +52,29 @@ func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
 	} {
 		if got := s.ask("web1", c.cmd, c.fields); (got != nil) != c.want {
 			t.Errorf("%s %v: answered %v", c.cmd, c.fields, got)
+		}
+	}
+}
+
+// TestManyNamesOfBackendsAreNotRead: a list of nothing but empty names took sixteen times the size of the load and more, which may be 64 MiB.
+func TestManyNamesOfBackendsAreNotRead(t *testing.T) {
+	const few, many = 256, 4 << 20
+	for _, c := range []struct {
+		field string
+		names int
+		want  error
+	}{
+		{"fsbackend", few, nil}, {"fsbackend", few + 1, fileserve.ErrForward}, {"fsbackend", many, fileserve.ErrForward},
+		{"back", few, nil}, {"back", many, fileserve.ErrForward},
+	} {
+		load := saltwire.AppendRaw(saltwire.AppendMapHeader(nil, 1), c.field)
+		load = append(saltwire.AppendArrayHeader(load, c.names), bytes.Repeat([]byte{0xa0}, c.names)...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := fileserve.ParseLoad(load)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, c.want) || took > 1<<20 {
+			t.Errorf("%d names in %s: %v, and %d bytes of memory", c.names, c.field, err, took)
 		}
 	}
 }

@@ -60,6 +60,7 @@ type Server struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
+	makers *makers
 
 	disk, cpu      slots
 	hashers, quick slots               // of large files, of all others
@@ -93,13 +94,14 @@ func New(cfg Config) *Server {
 		cfg: cfg, log: cfg.Logger,
 		disk: make(slots, diskSlots), cpu: make(slots, procs),
 		hashers: make(slots, max(1, procs/2)), quick: make(slots, procs),
-		memory:    semaphore.NewWeighted(maxAnswers),
-		chunks:    newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
-		hashes:    newLRU[hashKey, string](cfg.Limits.Hashes, nil),
-		envs:      newLRU[string, *listed](cfg.Limits.Lists, nil),
-		transfers: newTransfers(),
+		memory: semaphore.NewWeighted(maxAnswers),
+		chunks: newLRU[chunkKey, []byte](cfg.Limits.Chunks, nil),
+		hashes: newLRU[hashKey, string](cfg.Limits.Hashes, nil),
+		envs:   newLRU[string, *listed](cfg.Limits.Lists, nil),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.makers = &makers{ctx: s.ctx}
+	s.transfers = newTransfers(s.makers, s.disk, cfg.Patience)
 	s.mode.Store(&mode{reason: "the salt-master's configuration is not known yet"})
 	s.metrics = newMetrics(cfg.Registerer, s)
 	return s
@@ -108,6 +110,7 @@ func New(cfg Config) *Server {
 // Close lets go of files that are held open. Requests under way end with ErrForward.
 func (s *Server) Close() error {
 	s.cancel()
+	s.makers.wait()
 	s.transfers.close()
 	return nil
 }

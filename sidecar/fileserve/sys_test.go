@@ -2,7 +2,7 @@ package fileserve_test
 
 import (
 	"os"
-	"runtime"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -10,7 +10,7 @@ import (
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// asNobody does something on a thread that file systems take for an account without rights; as it is, where this is no root.
+// asNobody does something while this process, all of its threads, is an account without rights; as it is, where this is no root.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -18,13 +18,11 @@ func asNobody(t *testing.T, do func()) {
 		return
 	}
 	const nobody = 65534
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+	if err := syscall.Setresuid(-1, nobody, -1); err != nil {
 		t.Skip(err)
 	}
 	defer func() {
-		if _, err := unix.SetfsuidRetUid(0); err != nil {
+		if err := syscall.Setresuid(-1, 0, -1); err != nil {
 			t.Fatal(err)
 		}
 	}()

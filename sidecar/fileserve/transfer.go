@@ -42,17 +42,21 @@ type transfers struct {
 	begun *lru[transferKey, *transfer]
 	pins  *lru[identity, *pin]
 
-	opening flights[identity, *pin]
+	opening  flights[identity, *pin]
+	makers   *makers
+	disk     slots
+	patience time.Duration // with a disk
 
 	mu    sync.Mutex
 	prune *time.Timer // nil: nothing is held open
 	ended bool
 }
 
-func newTransfers() *transfers {
+func newTransfers(by *makers, disk slots, patience time.Duration) *transfers {
 	return &transfers{
-		begun: newLRU[transferKey, *transfer](maxTransfers, nil),
-		pins:  newLRU[identity](maxPins, (*pin).release),
+		begun:  newLRU[transferKey, *transfer](maxTransfers, nil),
+		pins:   newLRU[identity](maxPins, (*pin).release),
+		makers: by, disk: disk, patience: patience,
 	}
 }
 
@@ -75,10 +79,14 @@ func (t *transfers) hold(f *found, now time.Time) *pin {
 	if p, ok := t.pins.get(id); ok && p.use(now) {
 		return p
 	}
-	p, err := t.opening.do(context.Background(), id, func() (*pin, error) { // whoever is first waits for a disk, the others for him
+	p, err := t.opening.do(context.Background(), t.makers, id, func(ctx context.Context) (*pin, error) { // whoever is first waits for a disk, the others for him
 		if p, ok := t.pins.get(id); ok && p.use(now) {
 			return p, nil
 		}
+		if err := t.disk.enter(ctx, t.patience); err != nil {
+			return nil, err
+		}
+		defer t.disk.leave()
 		file, err := f.open()
 		if err != nil {
 			return nil, err

@@ -375,7 +375,10 @@ func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
 	}
 	size := 0
 	if err = p.c.SetWriteDeadline(time.Now().Add(b.o.writeTimeout)); err == nil {
-		size, err = p.c.Write(text)
+		c := p.c
+		stop := context.AfterFunc(b.ctx, func() { _ = c.SetWriteDeadline(time.Now()) }) // Close waits for no master that stands still
+		size, err = c.Write(text)
+		stop()
 	}
 	if err != nil {
 		if n = p.failed(events, f, size, err); p.c == nil {

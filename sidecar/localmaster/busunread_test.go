@@ -149,6 +149,30 @@ func TestBusWaitsForAMasterThatStandsStill(t *testing.T) {
 	master.wants(c, "t/last")
 }
 
+// TestBusClosesWithAMasterThatStandsStill: a write that waits for it does not hold up the end of this process.
+func TestBusClosesWithAMasterThatStandsStill(t *testing.T) {
+	b, dir := busRig(t, BusOptions{FireOnly: true, writeTimeout: time.Minute})
+	startStillBus(t, dir)
+	if err := b.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 { // more than the socket takes
+		if err := b.FireTrimmed(t.Context(), "t/a", eventOf("t/a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- b.Close() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for the master to take what it has written")
+	}
+}
+
 // TestBusHearsOfTheEndOnce: a master that ends between a write and the look behind it tells so only then.
 func TestBusHearsOfTheEndOnce(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true})

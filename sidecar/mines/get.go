@@ -32,7 +32,7 @@ const (
 
 // get is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the one that asks may see
 // it.
-func (s *Service) get(ctx context.Context, set *Settings, minion string, d saltvalue.Fields) ([]byte, error) {
+func (s *Service) get(ctx context.Context, set *Settings, minion string, load []byte) ([]byte, error) {
 	if set.unread != "" {
 		return nil, saltvalue.Needs("%s", set.unread)
 	}
@@ -40,6 +40,10 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, d saltv
 		return nil, err
 	}
 	defer func() { <-s.reading }()
+	d, err := parsed(minion, load) // not before: it takes many times its size
+	if err != nil {
+		return nil, err
+	}
 	functions, named, err := functions(d)
 	if err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type Service struct {
 	metrics *metrics
 	mode    atomic.Pointer[mode]
 	reading chan struct{} // a place for each _mine_get at work
+	parsing chan struct{} // and for each large load of another kind that is looked at before it waits for its turn
 }
 
 type mode struct {
@@ -71,7 +72,7 @@ type mode struct {
 	reason string
 }
 
-// maxReading is how many _mine_get are answered at a time: each may hold many mines in memory.
+// maxReading is how many _mine_get are answered at a time, for each may hold many mines in memory, and how many large loads are looked at.
 const maxReading = 4
 
 // maxLoad bounds a load that is taken apart here, which takes many times its size in memory.
@@ -86,7 +87,7 @@ func New(c Config) (*Service, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading)}
+	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading), parsing: make(chan struct{}, maxReading)}
 	s.Use(nil, "not configured yet")
 	return s, nil
 }
@@ -138,6 +139,40 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	if len(load) > maxLoad {
 		return nil, saltvalue.Needs("a load of %d bytes", len(load))
 	}
+	if cmd == cmdGet {
+		return s.get(ctx, set, minion, load)
+	}
+	e, err := s.editor(ctx, cmd, minion, load)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, minion, e)
+}
+
+// editor is what a load makes of a mine.
+func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
+	large := len(load) > largeLoad
+	if large {
+		select {
+		case s.parsing <- struct{}{}:
+			defer func() { <-s.parsing }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	d, err := parsed(minion, load)
+	if err != nil {
+		return nil, err
+	}
+	e, err := edits(cmd, d)
+	if err == nil && large {
+		e = again(cmd, minion, load)
+	}
+	return e, err
+}
+
+// parsed takes the load of a minion apart.
+func parsed(minion string, load []byte) (saltvalue.Fields, error) {
 	d, err := saltvalue.ParseLoad(load)
 	if err != nil {
 		return nil, err
@@ -146,23 +181,39 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	if id, ok := saltvalue.Text(raw); !ok || id != minion {
 		return nil, saltvalue.Needs("a load without the id of its minion")
 	}
-	var e editor
+	return d, nil
+}
+
+// edits is what a command makes of a mine.
+func edits(cmd string, d saltvalue.Fields) (editor, error) {
 	switch cmd {
 	case cmdStore:
-		e, err = store(d)
+		return store(d)
 	case cmdDelete:
-		e, err = del(d)
+		return del(d)
 	case cmdFlush:
-		e = flush
-	case cmdGet:
-		return s.get(ctx, set, minion, d)
-	default:
-		err = saltvalue.Needs("a command of another kind")
+		return flush, nil
 	}
-	if err != nil {
-		return nil, err
+	return nil, saltvalue.Needs("a command of another kind")
+}
+
+// largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn: many that wait for each
+// other would take many times the memory that the edge has counted for them.
+const largeLoad = 4 << 10
+
+// again is edits of a load that is taken apart once more when its turn has come.
+func again(cmd, minion string, load []byte) editor {
+	return func(now []byte) ([]byte, bool, []byte, error) {
+		d, err := parsed(minion, load)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		e, err := edits(cmd, d)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		return e(now)
 	}
-	return s.change(ctx, minion, e)
 }
 
 // change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits as long as the

@@ -26,7 +26,7 @@ const (
 	PathSignIn = "/v1/relay/signin"
 	// MaxBody bounds a relayed request and its reply.
 	MaxBody = 64 << 20
-	// MaxSignIn bounds a relayed sign-in: a key, a token, some grains.
+	// MaxSignIn bounds a sign-in, relayed or not: a key, a token, some grains.
 	MaxSignIn = 256 << 10
 	// endsWithin is longer than any request is worked on.
 	endsWithin = 2 * time.Minute

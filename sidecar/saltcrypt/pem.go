@@ -10,12 +10,25 @@ import (
 // CleanKey is Salt's normal form of a PEM text (salt/crypt.py:clean_key): no space around it, LF line ends, no newline
 // at the end. Keys are compared in this form.
 func CleanKey(text string) string {
+	if isClean(text) {
+		return text
+	}
 	text = Strip(text)
 	if !strings.ContainsAny(text, "\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029") {
 		return text
 	}
 	// str.splitlines cuts at all of these; "\r\n" counts as one.
 	return lineEnds.Replace(text)
+}
+
+// isClean says at once of nearly all texts that nothing is to be done.
+func isClean(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' {
+			return false
+		}
+	}
+	return text != "" && text[0] > ' ' && text[len(text)-1] > ' '
 }
 
 // SameKey compares two texts of public keys as stock does (salt/channel/server.py:compare_keys). Mostly they are the same to the byte.

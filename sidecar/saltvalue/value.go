@@ -17,8 +17,16 @@ import (
 // maxDepth bounds containers inside each other. A master may read deeper ones (saltwire.PeekLoad lets them pass): they are left to it.
 const maxDepth = 256
 
+// Keys of a map are remembered, to find equal ones, and take twenty times their size on the wire. No map may have more than maxKeys; one with more
+// than manyKeys counts for manyDepth containers inside each other, for all around a value are remembered at once.
+const (
+	maxKeys   = 1 << 17
+	manyKeys  = 1 << 12
+	manyDepth = 32
+)
+
 // errDeep is a value of its own, for each container around it passes it on.
-var errDeep = Needs("containers more than 256 deep inside each other")
+var errDeep = Needs("containers more than 256 deep inside each other, or fewer large maps")
 
 // ErrMalformed means that no Salt can read a value.
 var ErrMalformed = errors.New("saltvalue: malformed")
@@ -137,7 +145,14 @@ func (s source) appendMap(dst, b []byte, depth int) (out, rest []byte, err error
 	if err != nil || 2*int64(n) > int64(len(rest)) {
 		return dst, b, ErrMalformed
 	}
-	if depth >= maxDepth {
+	below := depth + 1
+	if n > manyKeys {
+		below = depth + manyDepth
+	}
+	switch {
+	case n > maxKeys:
+		return dst, b, Needs("a map of more than %d keys", maxKeys)
+	case below > maxDepth:
 		return dst, b, errDeep
 	}
 	dst = saltwire.AppendMapHeader(dst, int(n))
@@ -149,13 +164,13 @@ func (s source) appendMap(dst, b []byte, depth int) (out, rest []byte, err error
 			return dst, b, Needs("a map with keys that are neither text nor numbers")
 		}
 		at := len(dst)
-		if dst, rest, err = s.append(dst, rest, depth+1); err != nil {
+		if dst, rest, err = s.append(dst, rest, below); err != nil {
 			return dst, b, err
 		}
 		if !keys.add(dst, at) {
 			return dst, b, Needs("a map with the same key twice")
 		}
-		if dst, rest, err = s.append(dst, rest, depth+1); err != nil {
+		if dst, rest, err = s.append(dst, rest, below); err != nil {
 			return dst, b, err
 		}
 	}

@@ -107,6 +107,8 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 // finds it decided.
 func (s *Service) undecided(r *Request, reason error) (reply []byte, outcome string, err error) {
 	s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", reason)
-	reply, err = s.replier.pending(r.Auth)
+	if !s.spend(s.ctx, 1, func() { reply, err = s.replier.pending(r.Auth) }) { // the time for asking may be over, of which the reason is
+		return nil, outcomeUndecided, fmt.Errorf("answer pending: %w", context.Cause(s.ctx))
+	}
 	return reply, outcomeUndecided, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,12 +21,19 @@ func (c *cluster) offer(who string, auth saltwire.AuthRequest, ends chan string)
 
 // One minion that signs in over and over takes its share of the queue; the others find room.
 func TestOneMinionCannotFillTheQueue(t *testing.T) {
+	t.Run("saying the same", func(t *testing.T) { oneMinion(t, func(pub string, _ int) string { return pub }) })
+	t.Run("writing its key in many ways", func(t *testing.T) {
+		oneMinion(t, func(pub string, i int) string { return strings.Repeat(" ", i) + pub + strings.Repeat("\r\n", i%7) })
+	})
+}
+
+func oneMinion(t *testing.T, write func(pub string, i int) string) {
 	hold := make(chan struct{})
 	c := newCluster(t, func(cfg *Config) { cfg.Master, cfg.Queue = slowMaster{hold}, 64 })
 	ends := make(chan string, 128)
 	auth := c.request(t)
 	for i := range 100 {
-		auth.Nonce = fmt.Sprintf("%032d", i)
+		auth.Nonce, auth.Pub = fmt.Sprintf("%032d", i), write(c.minion.PublicText(), i)
 		c.offer("greedy", auth, ends)
 	}
 	if n := len(ends); n != 100-maxShare {

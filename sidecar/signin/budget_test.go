@@ -2,10 +2,13 @@ package signin
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"saltclusterd/sidecar/saltwire"
 )
 
 // Sign-ins use their share of the CPUs and no more, whatever their number.
@@ -73,4 +76,55 @@ func TestBudgetEndsWithItsContext(t *testing.T) {
 	if b.spend(ctx, 1, func() { t.Error("ran") }) {
 		t.Error("said it ran")
 	}
+}
+
+// TestPendingWithoutQuorumKeepsTheShare: a flood of sign-ins that nobody can decide costs a signature each, which is not free either.
+func TestPendingWithoutQuorumKeepsTheShare(t *testing.T) {
+	c := newCluster(t)
+	c.settled = ErrNoQuorum
+	slots := c.svc.budget.Load().slots
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
+	got := c.start(t)
+	select {
+	case <-got:
+		t.Error("answered although the share of the CPUs is in use")
+		return
+	case <-time.After(100 * time.Millisecond):
+	}
+	for range cap(slots) {
+		<-slots
+	}
+	select {
+	case reply := <-got:
+		if r, err := saltwire.ParseAuthReply(reply); err != nil || r.Outcome != saltwire.AuthPending {
+			t.Errorf("outcome %v, %v", r.Outcome, err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("neither answered nor dropped")
+	}
+}
+
+// lateKeys cannot tell whether there is a quorum before the time for asking is over.
+type lateKeys struct{ *cluster }
+
+func (k lateKeys) Accept(ctx context.Context, _, _ string, _ Standing) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", ErrNoQuorum, ctx.Err())
+}
+
+// TestPendingWhenTheTimeIsOver: the minion waits half a second longer.
+func TestPendingWhenTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := &lateKeys{}
+		c := newCluster(t, func(cfg *Config) { cfg.Keys = keys })
+		keys.cluster = c
+		c.masterSay = masterReply(t, c, saltwire.AppendAuthAccept(nil, saltwire.AuthAccept{
+			PubKey: c.identity.PublicText(), PublishPort: 4505, Sig: []byte("g"), AES: []byte("a"), Session: []byte("s"), Nonce: "n",
+		}))
+		if r, err := saltwire.ParseAuthReply(c.answer(t, c.request(t))); err != nil || r.Outcome != saltwire.AuthPending {
+			t.Errorf("outcome %v, %v", r.Outcome, err)
+		}
+	})
 }

@@ -60,7 +60,7 @@ func (k *minionKey) encrypt(which seal, algo, text string) ([]byte, error) {
 	return s.ciphertext, nil
 }
 
-// keyCache keeps minions' keys by their text, for one is parsed again at each sign-in otherwise.
+// keyCache keeps minions' keys by their clean text, for one is parsed again at each sign-in otherwise.
 type keyCache struct {
 	max int
 
@@ -74,12 +74,14 @@ func newKeyCache(max int) *keyCache {
 
 // has says whether the key of a text was parsed and is still kept.
 func (c *keyCache) has(pem string) bool {
+	pem = saltcrypt.CleanKey(pem)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keys[pem] != nil
 }
 
 func (c *keyCache) get(pem string) (*minionKey, error) {
+	pem = saltcrypt.CleanKey(pem)
 	c.mu.Lock()
 	key, ok := c.keys[pem]
 	c.mu.Unlock()

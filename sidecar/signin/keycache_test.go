@@ -3,6 +3,7 @@ package signin
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"saltclusterd/sidecar/saltcrypt"
@@ -52,6 +53,24 @@ func TestSealedOnce(t *testing.T) {
 	}
 	if _, err := key.encrypt(sealAES, "OAEP-MD5", "epoch 1"); err == nil {
 		t.Error("sealed with an algorithm that Salt does not have")
+	}
+}
+
+// TestKeyIsKeptOnce however its text is written: a stock master takes all of these for the same.
+func TestKeyIsKeptOnce(t *testing.T) {
+	minion, err := saltcrypt.GenerateMasterKey(1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newKeyCache(10)
+	first, err := c.get(minion.PublicText())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{minion.PublicText() + "\n", "  " + minion.PublicText(), strings.ReplaceAll(minion.PublicText(), "\n", "\r\n")} {
+		if key, err := c.get(text); err != nil || key != first || !c.has(text) || len(c.keys) != 1 {
+			t.Errorf("%q: %v, %d keys are kept", text, err, len(c.keys))
+		}
 	}
 }
 

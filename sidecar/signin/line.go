@@ -1,12 +1,18 @@
 package signin
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
 )
 
-// party is who signs in. Who only knows the id of a minion is not the same party as the minion.
+// party is who signs in. Who only knows the id of a minion is not the same party as the minion; who writes its key in another way is.
 type party struct{ id, pub string }
+
+func partyOf(a saltwire.AuthRequest) party { return party{a.ID, saltcrypt.CleanKey(a.Pub)} }
 
 // line is the sign-ins of one party, in the order in which they came. One of them is answered at a time, so that a minion costs one
 // computation however often it asks.
@@ -67,12 +73,12 @@ func newQueue(max int, patient time.Duration, now func() time.Time) *queue {
 
 // put adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be among them.
 func (q *queue) put(r *Request, isKnown bool) (shed []*Request, outcome string) {
+	p := partyOf(r.Auth)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return []*Request{r}, "closed"
 	}
-	p := party{r.Auth.ID, r.Auth.Pub}
 	l := q.parts[p]
 	if l == nil {
 		l = &line{party: p}
@@ -104,8 +110,14 @@ func (q *queue) enqueue(l *line) {
 	}
 	l.turn++
 	q.lanes[at] = append(q.lanes[at], place{l, l.turn})
+	if len(q.lanes[at]) > 2*len(q.parts)+fewPlaces { // a lane that is not looked at, because others always come before it
+		q.lanes[at] = slices.DeleteFunc(q.lanes[at], func(p place) bool { return !p.counts() })
+	}
 	q.signal()
 }
+
+// fewPlaces may be left behind by lines that have gone to another lane.
+const fewPlaces = 64
 
 // signal wakes one worker, which wakes the next.
 func (q *queue) signal() {

@@ -282,3 +282,22 @@ func TestQueueTakeAlikeOfTheLate(t *testing.T) {
 		t.Errorf("together: %v", got)
 	}
 }
+
+// TestPlacesThatDoNotCountAreBounded: while there is always somebody to be taken before them nobody looks at those who are late, and each of
+// them that asks again leaves a place behind there.
+func TestPlacesThatDoNotCountAreBounded(t *testing.T) {
+	q := newBench(100)
+	for i := range 10_000 {
+		q.come("impatient", fmt.Sprint("a", i), true)
+		q.at = q.at.Add(5 * time.Second)
+		q.come("other", fmt.Sprint("b", i), true)
+		if got, want := q.next(true), fmt.Sprint("other/b", i); got != want {
+			t.Fatalf("took %q, want %q", got, want)
+		}
+	}
+	for at, places := range q.lanes {
+		if len(places) > 200 {
+			t.Errorf("%d places in lane %d, of %d parties", len(places), at, len(q.parts))
+		}
+	}
+}

@@ -356,7 +356,11 @@ func (s *Service) accept(ctx context.Context, all []*answering, outcome string) 
 		if !built {
 			became = "given_up"
 		}
-		if t.err != nil {
+		switch {
+		case errors.Is(t.err, ErrChanged):
+			s.cfg.Logger.Warn("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
+			became = "undecided"
+		case t.err != nil:
 			s.cfg.Logger.Error("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
 			became = "error"
 		}
@@ -381,6 +385,9 @@ func (s *Service) build(all []*answering) {
 	}
 }
 
+// prepare has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited, for the master or for its
+// share of the CPUs, and the key may have been taken away. The epoch that begins for that reason must not be told to it, so the key is
+// looked at once more, after the epoch: one that was still accepted then has at most the epoch before that.
 func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) {
 	a.req = auth
 	if a.key, err = s.parsed.get(auth.Pub); err != nil {
@@ -388,6 +395,9 @@ func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) 
 	}
 	if a.epoch = s.cfg.Epochs.ForSignIn(auth.ID); a.epoch == nil {
 		return errors.New("no epoch in force")
+	}
+	if st := s.cfg.Keys.Standing(auth.ID); !st.Accepted || !saltcrypt.SameKey(st.Pub, auth.Pub) {
+		return ErrChanged
 	}
 	a.session = a.key.sessionText(auth.ID, auth.Pub, s.cfg.Keys.Session)
 	return nil

@@ -39,10 +39,13 @@ func (c *cluster) Standing(string) Standing {
 }
 func (c *cluster) Settled(context.Context) error { return c.settled }
 func (c *cluster) CatchUp(context.Context) error { return nil }
-func (c *cluster) Accept(_ context.Context, id, _ string, _ Standing) error {
+func (c *cluster) Accept(_ context.Context, id, pub string, _ Standing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.accepted = append(c.accepted, id)
+	if c.accept == nil {
+		c.standing = Standing{Pub: pub, Accepted: true, Known: true}
+	}
 	return c.accept
 }
 func (c *cluster) Session(id, pub string) saltcrypt.Key {
@@ -221,6 +224,7 @@ func TestMasterDecidesTheRest(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c.mu.Lock()
 			c.masterSay, c.masterErr, c.settled, c.accept, c.accepted = nil, tc.err, tc.settled, tc.propose, nil
+			c.standing = Standing{}
 			if tc.say != nil {
 				c.masterSay = tc.say
 				if tc.say[0] != 0xc1 {

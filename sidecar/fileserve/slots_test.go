@@ -1,0 +1,48 @@
+package fileserve
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// TestNobodyBesideTheSlotsWaitsForADisk: each who does holds a thread, of which a process has ten thousand. So whatever looks at a disk has one
+// of the places for it, lists that are in memory and files that are to be held open, too.
+func TestNobodyBesideTheSlotsWaitsForADisk(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Patience: 10 * time.Millisecond})
+	defer s.Close()
+	set := &Settings{Alone: true, Buffer: 10, ListTime: time.Minute, ListDir: t.TempDir(), Roots: map[string][]string{"base": {root}}}
+	s.Use(set, "")
+	ask := func() error {
+		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_list", "saltenv": "base"}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Answer(t.Context(), "_file_list", "m", load, func([]byte) {})
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.find(t.Context(), set, "large", "base")
+	if err != nil || f == nil {
+		t.Fatal(f, err)
+	}
+	for range cap(s.disk) {
+		s.disk <- struct{}{}
+	}
+	if err := ask(); !errors.Is(err, ErrForward) {
+		t.Errorf("a list from memory: %v", err)
+	}
+	if p := s.transfers.begin(transferKey{"m", "base", "large"}, f, time.Now(), true); p != nil {
+		t.Error("a file is opened to be held")
+	}
+}
