@@ -53,6 +53,7 @@ type Settings struct {
 	Buffer      int // file_buffer_size
 	ListTime    time.Duration
 	ListDir     string // where the lists of the roots backend are kept
+	HashDir     string // where a master keeps its hashes
 	// Alone says that there is no other backend. Otherwise what roots has is served here, for it is asked first, and
 	// everything else is forwarded.
 	Alone bool
@@ -82,6 +83,7 @@ func Native(o Options, major int) (*Settings, string) {
 		return nil, "cachedir is no absolute path"
 	}
 	s.ListDir = filepath.Join(o.Text("cachedir"), "file_lists", rootsBackend)
+	s.HashDir = filepath.Join(o.Text("cachedir"), rootsBackend, "hash")
 	for _, read := range []func(Options) string{s.backends, s.roots, s.ignores, s.sizes, siteModule} {
 		if reason := read(o); reason != "" {
 			return nil, reason
