@@ -35,6 +35,9 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 	if err != nil {
 		return nil, err
 	}
+	if f != nil && f.elsewhere {
+		return nil, ErrForward
+	}
 	key := transferKey{minion, l.Env, l.Path}
 	if l.Loc > 0 {
 		if t := s.transfers.replaced(key, f, s.cfg.Now()); t != nil && t.has(l.Loc) {

@@ -19,7 +19,9 @@
 //
 // A request is forwarded unless it is of the shape that minions send and its answer is certain: other backends that might
 // have the file, "?" queries and "|" escapes in paths, wrong types, names that are not UTF-8 (Python fails to pack them),
-// files that lead to where this process sees something else than the master (Settings.Hidden), that cannot be read, or whose content is not as long as their size says (/proc), disks that do not answer.
+// files that lead to where this process sees something else than the master (Settings.Hidden), that cannot be read, or whose content
+// is not as long as their size says (/proc), disks that do not answer; hashes for which a stock master finds no place, for the name would
+// be too long; chunks of files in roots written with ".." behind a link, where a stock master finds one file and serves another.
 // Native says of a configuration why all of it is.
 //
 // Intended differences, all of them:

@@ -11,6 +11,10 @@ type found struct {
 	full string // as stock joins it
 	rel  string
 
+	// elsewhere says that a stock master would serve another file than it has found, or none: it opens the path without its "..", which behind
+	// a link lead from where that leads.
+	elsewhere bool
+
 	// Without fileserver_followsymlinks: the place the file really has. Else empty.
 	realRoot, realRel string
 }
@@ -77,6 +81,13 @@ func (s *Settings) findIn(dir, rel string) (*found, error) {
 	}
 	if !f.regular() || s.ignore.ignored(f.full) {
 		return nil, nil
+	}
+	if s.Follow && strings.Contains(f.full, "/../") {
+		opened, ok, err := stat(name)
+		if err != nil {
+			return nil, err
+		}
+		f.elsewhere = !ok || opened.id() != f.id()
 	}
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -40,6 +41,9 @@ func (s *Server) hashOf(ctx context.Context, set *Settings, l Load, withStat boo
 	if f == nil {
 		return set.missing(l.Path, none)
 	}
+	if !set.keepsHash(l.Env, f.rel) {
+		return nil, ErrForward
+	}
 	sum, err := s.hash(ctx, set, f)
 	if err != nil {
 		return nil, err
@@ -49,6 +53,21 @@ func (s *Server) hashOf(ctx context.Context, set *Settings, l Load, withStat boo
 	}
 	dst := saltwire.AppendArrayHeader(make([]byte, 0, 2*len(sum)+128), 2)
 	return appendStat(hashReply(dst, set.HashType, sum), &f.status), nil
+}
+
+// What file systems take of a name and of a path.
+const (
+	maxName = 255
+	maxPath = 4095
+)
+
+// keepsHash says whether a stock master can make a name of a file for that file's hash: without one it stumbles, and has no hash.
+func (s *Settings) keepsHash(env, rel string) bool {
+	if _, _, dynamic := s.dirs(env); dynamic {
+		env = dynamicEnv
+	}
+	more := len(".hash.") + len(s.HashType)
+	return len(path.Base(rel))+more <= maxName && len(s.HashDir)+len(env)+len(rel)+len("//")+more <= maxPath
 }
 
 // hash is the hash of a file as it is: from memory, else once for all who ask.

@@ -53,6 +53,7 @@ type Settings struct {
 	Buffer      int // file_buffer_size
 	ListTime    time.Duration
 	ListDir     string // where the lists of the roots backend are kept
+	HashDir     string // where a master keeps its hashes
 	// Hidden are directories in which this process sees something else than the master (systemd's PrivateTmp=): what leads there is
 	// forwarded.
 	Hidden []string
@@ -85,6 +86,7 @@ func Native(o Options, major int) (*Settings, string) {
 		return nil, "cachedir is no absolute path"
 	}
 	s.ListDir = filepath.Join(o.Text("cachedir"), "file_lists", rootsBackend)
+	s.HashDir = filepath.Join(o.Text("cachedir"), rootsBackend, "hash")
 	for _, read := range []func(Options) string{s.backends, s.roots, s.ignores, s.sizes, siteModule} {
 		if reason := read(o); reason != "" {
 			return nil, reason

@@ -124,6 +124,55 @@ func (d dice) syndic(jid string) dict {
 	return dict{"cmd", "_syndic_return", "load", list{one}, "id", "syndic1", "nonce", "n", "ts", 1790000000, "tok", "t"}
 }
 
+func (d dice) tag() any {
+	return d.one("a", "a/b", "my/tag", "salt/minion/m1/start", "salt/beacon/m1/x/", "salt/job/20261122/prog/m1/1", "salt/job/1/ret/m1", "salt/key", "ü", "a b",
+		"a\n", "a\n\nb", "/", "a//b", "salt/", "", "_salt_error", 7, nil, true, []byte{0xff}, list{"a"}, dict{}, 1.5, strings.Repeat("t", 400), "a\x00b", "salt/run/1/new",
+		"salt/wheel/1/new/x", "salt/cloudy", "SALT/KEY", "salt/job/x/y/publish")
+}
+
+// event is what a minion fires.
+func (d dice) event() dict {
+	e := dict{"id", d.one("m1", "m1", "m1", "m2", "w[1]"), "cmd", "_minion_event", "pretag", nil, "nonce", "n", "ts", 1790000000, "tok", "t"}
+	if d.odds(3) {
+		e = e.with("pretag", d.one("", "x", "x/", "/x", "syndic/m1", "ü", 5, []byte("ab"), list{"a"}, dict{}, false, "a\n"))
+	}
+	if d.odds(6) {
+		e = e.without("pretag")
+	}
+	if d.odds(2) {
+		if e = e.with("tag", d.tag()).with("data", d.value(0)); d.odds(4) {
+			e = e.without(d.one("data", "tag"))
+		}
+	}
+	if d.odds(2) {
+		l := list{}
+		for range d.IntN(4) {
+			one := dict{"tag", d.one("a", "b/c", d.tag())}
+			switch d.IntN(6) {
+			case 0:
+			case 1:
+				one = one.with("data", d.value(0))
+			case 2:
+				one = append(dict{"data", dict{"_stamp", "x", "n", d.value(1), d.key(), d.value(2)}}, one...)
+			default:
+				one = one.with("data", dict{"x", d.value(1), "k", d.value(0)})
+			}
+			if d.odds(6) {
+				one = one.with(d.one("_stamp", "minions", "jid", "pretag", "other", 5, nil), d.value(1))
+			}
+			if d.odds(30) {
+				l = append(l, d.value(2))
+			}
+			l = append(l, one)
+		}
+		e = e.with("events", l)
+	}
+	for d.odds(3) {
+		e = e.with(d.one("_stamp", "minions", "jid", "env", "x", 7, "cluster"), d.value(1))
+	}
+	return e
+}
+
 // randomCases are n loads with a job each. Which of them only Python can take is not for the test to say, but the other ones must be
 // taken in the same way.
 func randomCases(t *testing.T, n int, seed, start int64) []stockCase {
@@ -133,8 +182,11 @@ func randomCases(t *testing.T, n int, seed, start int64) []stockCase {
 	for i := range n {
 		jid := fmt.Sprintf("20261122040506%06d", i)
 		load := d.ret(jid)
-		if d.odds(5) {
+		switch d.IntN(5) {
+		case 0:
 			load = d.syndic(jid)
+		case 1, 2:
+			load = d.event()
 		}
 		one := stockCase{Name: fmt.Sprintf("random %d of seed %d", i, seed), Load: wire(t, load), Now: start + int64(i)*1_000_003, any: true}
 		if _, err := saltwire.PeekLoad(one.Load); err == nil { // others do not come this far

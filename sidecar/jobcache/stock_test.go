@@ -55,7 +55,7 @@ func TestSameAsStock(t *testing.T) {
 }
 
 // randoms is how many random loads are tried beside the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are made from.
-func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 150)) }
+func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 250)) }
 
 func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
 

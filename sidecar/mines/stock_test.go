@@ -23,6 +23,7 @@ import (
 var settings = []struct{ name, config string }{
 	{"default", ""},
 	{"guarded", "mine_get:\n  'm.*':\n    - test.*\n    - network\\.ip\n  Web1$:\n    - .*\n  web2: nothing\n"},
+	{"guarded2", "mine_get:\n  'm[12]|web': ['test\\.(?:ping|echo)$', '']\n  'W.b1': ['a:b', 'network']\n  'w.*': 5\n"},
 	{"closed", "mine_get: [a, b]\n"},
 	{"enforced", "minion_data_cache: False\nenforce_mine_cache: True\n"},
 }

@@ -250,6 +250,11 @@ func TestParsePublicKeyRefuses(t *testing.T) {
 	if _, err := ParsePublicKey("\r\n" + strings.ReplaceAll(good, "\n", "\r\n") + "\n\n"); err != nil {
 		t.Errorf("line ends: %v", err)
 	}
+	for _, indent := range []string{" ", "    ", "\t"} {
+		if _, err := ParsePublicKey(indent + strings.ReplaceAll(good, "\n", "\n"+indent)); err != nil {
+			t.Errorf("indented by %q: %v", indent, err)
+		}
+	}
 }
 
 func TestParsePublicKeyBounds(t *testing.T) {

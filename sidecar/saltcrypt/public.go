@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 
 	"saltclusterd/sidecar/saltcrypt/fastrsa"
 )
@@ -41,13 +42,17 @@ type PublicKey struct {
 	fast *fastrsa.Public // nil: not with this key or processor
 }
 
-// ParsePublicKey reads what Salt accepts as a public key: one PEM block, SubjectPublicKeyInfo or PKCS#1, of an RSA key.
+// indented are the spaces that begin a line.
+var indented = regexp.MustCompile(`\n[ \t]+`)
+
+// ParsePublicKey reads what Salt accepts as a public key: one PEM block, SubjectPublicKeyInfo or PKCS#1, of an RSA key. Its lines may be
+// indented, as those of a file that was written by a template.
 // Errors wrap ErrPublicKey.
 func ParsePublicKey(text string) (*PublicKey, error) {
 	if len(text) > maxPublicText {
 		return nil, fmt.Errorf("%w: text too long", ErrPublicKey)
 	}
-	block, ok := onlyBlock(CleanKey(text))
+	block, ok := onlyBlock(indented.ReplaceAllString(CleanKey(text), "\n"))
 	if !ok {
 		return nil, fmt.Errorf("%w: not exactly one PEM block", ErrPublicKey)
 	}

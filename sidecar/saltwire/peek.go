@@ -18,7 +18,7 @@ type Peek struct {
 	MasterID string // echoed from the publication; of _syndic_return: that of its first load
 	Fun      string // of a job with several functions the first
 	Tag      string // of _minion_event in its single form
-	Path     string // of _file_recv; components joined with "/"
+	Path     string // of _file_recv; components joined with "/", as much as fits
 	TS       int64  // unix seconds
 	HasTS    bool
 	HasTok   bool
@@ -256,10 +256,8 @@ func (p *Peek) path(s *seen, value []byte) error {
 		if len(joined) > 0 {
 			joined = append(joined, '/')
 		}
-		joined = append(joined, b[:min(len(b), maxName)]...)
-		if len(joined) > maxName {
-			return refuse(ReasonSize, "path")
-		}
+		joined = append(joined, b...)
+		joined = joined[:min(len(joined), maxName)]
 		return nil
 	})
 	p.Path = string(joined)

@@ -52,6 +52,15 @@ func TestPeekLoadEchoes(t *testing.T) {
 	}
 }
 
+// A minion pushes whatever file it has, and file systems have paths of up to 4,095 bytes.
+func TestPeekLoadTakesLongPaths(t *testing.T) {
+	name := raw(strings.Repeat("d", 255))
+	plain := rawMap("cmd", raw("_file_recv"), "path", "\x98"+strings.Repeat(name, 8))
+	if p, err := PeekLoad(plain); err != nil || len(p.Path) != maxName {
+		t.Errorf("a path of 8 names: %d bytes of it, %v", len(p.Path), err)
+	}
+}
+
 func TestPeekLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

@@ -34,7 +34,10 @@ func New(t testing.TB) *Corpus {
 		"base2/shadow": "from the second root", "base2/second": "only in the second", "base2/dir/second": "merged",
 		"dev/dev.sls": "dev", "dev/shadow": "dev's", "dyn/qa/qa.sls": "dynamic", "dyn/outside": "not in an environment",
 		"out/secret": "out of the roots", "loops/in/one": "1", "loops/other/file": "beside the root", "out/tree/leaf": "leaf",
-		"qa/qa/qa.sls": "twice",
+		"qa/qa/qa.sls":       "twice",
+		"base/" + named(243): "the longest that has a SHA-256", "base/" + named(244): "too long for one", "base/" + named(255): "longest",
+		"odd/here/there/file": "behind the link", "odd/there/file": "beside the link", "odd/only": "only beside the link", "odd/here/only2": "only behind the link",
+		"base/trail ": "space", "base/back\\slash": "backslash", "base/q\u2028x": "line separator",
 	} {
 		c.put(t, name, content, 0o644)
 	}
@@ -47,7 +50,7 @@ func New(t testing.TB) *Corpus {
 		"base/out": "../out/secret", "base/outdir": "../out/tree", "base/dangling": "nothing/here", "base/self": "self",
 		"base/circle1": "circle2", "base/circle2": "circle1", "base/abs": c.path("base/one"), "base/absout": c.path("out/secret"),
 		"base/toempty": "void", "loops/in/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one", "base/bak": "skip.bak",
-		"base/dir/back": "../dir/file", "rootlink": "base2", "rootloop": "rootloop",
+		"base/dir/back": "../dir/file", "odd/jump": "here/there", "rootlink": "base2", "rootloop": "rootloop",
 	} {
 		if err := os.Symlink(dest, c.path(name)); err != nil {
 			t.Fatal(err)
@@ -57,6 +60,9 @@ func New(t testing.TB) *Corpus {
 	c.put(t, "bytes/b\xff\xfe", "not UTF-8", 0o644)
 	return c
 }
+
+// named is a name of n bytes, n of three digits.
+func named(n int) string { return fmt.Sprint(n) + strings.Repeat("l", n-3) }
 
 func (c *Corpus) path(name string) string { return filepath.Join(c.Dir, name) }
 
@@ -84,7 +90,7 @@ func (c *Corpus) put(t testing.TB, name, content string, mode os.FileMode) {
 // Setting is a master's configuration; @ stands for the corpus's directory.
 type Setting struct{ Name, Config string }
 
-const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n  loops: [@/loops/in]\n" +
+const roots = "file_roots:\n  base: [@/base, @/base2/]\n  dev: [@/dev, @/nowhere]\n  bytes: [@/bytes]\n  void: [@/empty]\n  none: []\n  loops: [@/loops/in]\n  up: [@/odd/jump/../, @/odd/jump/../there]\n" +
 	"file_buffer_size: 4096\n"
 
 // oddRoots are links, circles, files and other ways to write a directory, inside each other; and names of environments.
@@ -165,6 +171,11 @@ func asks() []Ask {
 		add("_file_find", map[string]any{"path": path, "saltenv": "loops"})
 		add("_serve_file", map[string]any{"path": path, "saltenv": "loops", "loc": 0})
 	}
+	for _, path := range []string{"file", "there/file", "only", "only2"} { // below a root whose ".." is behind a link
+		for _, cmd := range []string{"_file_find", "_file_hash", "_serve_file"} {
+			add(cmd, map[string]any{"path": path, "saltenv": "up", "loc": 0})
+		}
+	}
 	for _, loc := range []any{0, 1, 4095, 4096, 8192, 149_999, 150_000, 150_001, 1 << 40, -1, 1.5, 2.0, "0", nil, true, uint64(1 << 63), []any{1}} {
 		for _, path := range []string{"big.bin", "exact", "empty", "one", "missing"} {
 			add("_serve_file", map[string]any{"path": path, "saltenv": "base", "loc": loc})
@@ -239,6 +250,8 @@ var envs = []string{
 var paths = []string{
 	"top.sls", "empty", "big.bin", "exact", "one", "dir/file", "dir/sub/deep", "dirt", "naïve/föö.txt", "日本/語", "with space/a b",
 	"dots/..name", "dots/.hidden", ".git/config", "x/.git/config", "skip.bak", "dir/other.bak", "a:b", "a//b", "pipe|name", "shadow",
+	named(243), named(244), named(255), "trail ",
+	"back\\slash", "q\u2028x",
 	"second", "dir/second", "script", "link", "dir/up", "dir/far", "linkdir", "linkdir/file", "linkdir/sub/deep", "out", "outdir",
 	"outdir/leaf", "dangling", "self", "circle1", "abs", "absout", "toempty", "chain",
 	"cross", "bak", "dir/back", "dir", "dir/", "dir/file/", "dir/file/x", "void", ".", "..", "./one", "dir/./file", "dir/..", "dir/../one",

@@ -24,6 +24,9 @@ func (c *Corpus) Render(t testing.TB, cmd string, reply []byte, of []int) string
 	}
 	switch v := v.(type) {
 	case map[string]any:
+		if at, ok := v["path"].(string); ok {
+			v["path"] = strings.ReplaceAll(at, c.Dir, "@") // while it is readable
+		}
 		if st, ok := v["stat"].([]any); ok {
 			v["stat"] = pick(st, of)
 		}
