@@ -199,7 +199,7 @@ func edits(cmd string, d saltvalue.Fields) (editor, error) {
 
 // largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn: many that wait for each
 // other would take many times the memory that the edge has counted for them.
-const largeLoad = 4 << 10
+const largeLoad = 16 << 10
 
 // again is edits of a load that is taken apart once more when its turn has come.
 func again(cmd, minion string, load []byte) editor {
