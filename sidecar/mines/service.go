@@ -149,7 +149,7 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 	return s.change(ctx, minion, e)
 }
 
-// editor is what a load makes of a mine.
+// editor is edits, which holds no more than the load while that waits for its minion's turn.
 func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
 	large := len(load) > largeLoad
 	if large {
@@ -160,15 +160,17 @@ func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (
 			return nil, ctx.Err()
 		}
 	}
-	d, err := parsed(minion, load)
-	if err != nil {
-		return nil, err
+	e, err := edits(cmd, minion, load)
+	if err != nil || !large {
+		return e, err
 	}
-	e, err := edits(cmd, d)
-	if err == nil && large {
-		e = again(cmd, minion, load)
-	}
-	return e, err
+	return func(now []byte) ([]byte, bool, []byte, error) {
+		e, err := edits(cmd, minion, load) // once more, when its turn has come
+		if err != nil {
+			return nil, false, nil, err
+		}
+		return e(now)
+	}, nil
 }
 
 // parsed takes the load of a minion apart.
@@ -184,8 +186,12 @@ func parsed(minion string, load []byte) (saltvalue.Fields, error) {
 	return d, nil
 }
 
-// edits is what a command makes of a mine.
-func edits(cmd string, d saltvalue.Fields) (editor, error) {
+// edits takes a load apart that changes a mine.
+func edits(cmd, minion string, load []byte) (editor, error) {
+	d, err := parsed(minion, load)
+	if err != nil {
+		return nil, err
+	}
 	switch cmd {
 	case cmdStore:
 		return store(d)
@@ -200,21 +206,6 @@ func edits(cmd string, d saltvalue.Fields) (editor, error) {
 // largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn: many that wait for each
 // other would take many times the memory that the edge has counted for them.
 const largeLoad = 16 << 10
-
-// again is edits of a load that is taken apart once more when its turn has come.
-func again(cmd, minion string, load []byte) editor {
-	return func(now []byte) ([]byte, bool, []byte, error) {
-		d, err := parsed(minion, load)
-		if err != nil {
-			return nil, false, nil, err
-		}
-		e, err := edits(cmd, d)
-		if err != nil {
-			return nil, false, nil, err
-		}
-		return e(now)
-	}
-}
 
 // change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits as long as the
 // request lasts: a master that got this one instead would write between those that wait here.
