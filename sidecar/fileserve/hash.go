@@ -1,6 +1,7 @@
 package fileserve
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -109,23 +110,18 @@ func (s *Settings) hashFile(ctx context.Context, f *found) (sum string, still bo
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	h := s.hash.New()
-	n, err := io.CopyBuffer(h, untilEnd{ctx, file}, make([]byte, hashBuffer))
-	if err != nil {
-		return "", false, fmt.Errorf("read %s: %w", f.full, err)
+	n, buf := int64(0), make([]byte, hashBuffer)
+	for {
+		m, err := file.Read(buf)
+		_, _ = h.Write(buf[:m]) // hashes do not fail
+		n += int64(m)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+			return "", false, fmt.Errorf("read %s: %w", f.full, err)
+		}
 	}
 	after, err := statFile(file)
 	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id() && n == f.Size, err
-}
-
-// untilEnd reads until ctx ends.
-type untilEnd struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u untilEnd) Read(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return u.r.Read(p)
 }
