@@ -57,6 +57,7 @@ func Symptoms() []Symptom {
 		{"The Salt Master has cached the public key for this node", "minions", []Cause{
 			{"The key waits for acceptance.", "saltclusterctl keys list pending", "salt-key -a MINION on any master, or saltclusterctl keys accept MINION"},
 			{"It was accepted, and the cluster has no majority: decisions about keys wait.", "saltclusterctl status", "start the nodes it names"},
+			{"Salt 3008: it was accepted with salt-key in the very moment in which the minion signed in. salt-key takes a key out of its place before it has a new one, and the salt-master takes it for new (2 of 150 with a minion that signs in all the time, seen with 3008.3).", "saltclusterctl keys list pending", "accept it once more"},
 		}},
 		{"Failed to authenticate! This is most likely because this user is not permitted to execute commands", "salt, on the master", []Cause{
 			{"cachedir is shared between masters: each makes .root_key there when it starts, and the last one wins.", "ls -l /var/cache/salt/master/.root_key", "keep cachedir on each master's own disk, and share only jobs (docs/operate.md)"},
