@@ -11,3 +11,6 @@ func Reread(text []byte) ([]byte, error) {
 
 // RealPath is realPath.
 func RealPath(name string) string { return realPath(name) }
+
+// Hashing says whether all places for large files are taken.
+func (s *Server) Hashing() bool { return len(s.hashers) == cap(s.hashers) }

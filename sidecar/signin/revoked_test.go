@@ -3,6 +3,7 @@ package signin
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"saltclusterd/sidecar/epochs"
@@ -62,28 +63,7 @@ func (m askedMaster) Do(context.Context, []byte) ([]byte, error) {
 
 // TestRevokedWhileItWaits: a key may be taken away after it was found to be accepted and before its minion is answered.
 func TestRevokedWhileItWaits(t *testing.T) {
-	t.Run("for a CPU", func(t *testing.T) {
-		c := newCluster(t)
-		c.standing = Standing{Pub: c.minion.PublicText(), Accepted: true, Known: true}
-		slots := c.svc.budget.Load().slots
-		for range cap(slots) {
-			slots <- struct{}{}
-		}
-		got := c.start(t)
-		for taken := false; !taken; time.Sleep(time.Millisecond) {
-			c.svc.queue.mu.Lock()
-			for _, l := range c.svc.queue.parts {
-				taken = l.busy
-			}
-			c.svc.queue.mu.Unlock()
-		}
-		time.Sleep(20 * time.Millisecond) // its key has been looked at then; if not, the test shows nothing, but does not fail
-		c.revoke(t)
-		for range cap(slots) {
-			<-slots
-		}
-		dropped(t, got)
-	})
+	t.Run("for a CPU", func(t *testing.T) { synctest.Test(t, revokedWithoutCPU) })
 	t.Run("for the master", func(t *testing.T) {
 		m := &askedMaster{asked: make(chan struct{}), may: make(chan struct{})}
 		c := newCluster(t, func(cfg *Config) { cfg.Master, cfg.AskAll = m, func() bool { return true } })
@@ -97,4 +77,20 @@ func TestRevokedWhileItWaits(t *testing.T) {
 		close(m.may)
 		dropped(t, got)
 	})
+}
+
+func revokedWithoutCPU(t *testing.T) {
+	c := newCluster(t)
+	c.standing = Standing{Pub: c.minion.PublicText(), Accepted: true, Known: true}
+	slots := c.svc.budget.Load().slots
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
+	got := c.start(t)
+	synctest.Wait() // until its key has been looked at, and it waits for a CPU
+	c.revoke(t)
+	for range cap(slots) {
+		<-slots
+	}
+	dropped(t, got)
 }

@@ -192,13 +192,13 @@ func (s *service) masterServes() bool {
 	return s.req.Up() && signedIn && !s.shareHangs() && !s.m.d.migration.oldMaster.Load()
 }
 
-// brokenConfig is what is wrong with the configuration that the master would start with.
-func (s *service) brokenConfig() error {
+// downProblem says what to do about a master that is not there. Perhaps it does not start with what it finds in its files.
+func (s *service) downProblem() string {
 	d := s.m.d
-	if _, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version); !errors.Is(err, fs.ErrPermission) {
-		return err
+	if _, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", err)
 	}
-	return nil
+	return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s", d.master.ReqAddr())
 }
 
 // masterProblem says what is wrong with the local master and what to do, empty when nothing is.
@@ -209,10 +209,8 @@ func (s *service) masterProblem(context.Context) string {
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, but stands still (stopped?); nothing comes from %s", s.m.d.master.ReqAddr())
 	case s.req.Stats().Stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers (hung on a pillar or disk?)", s.m.d.master.ReqAddr())
-	case !s.req.Up() && s.brokenConfig() != nil:
-		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", s.brokenConfig())
 	case !s.req.Up():
-		return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s", s.m.d.master.ReqAddr())
+		return s.downProblem()
 	case errors.Is(err, sidecar.ErrForeignIdentity):
 		return "restart the salt-master: it still presents its old master.pub (systemctl restart salt-master)"
 	case errors.Is(err, localmaster.ErrStaleIdentity):
