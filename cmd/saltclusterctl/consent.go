@@ -10,26 +10,54 @@ import (
 )
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask; needed where there is no terminal to ask at"}
 }
 
-// consent asks before what cannot be taken back, and only who sits at a terminal: scripts have always gone on without an answer.
+// consent asks before a change that cannot be undone. Without a terminal only --yes is an answer: a script that runs the wrong
+// line, or one with an empty variable in it, changes nothing.
 func (e *env) consent(c *cli.Context, question string) error {
-	if c.Bool("yes") || !e.terminal {
+	if c.Bool("yes") {
 		return nil
 	}
-	return e.agree(question)
-}
-
-// agree asks a question that y answers with yes.
-func (e *env) agree(question string) error {
-	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(e.stdin, maxSecret)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("read the answer: %w", err)
+	answer, err := e.answer(c, question+" [y/N] ")
+	if err != nil {
+		return err
 	}
-	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
-		return usagef("--yes does not ask", "nothing was done")
+	if a := strings.ToLower(answer); a != "y" && a != "yes" {
+		return e.cancel()
 	}
 	return nil
+}
+
+// consentByName is consent to what nobody should agree to by habit: the answer is a name.
+func (e *env) consentByName(c *cli.Context, what, name string) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	answer, err := e.answer(c, fmt.Sprintf("type %s (%s) to continue: ", what, clean(name)))
+	if err != nil {
+		return err
+	}
+	if answer != name {
+		return e.cancel()
+	}
+	return nil
+}
+
+func (e *env) answer(c *cli.Context, question string) (string, error) {
+	if !e.terminal {
+		return "", usagef("repeat the command with --yes", "%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
+			strings.TrimPrefix(c.Command.HelpName, "saltclusterctl "))
+	}
+	fmt.Fprint(e.stderr, question)
+	line, err := bufio.NewReader(io.LimitReader(e.stdin, maxSecret)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+func (e *env) cancel() error {
+	fmt.Fprintln(e.stderr, "Cancelled.")
+	return &silentError{exitError}
 }

@@ -11,21 +11,25 @@ import (
 func newDrainCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:      "drain",
-		Usage:     "let the minions of NODE (this node unless named) go to the others, and keep them away",
-		ArgsUsage: "[NODE]",
+		Usage:     "let the minions of NODE, or of this node with --self, go to the others, and keep them away",
+		ArgsUsage: "NODE",
 		Description: "Load balancers are told first; after drain_announce no new connection is let in, subscribers are handed over in\n" +
 			"steps and requests under way answered. The node's salt-master stays usable: its publications reach all minions, its jobs\n" +
 			"get their returns. A drained node stays drained, also over restarts, until saltclusterctl undrain.",
 		Flags: append([]cli.Flag{
+			selfFlag(),
 			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`", DefaultText: "its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs", Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
 			dryRunFlag(),
 		}, drainFlags("drained")...),
 		Action: func(c *cli.Context) error {
-			node, err := optionalNode(c)
+			node, err := nodeOrSelf(c)
 			if err != nil {
 				return err
+			}
+			if node == "" && !c.Bool("self") {
+				return usagef("saltclusterctl drain --self drains this node", "drain takes the id of a node, or --self")
 			}
 			if c.Bool("dry-run") {
 				return showForecast(c, e, drainForecast)
@@ -47,11 +51,11 @@ func newDrainCommand(e *env) *cli.Command {
 func newUndrainCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:      "undrain",
-		Usage:     "let minions come to NODE (this node unless named) again",
+		Usage:     "let minions come to NODE, or to this node unless one is named, again",
 		ArgsUsage: "[NODE]",
-		Flags:     drainFlags("serving minions"),
+		Flags:     append([]cli.Flag{selfFlag()}, drainFlags("serving minions")...),
 		Action: func(c *cli.Context) error {
-			node, err := optionalNode(c)
+			node, err := nodeOrSelf(c)
 			if err != nil {
 				return err
 			}
@@ -70,10 +74,15 @@ func drainFlags(until string) []cli.Flag {
 	}
 }
 
-// optionalNode reads the one argument there may be.
-func optionalNode(c *cli.Context) (string, error) {
-	if c.NArg() > 1 {
+func selfFlag() cli.Flag { return &cli.BoolFlag{Name: "self", Usage: "this node, instead of NODE"} }
+
+// nodeOrSelf reads the one argument there may be; "" is this node.
+func nodeOrSelf(c *cli.Context) (string, error) {
+	switch {
+	case c.NArg() > 1:
 		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node", c.Command.Name)
+	case c.NArg() == 1 && c.Bool("self"):
+		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both", c.Command.Name)
 	}
 	return c.Args().First(), checkOperation(c)
 }

@@ -18,19 +18,21 @@ const (
 	exitTimeout     = 5
 	exitRefused     = 6
 	exitMember      = 7
+	exitDenied      = 8
 	exitProblems    = 10
 	exitIncomplete  = 11
 )
 
 const exitCodesHelp = `EXIT CODES:
    0   ok
-   1   error
-   2   the arguments make no sense
+   1   error, or cancelled at a question
+   2   invalid arguments; or --yes is missing where there is no terminal to ask at
    3   saltclusterd is not reachable
    4   this node belongs to no cluster, or a majority is not reachable
    5   it did not happen in time
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
+   8   permission denied: this user may not use the admin socket
    10  something is wrong: status --check, doctor, verify, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
    11  verify found no difference, but could not ask every node; roots diff could not ask one
 `
@@ -63,10 +65,15 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*adminapi.UnreachableError](err); ok {
+	if u, ok := errors.AsType[*adminapi.UnreachableError](err); ok {
+		if u.Denied() {
+			return exitDenied
+		}
 		return exitUnreachable
 	}
 	switch adminapi.CodeOf(err) {
+	case adminapi.CodeDenied:
+		return exitDenied
 	case adminapi.CodeNotMember, adminapi.CodeNoQuorum:
 		return exitNoQuorum
 	case adminapi.CodeTimeout:
@@ -75,7 +82,7 @@ func exitCode(err error) int {
 		return exitRefused
 	case adminapi.CodeMember:
 		return exitMember
-	case adminapi.CodeDenied, adminapi.CodeUnavailable:
+	case adminapi.CodeUnavailable:
 		return exitUnreachable
 	}
 	return exitError

@@ -188,10 +188,8 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 	for _, k := range chosen.Keys {
 		ids = append(ids, k.ID)
 	}
-	if !c.Bool("yes") {
-		if err := e.agree(fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"), clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
-			return err
-		}
+	if err := e.consent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"), clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
+		return err
 	}
 	var all adminapi.DecidedKeys
 	for some := range slices.Chunk(ids, adminapi.MaxDecided) {

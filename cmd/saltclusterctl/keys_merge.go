@@ -203,7 +203,7 @@ func (e *env) merge(c *cli.Context, out *merged, m *keyset.Merge) error {
 		s := &screen{colour: e.colour}
 		mergeScreen(s, *out, c.Bool("all"))
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.agree(fmt.Sprintf("tell the cluster %s?", plural(puts, "key"))); err != nil {
+		if err := e.consent(c, fmt.Sprintf("tell the cluster %s?", plural(puts, "key"))); err != nil {
 			return err
 		}
 	}

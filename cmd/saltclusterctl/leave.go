@@ -63,7 +63,7 @@ func runLeave(c *cli.Context, e *env) error {
 		s := &screen{colour: e.colour}
 		checkLines(s, out.Checks)
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.agree(leaveQuestion(out)); err != nil {
+		if err := e.consent(c, leaveQuestion(out)); err != nil {
 			return err
 		}
 	}

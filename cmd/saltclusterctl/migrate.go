@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,16 @@ func newMigrateCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:      "migrate",
 		Usage:     "take the masters from a shared file system to their own, one node after the other; minions do not notice",
-		ArgsUsage: "[NODE]",
+		ArgsUsage: "NODE",
 		Description: "For each node: what its master has on the share is copied to its own disk and compared by hash, its configuration is\n" +
 			"changed by two drop-ins, saltclusterd is put anew in its place, the salt-master restarted. The next node's turn comes\n" +
 			"when this one serves minions, has what the cluster has, and verify finds no difference. Until the last node has left\n" +
 			"the share, one of those that are still there stands for it: what is changed there reaches the others, and the other\n" +
-			"way round. Killed or refused, it goes on where it was when it is run again. The share is only read.",
+			"way round. Killed or refused, it goes on where it was when it is run again. The share is only read.\n" +
+			"Without NODE and --all it says what would be done on each node, and does nothing.",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Usage: "all nodes, one after the other"},
+			yesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
 			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
 			&cli.StringFlag{Name: "to", Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
@@ -34,6 +38,9 @@ func newMigrateCommand(e *env) *cli.Command {
 			if c.NArg() > 1 {
 				return usagef("saltclusterctl migrate m2", "migrate takes at most one argument, the id of a node")
 			}
+			if c.Bool("all") && (c.NArg() == 1 || c.Bool("back")) {
+				return usagef("saltclusterctl migrate --all", "--all means every node: leave NODE and --back out")
+			}
 			if c.Bool("back") && c.NArg() == 0 {
 				return usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
 			}
@@ -44,7 +51,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			defer cancel()
 			err := runMigrate(ctx, c, e)
 			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl migrate goes on where it was; --status says where that is",
+				return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl migrate --all goes on where it was; --status says where that is",
 					"not done within %s", c.Duration("timeout"))
 			}
 			return err
@@ -58,21 +65,37 @@ func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 		healthy: c.Duration("healthy-within"),
 	}
 	defer g.client.Close()
+	bare := c.NArg() == 0 && !c.Bool("all")
 	switch {
-	case c.Bool("status"), c.Bool("dry-run"):
-		m, err := g.client.Migration(ctx, c.Bool("dry-run"), g.to)
+	case c.Bool("status"), c.Bool("dry-run"), bare:
+		plan := !c.Bool("status")
+		m, err := g.client.Migration(ctx, plan, g.to)
 		if err != nil {
 			return err
 		}
-		if err := e.show(c, m, func(s *screen) { migrationScreen(s, m, c.Bool("dry-run")) }); err != nil {
+		if err := e.show(c, m, func(s *screen) {
+			migrationScreen(s, m, plan)
+			if bare && plan {
+				nextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other", "saltclusterctl migrate NODE: only this one"})
+			}
+		}); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(m.Nodes, func(n adminapi.MigrateNode) bool { return n.Shared && len(n.Refused) > 0 }) {
 			return &silentError{exitRefused}
 		}
+		if bare && plan && !c.Bool("dry-run") {
+			return &silentError{exitUsage} // a script that meant to migrate must notice that nothing was done
+		}
 		return nil
 	case c.Bool("back"):
+		if err := e.consent(c, fmt.Sprintf("let %s work on the share again?", clean(g.only))); err != nil {
+			return err
+		}
 		return g.back(ctx)
+	}
+	if err := e.consent(c, fmt.Sprintf("take %s from the share?", clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
+		return err
 	}
 	if err := g.run(ctx); err != nil {
 		return err
@@ -160,7 +183,7 @@ func migrationNext(s *screen, m adminapi.Migration) {
 	}
 	switch {
 	case shared > 0:
-		nextSteps(s, []string{"saltclusterctl migrate: " + fmt.Sprint(shared) + " still on the share"})
+		nextSteps(s, []string{"saltclusterctl migrate --all: " + fmt.Sprint(shared) + " still on the share"})
 	case notes > 0:
 		nextSteps(s, []string{"move what is named above, then unmount the share on every node"})
 	default:

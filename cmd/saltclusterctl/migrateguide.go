@@ -182,7 +182,7 @@ func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
 			idle = time.Time{}
 			g.progress(n)
 		case n.Error != "":
-			return n, refusedf("saltclusterctl migrate goes on when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
+			return n, refusedf("saltclusterctl migrate --all goes on when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
 		case done(n):
 			return n, nil
 		case idle.IsZero():
@@ -193,7 +193,7 @@ func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
 			}
 			idle = time.Time{}
 		case time.Since(idle) > cutOff:
-			return n, refusedf("saltclusterctl migrate begins it again", "%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
+			return n, refusedf("saltclusterctl migrate --all begins it again", "%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
 		}
 		select {
 		case <-ctx.Done():
@@ -255,7 +255,7 @@ func (g *guide) well(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate goes on", "the cluster is not well: %s", why)
+			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all goes on", "the cluster is not well: %s", why)
 		}
 		g.client.Close()
 		select {

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -53,10 +49,8 @@ func runRecover(c *cli.Context, e *env) error {
 	if _, err := e.stderr.Write(warning.b.Bytes()); err != nil {
 		return err
 	}
-	if !c.Bool("yes") {
-		if err := e.confirm(plan.ClusterID); err != nil {
-			return err
-		}
+	if err := e.consentByName(c, "the cluster's id", plan.ClusterID); err != nil {
+		return err
 	}
 	r := adminapi.RecoverRequest{Rev: plan.Rev, Timeout: c.Duration("timeout")}
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
@@ -77,17 +71,4 @@ func planText(s *screen, p adminapi.RecoverPlan, now time.Time) {
 		rows = append(rows, []cell{txt(d.ID), txt(d.Address), txt(string(d.Role)), stateCell(d.State)})
 	}
 	s.table("  ", []string{"ID", "ADDRESS", "ROLE", "STATE"}, rows)
-}
-
-// confirm asks for a word that nobody types by accident.
-func (e *env) confirm(word string) error {
-	fmt.Fprintf(e.stderr, "type the cluster's id (%s) to go on: ", clean(word))
-	line, err := bufio.NewReader(io.LimitReader(e.stdin, maxSecret)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if strings.TrimSpace(line) != word {
-		return usagef("--yes does not ask", "nothing was done")
-	}
-	return nil
 }

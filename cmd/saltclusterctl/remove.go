@@ -15,7 +15,7 @@ func newRemoveCommand(e *env) *cli.Command {
 		ArgsUsage: "NODE",
 		Description: "Its certificate is refused everywhere at once, its share of the ring goes to the others, and it stops serving minions.\n" +
 			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.\n" +
-			"On a terminal it asks before.",
+			"It asks before, unless --yes is given.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
 			dryRunFlag(),

@@ -103,7 +103,7 @@ func retriedScreen(s *screen, r adminapi.RetriedReturns) {
 func newReturnsDropCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
-		Usage: "give one up for good: it will be in no job cache; on a terminal it asks before",
+		Usage: "give one up for good: it will be in no job cache",
 		Flags: []cli.Flag{dryRunFlag(), yesFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {

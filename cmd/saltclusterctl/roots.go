@@ -205,11 +205,9 @@ func newRootsRefillCommand(e *env) *cli.Command {
 			if c.Bool("dry-run") {
 				return forecastRefill(c, e, dir)
 			}
-			if !c.Bool("yes") {
-				fmt.Fprintf(e.stderr, "%s as it is mounted now becomes the directory of this node's roots.\n", clean(dir))
-				if err := e.agree("bring what the cluster has there?"); err != nil {
-					return err
-				}
+			question := fmt.Sprintf("make %s, as it is mounted now, the directory of this node's roots, and fill it with what the cluster has?", clean(dir))
+			if err := e.consent(c, question); err != nil {
+				return err
 			}
 			r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
 			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {

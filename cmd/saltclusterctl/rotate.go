@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -16,10 +17,9 @@ import (
 func newRotateCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "rotate",
-		Usage: "replace a secret of the cluster while it works; without a word: aes",
+		Usage: "replace a secret of the cluster while it works",
 		Description: "Each can be repeated, goes on where it was interrupted, and says what becomes of nodes that are down.\n" +
 			"The cluster's identity (master.pem), which minions have pinned, goes in steps: rotate identity.",
-		Flags: rotateFlags(),
 		Subcommands: []*cli.Command{
 			newRotateWhat(e, adminapi.RotateAES, "put a new AES key for publications in force; minions are moved to it over rotate_window"),
 			newRotateWhat(e, adminapi.RotateGossipKey, "put a new key for gossip between the nodes in force"),
@@ -32,13 +32,27 @@ func newRotateCommand(e *env) *cli.Command {
 			if c.NArg() > 0 {
 				return noSuchWord(c, "saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")
 			}
-			return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateAES})
+			return listRotations(c, e)
 		},
 	})
 }
 
 func rotateFlags() []cli.Flag {
-	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, timeoutFlag()}
+	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, yesFlag(), timeoutFlag()}
+}
+
+// listRotations answers a bare "rotate": what can be replaced. Its exit code tells a script that nothing was.
+func listRotations(c *cli.Context, e *env) error {
+	s := &screen{colour: e.colour}
+	var rows [][]cell
+	for _, sub := range c.Command.Subcommands {
+		rows = append(rows, []cell{txt("saltclusterctl rotate " + sub.Name), txt(sub.Usage)})
+	}
+	s.table("", []string{"COMMAND", "WHAT IT DOES"}, rows)
+	if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
+		return err
+	}
+	return &silentError{exitUsage}
 }
 
 func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
@@ -119,12 +133,15 @@ func runRotateSecret(c *cli.Context, e *env) error {
 	case file == "":
 		return usagef(example, "the new secret needs a file: --secret-file")
 	}
+	if err := e.consentToRotation(c, r); err != nil {
+		return err
+	}
 	secret, err := e.newSecret(file, c.Bool("dry-run"))
 	if err != nil {
 		return err
 	}
 	r.Secret = secret
-	return runRotate(c, e, r)
+	return rotate(c, e, r)
 }
 
 // newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: a secret that only
@@ -153,11 +170,48 @@ func randomSecret() string {
 }
 
 func runRotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
+	if err := e.consentToRotation(c, r); err != nil {
+		return err
+	}
+	return rotate(c, e, r)
+}
+
+// consentToRotation asks before anything is replaced; "rotate identity" without a step only reports.
+func (e *env) consentToRotation(c *cli.Context, r adminapi.RotateRequest) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
+	if c.Bool("dry-run") || r.What == adminapi.RotateIdentity && r.Step == "" {
+		return nil
+	}
+	return e.consent(c, rotateQuestion(r))
+}
+
+func rotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
 	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Rotate(ctx, r, p)
 	})
+}
+
+func rotateQuestion(r adminapi.RotateRequest) string {
+	switch r.What {
+	case adminapi.RotateAES:
+		return "replace the AES key of publications?"
+	case adminapi.RotateGossipKey:
+		return "replace the gossip key?"
+	case adminapi.RotateCertificates:
+		return fmt.Sprintf("replace the keys and certificates of %s?", clean(cmp.Or(r.Node, "all nodes")))
+	case adminapi.RotateSecret:
+		switch {
+		case r.Finish:
+			return "refuse the former cluster_secret from now on?"
+		case r.Now:
+			return "replace cluster_secret, and refuse the present one from now on?"
+		}
+		return "accept the new cluster_secret beside the present one?"
+	case adminapi.RotateIdentity:
+		return fmt.Sprintf("rotate identity: %s?", r.Step)
+	}
+	return fmt.Sprintf("rotate %s?", r.What)
 }

@@ -100,7 +100,7 @@ func runSetup(c *cli.Context, e *env) error {
 		checkLines(s, out.Checks)
 		fileLines(s, out.Files, "to be written:", false)
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.agree(fmt.Sprintf("write %s?", plural(len(out.Files), "file"))); err != nil {
+		if err := e.consent(c, fmt.Sprintf("write %s?", plural(len(out.Files), "file"))); err != nil {
 			return err
 		}
 	}

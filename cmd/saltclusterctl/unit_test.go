@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,7 +154,8 @@ func TestExitCodes(t *testing.T) {
 		{errors.New("x"), exitError},
 		{usagef("", "x"), exitUsage},
 		{&adminapi.UnreachableError{Err: errors.New("x")}, exitUnreachable},
-		{adminapi.Errorf(adminapi.CodeDenied, "", "x"), exitUnreachable},
+		{adminapi.Errorf(adminapi.CodeDenied, "", "x"), exitDenied},
+		{&adminapi.UnreachableError{Err: syscall.EACCES}, exitDenied},
 		{fmt.Errorf("y: %w", adminapi.Errorf(adminapi.CodeNotMember, "", "x")), exitNoQuorum},
 		{adminapi.Errorf(adminapi.CodeTimeout, "", "x"), exitTimeout},
 		{adminapi.Errorf(adminapi.CodeRefused, "", "x"), exitRefused},

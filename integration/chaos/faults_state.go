@@ -75,7 +75,7 @@ func joinAnew(ctx context.Context, w *world, s Step) error {
 		if err := emptyDir(n.Daemon.StateDir); err != nil {
 			return err
 		}
-		res, err := other.Daemon.Ctl(ctx, "remove", n.Name)
+		res, err := other.Daemon.Ctl(ctx, "remove", "--yes", n.Name)
 		if err := errors.Join(err, res.Err()); err != nil {
 			return err
 		}

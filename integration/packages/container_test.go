@@ -215,7 +215,7 @@ func (p *podTest) run(root string) {
 
 	// It stops, drained, and serves again without anybody's word; an operator's own drain stays.
 	p.exec(master, inImage+"leave", "20s") // nobody else is there, so it is refused, and the mark remains
-	p.exec(daemon, "saltclusterctl", "drain", "--force")
+	p.exec(daemon, "saltclusterctl", "drain", "--self", "--force")
 	if err := daemon.stop(time.Minute); err != nil {
 		p.t.Fatalf("saltclusterd's container: %v", err)
 	}
@@ -223,7 +223,7 @@ func (p *podTest) run(root string) {
 	p.await(time.Minute, "a node that is ready again", daemon, inImage+"probe", "/readyz")
 	p.await(time.Minute, "the mark to go", daemon, "test", "!", "-e", "/var/lib/saltclusterd/drained-to-stop")
 	p.await(time.Minute, "the minion to answer", master, answers...)
-	p.exec(daemon, "saltclusterctl", "drain", "--force")
+	p.exec(daemon, "saltclusterctl", "drain", "--self", "--force")
 	p.exec(master, inImage+"leave", "20s")
 	p.exec(daemon, "test", "!", "-e", "/var/lib/saltclusterd/drained-to-stop")
 

@@ -137,7 +137,7 @@ func TestWalk(t *testing.T) {
 	}
 	w.answer(m3, "4")
 
-	said := m3.sh("saltclusterctl remove m3 2>&1") // by itself, as leave does
+	said := m3.sh("saltclusterctl remove --yes m3 2>&1") // by itself, as leave does
 	if strings.Contains(said, "not all of its minions") {
 		t.Errorf("remove: %s", said)
 	}

@@ -117,7 +117,7 @@ func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.
 	if len(removed) > 0 {
 		on = others[0]
 		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the removal", func(ctx context.Context) error {
-			res, err := on.Daemon.Ctl(ctx, "remove", "--force", dead.Name)
+			res, err := on.Daemon.Ctl(ctx, "remove", "--yes", "--force", dead.Name)
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ func testRemovedIsCut(t *testing.T, m *membersLab) {
 		default:
 		}
 	}
-	must(t, m1.Daemon, "remove", "w2")
+	must(t, m1.Daemon, "remove", "--yes", "w2")
 	late := time.After(cutWithin)
 	for what, over := range ended {
 		select {

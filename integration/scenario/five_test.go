@@ -93,7 +93,7 @@ func TestFiveNodes(t *testing.T) {
 	verified(watcher)
 	labtest.Must(t, errors.Join(publisher.Daemon.Kill(), publisher.Master.Kill()))
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the removal", func(ctx context.Context) error {
-		res, err := watcher.Daemon.Ctl(ctx, "remove", "--force", publisher.Name)
+		res, err := watcher.Daemon.Ctl(ctx, "remove", "--yes", "--force", publisher.Name)
 		if err != nil {
 			return err
 		}

@@ -65,14 +65,14 @@ type identityLab struct {
 func (i *identityLab) rotate(t *testing.T, n *lab.Node, args ...string) adminapi.Outcome {
 	t.Helper()
 	var out adminapi.Outcome
-	labtest.Must(t, n.Daemon.CtlJSON(t.Context(), &out, append([]string{"rotate", "identity"}, args...)...))
+	labtest.Must(t, n.Daemon.CtlJSON(t.Context(), &out, append([]string{"rotate", "identity", "--yes"}, args...)...))
 	return out
 }
 
 // refused runs a step that must be, and returns why.
 func (i *identityLab) refused(t *testing.T, n *lab.Node, args ...string) string {
 	t.Helper()
-	res := ctl(t, n.Daemon, append([]string{"rotate", "identity"}, args...)...)
+	res := ctl(t, n.Daemon, append([]string{"rotate", "identity", "--yes"}, args...)...)
 	if res.Code != 6 {
 		t.Errorf("rotate identity %v: exit code %d: %s", args, res.Code, res.Output())
 	}
@@ -147,7 +147,7 @@ func testIdentityTold(t *testing.T, i *identityLab) {
 			t.Fatalf("%s: %v", m.ID, got)
 		}
 	}
-	must(t, m1.Daemon, "rotate", "aes")
+	must(t, m1.Daemon, "rotate", "aes", "--yes")
 	i.says(t, m1, "3 minions have pinned it, 1 has not", "still pinned to the former key, 1: "+i.untold.ID)
 	i.everybodyAnswers(t)
 	if why := i.refused(t, m1, "--switch"); !strings.Contains(why, i.untold.ID) || strings.Contains(why, i.told[0].ID) {
@@ -183,12 +183,12 @@ func testIdentitySwitch(t *testing.T, i *identityLab) {
 
 func testIdentityFinish(t *testing.T, i *identityLab) {
 	ctx, m1 := t.Context(), i.c.Nodes[0]
-	must(t, m1.Daemon, "rotate", "aes")
+	must(t, m1.Daemon, "rotate", "aes", "--yes")
 	i.says(t, m1, "3 minions have pinned it, 1 has not", "still pinned to the former key, 1: "+i.untold.ID)
 	if why := i.refused(t, m1, "--finish"); !strings.Contains(why, i.untold.ID) || strings.Contains(why, i.told[0].ID) {
 		t.Errorf("who would be left behind: %s", why)
 	}
-	must(t, m1.Daemon, "rotate", "identity", "--finish", "--force")
+	must(t, m1.Daemon, "rotate", "identity", "--yes", "--finish", "--force")
 	i.says(t, m1, "no change of the identity is under way")
 	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the minion that was not told to refuse", func(context.Context) error {
 		text, err := os.ReadFile(i.untold.LogPath())

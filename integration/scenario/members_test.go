@@ -170,7 +170,7 @@ func testReserve(t *testing.T, m *membersLab) {
 	labtest.Must(t, w1.Kill())
 	voters("m1", "m2", "w2")
 	labtest.Must(t, w1.Start(ctx))
-	must(t, m1, "remove", "w1")
+	must(t, m1, "remove", "--yes", "w1")
 	labtest.Must(t, w1.Stop(ctx))
 	standing(t, m1, "m1 voter alive", "m2 voter alive", "w2 witness alive")
 }
@@ -178,7 +178,7 @@ func testReserve(t *testing.T, m *membersLab) {
 func testRemove(t *testing.T, m *membersLab) {
 	ctx, m1, m2 := t.Context(), m.Nodes[0], m.Nodes[1]
 	ping := pinging(ctx, m1, m.IDs())
-	must(t, m1.Daemon, "remove", "m2")
+	must(t, m1.Daemon, "remove", "--yes", "m2")
 	standing(t, m1.Daemon, "m1 voter alive", "w2 witness alive")
 	removed(t, m2.Daemon, "was removed from the cluster")
 	// A publication between the end of a minion's connection to m2 and its next one, to m1, does not reach it.
@@ -231,7 +231,7 @@ func testRecover(t *testing.T, m *membersLab) {
 		return err
 	}))
 	m.serves(t, m1)
-	if res := ctl(t, m1.Daemon, "remove", "w2"); res.Code != 4 || !strings.Contains(res.Stderr, "recover --force-new-cluster") {
+	if res := ctl(t, m1.Daemon, "remove", "--yes", "w2"); res.Code != 4 || !strings.Contains(res.Stderr, "recover --force-new-cluster") {
 		t.Errorf("remove without a quorum: %d, %s", res.Code, res.Stderr)
 	}
 	res := must(t, m1.Daemon, "recover", "--force-new-cluster", "--yes")

@@ -218,7 +218,7 @@ func killedGuide(t *testing.T, c *lab.Cluster) {
 	defer kill()
 	ended := make(chan lab.Result, 1)
 	go func() {
-		res, _ := c.Nodes[1].Daemon.Ctl(ctx, "migrate") // it is killed
+		res, _ := c.Nodes[1].Daemon.Ctl(ctx, "migrate", "--all", "--yes") // it is killed
 		ended <- res
 	}()
 	first := c.Nodes[0].Name
@@ -288,8 +288,8 @@ func testMixed(t *testing.T, c *lab.Cluster) {
 // testMigrateBack lets the node that has left the share work there again.
 func testMigrateBack(t *testing.T, c *lab.Cluster) {
 	ctx, n := t.Context(), c.Nodes[0]
-	must(t, c.Nodes[1].Daemon, "migrate", "--back", c.Nodes[2].Name) // it has not left: nothing to be done
-	res := must(t, c.Nodes[1].Daemon, "migrate", "--back", n.Name)
+	must(t, c.Nodes[1].Daemon, "migrate", "--yes", "--back", c.Nodes[2].Name) // it has not left: nothing to be done
+	res := must(t, c.Nodes[1].Daemon, "migrate", "--yes", "--back", n.Name)
 	t.Log(res.Stderr)
 	n.Master.MovedTo(filepath.Join(n.Dir(), "share/pki"))
 	m, err := migration(ctx, c.Nodes[1])
@@ -321,7 +321,7 @@ func testKilledSwitch(t *testing.T, c *lab.Cluster) {
 	ctx, n, other := t.Context(), c.Nodes[0], c.Nodes[1]
 	ended := make(chan lab.Result, 1)
 	go func() {
-		res, _ := other.Daemon.Ctl(ctx, "migrate", n.Name)
+		res, _ := other.Daemon.Ctl(ctx, "migrate", "--yes", n.Name)
 		ended <- res
 	}()
 	labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, n.Name+" to switch over", func(ctx context.Context) error {
@@ -337,7 +337,7 @@ func testKilledSwitch(t *testing.T, c *lab.Cluster) {
 	res := <-ended
 	t.Logf("the guide ended with %d:\n%s", res.Code, res.Stderr)
 	if res.Code != 0 {
-		t.Logf("again:\n%s", must(t, other.Daemon, "migrate", n.Name).Stderr)
+		t.Logf("again:\n%s", must(t, other.Daemon, "migrate", "--yes", n.Name).Stderr)
 	}
 	all, err := stages(ctx, other)
 	labtest.Must(t, err)
@@ -353,7 +353,7 @@ func testKilledSwitch(t *testing.T, c *lab.Cluster) {
 func guideRest(t *testing.T, c *lab.Cluster) {
 	t.Helper()
 	start := time.Now()
-	res := must(t, c.Nodes[1].Daemon, "migrate")
+	res := must(t, c.Nodes[1].Daemon, "migrate", "--all", "--yes")
 	t.Logf("the rest took %s:\n%s\n%s", time.Since(start).Round(100*time.Millisecond), res.Stderr, res.Stdout)
 	for _, n := range c.Nodes {
 		n.Master.MovedTo(filepath.Join(n.Dir(), "var/lib/salt-master/pki"))

@@ -40,7 +40,7 @@ func testOpens(t *testing.T, c *lab.Cluster) {
 		}))
 	}
 	for _, args := range [][]string{
-		{"status"}, {"verify"}, {"rotate", "aes"}, {"snapshot", "save", filepath.Join(n.Dir(), "opens.snapshot")},
+		{"status"}, {"verify"}, {"rotate", "aes", "--yes"}, {"snapshot", "save", filepath.Join(n.Dir(), "opens.snapshot")},
 		{"bundle", filepath.Join(n.Dir(), "opens.tar.gz")}, {"upgrade"},
 	} {
 		must(t, d, args...)

@@ -106,12 +106,12 @@ func testRemoveForce(t *testing.T, c *lab.Cluster) {
 	must(t, m1.Daemon, "transfer", m1.Name)
 	labtest.Must(t, m3.Daemon.Kill())
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "m3 voter failed")
-	res := ctl(t, m1.Daemon, "remove", m2.Name)
+	res := ctl(t, m1.Daemon, "remove", "--yes", m2.Name)
 	if res.Code != 6 || !strings.Contains(res.Stderr, m3.Name) {
 		t.Errorf("remove: %d, %s", res.Code, res.Stderr)
 	}
 	labtest.Must(t, c.Answering(ctx, m2))
-	res = ctl(t, m1.Daemon, "remove", "--force", m2.Name)
+	res = ctl(t, m1.Daemon, "remove", "--yes", "--force", m2.Name)
 	t.Logf("remove --force: %d, %s%s", res.Code, res.Stdout, res.Stderr)
 	removed(t, m2.Daemon, "was removed from the cluster")
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "m1 to say that the quorum is lost", func(ctx context.Context) error {

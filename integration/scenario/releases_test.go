@@ -29,7 +29,7 @@ func TestReleases(t *testing.T) {
 func testKeysRotated(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		stop := pinging(t.Context(), n, c.IDs())
-		must(t, n.Daemon, "rotate", "aes")
+		must(t, n.Daemon, "rotate", "aes", "--yes")
 		for _, from := range c.Nodes {
 			labtest.Must(t, c.Answering(t.Context(), from))
 			got, err := from.Master.Pub(t.Context(), "*", "state.apply", "demo")

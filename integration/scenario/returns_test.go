@@ -307,7 +307,7 @@ func testRemovedMidJob(t *testing.T, c *lab.Cluster) {
 	taken := func() float64 { return outcomes(t, rest[0], "accepted") + outcomes(t, rest[1], "accepted") }
 	had := taken()
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the removal", func(ctx context.Context) error {
-		res, err := rest[0].Daemon.Ctl(ctx, "remove", "--force", dead.Name)
+		res, err := rest[0].Daemon.Ctl(ctx, "remove", "--yes", "--force", dead.Name)
 		if err != nil {
 			return err
 		}

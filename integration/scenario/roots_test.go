@@ -302,7 +302,7 @@ func testRootsRollback(t *testing.T, c *lab.Cluster) {
 	writeRoot(t, m1, "rootstest/worse", "worse", 0o644)
 	onNodes(t, c.Nodes, "the bad one", holds("rootstest/good", "bad"))
 	rootsSettled(t, c)
-	res, err := m3.Daemon.Ctl(t.Context(), "roots", "rollback", fmt.Sprint(st.Head.Number))
+	res, err := m3.Daemon.Ctl(t.Context(), "roots", "rollback", "--yes", fmt.Sprint(st.Head.Number))
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	for _, n := range c.Nodes {

@@ -48,7 +48,7 @@ func testToken(t *testing.T, m *membersLab) {
 	if len(list.Tokens) != 1 || list.Tokens[0].UsedBy != "w1" {
 		t.Errorf("tokens: %+v", list.Tokens)
 	}
-	must(t, m1.Daemon, "remove", "w1")
+	must(t, m1.Daemon, "remove", "--yes", "w1")
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w2 witness alive")
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the same token to be refused", func(ctx context.Context) error {
 		res, err := w1.Ctl(ctx, "join", m1.Addr, "--token-file", file, "--wait=false")
@@ -101,7 +101,7 @@ func testRotate(t *testing.T, m *membersLab) {
 		if res := must(t, m1.Daemon, "rotate", what, "--dry-run"); !strings.Contains(res.Stdout, "nothing was changed") || !strings.Contains(res.Stdout, "w2 is down") {
 			t.Errorf("dry run: %s", res.Output())
 		}
-		res := must(t, m1.Daemon, "rotate", what)
+		res := must(t, m1.Daemon, "rotate", what, "--yes")
 		t.Log(res.Output())
 		if !strings.Contains(res.Stdout, "w2 is down") {
 			t.Errorf("who is down is not said: %s", res.Stdout)
@@ -124,9 +124,9 @@ func testRotate(t *testing.T, m *membersLab) {
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w2 witness alive")
 
 	file := filepath.Join(m1.Dir(), "new.secret")
-	must(t, m1.Daemon, "rotate", "secret", "--secret-file", file)
-	must(t, m1.Daemon, "rotate", "secret", "--finish")
-	must(t, m1.Daemon, "remove", "w2")
+	must(t, m1.Daemon, "rotate", "secret", "--yes", "--secret-file", file)
+	must(t, m1.Daemon, "rotate", "secret", "--yes", "--finish")
+	must(t, m1.Daemon, "remove", "--yes", "w2")
 	removed := func(ctx context.Context) error {
 		res, err := w2.Ctl(ctx, "join", m1.Addr, "--wait=false") // with the secret that is configured
 		switch {
@@ -145,7 +145,7 @@ func testRotate(t *testing.T, m *membersLab) {
 		return errors.Join(err, res.Err())
 	}))
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w2 witness alive")
-	must(t, m1.Daemon, "rotate", "secret", "--now", "--secret-file", labSecret(t, m1.Dir())) // as the others are configured
+	must(t, m1.Daemon, "rotate", "secret", "--yes", "--now", "--secret-file", labSecret(t, m1.Dir())) // as the others are configured
 }
 
 // labSecret writes the lab's own secret to a file.

@@ -137,7 +137,7 @@ const rotateWindow = 15 * time.Second
 func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	h.Reset()
 	before := h.Stats()
-	res, err := c.Nodes[2].Daemon.Ctl(t.Context(), "rotate")
+	res, err := c.Nodes[2].Daemon.Ctl(t.Context(), "rotate", "aes", "--yes")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	busiest, halfway := 0, 0

@@ -107,7 +107,7 @@ func testReturnerHangs(t *testing.T, c *lab.Cluster) {
 	inCache(t, c, n, first.JID, time.Minute)
 
 	second := aside()
-	must(t, n.Daemon, "returns", "drop", second.ID)
+	must(t, n.Daemon, "returns", "drop", "--yes", second.ID)
 	none()
 	labtest.Must(t, os.Remove(marker))
 	found, err := cached(ctx, n, second.JID)

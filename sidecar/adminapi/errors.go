@@ -3,6 +3,7 @@ package adminapi
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 )
 
@@ -91,8 +92,14 @@ type UnreachableError struct {
 	Err    error
 }
 
+// Denied reports that the caller may not connect to the socket; whether a daemon listens on it is then unknown.
+func (e *UnreachableError) Denied() bool { return errors.Is(e.Err, fs.ErrPermission) }
+
 // Error names the socket and the system's reason.
 func (e *UnreachableError) Error() string {
+	if e.Denied() {
+		return fmt.Sprintf("connect to saltclusterd on %s: %v", e.Socket, e.Err)
+	}
 	return fmt.Sprintf("saltclusterd is not reachable on %s: %v", e.Socket, e.Err)
 }
 

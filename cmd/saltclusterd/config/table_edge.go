@@ -46,7 +46,7 @@ func edgeOptions() []Option {
 		{
 			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },
 			Doc: "Age at which the AES key of publications is replaced, as publish_session of Salt's masters; 0: only when a key is deleted or " +
-				"rejected, or with saltclusterctl rotate. The leader's setting counts.",
+				"rejected, or with saltclusterctl rotate aes. The leader's setting counts.",
 			check: durationBetween(0, 365*24*time.Hour),
 		},
 		{

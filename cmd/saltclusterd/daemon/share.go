@@ -190,7 +190,7 @@ func (d *Daemon) checkShare(context.Context) health.Result {
 		if len(st.Apart) > 0 {
 			return health.Result{
 				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", d.id, st.Apart[0]),
-				Hint: "saltclusterctl migrate goes on with the rest; else set cluster_isolated_filesystem alike on every node",
+				Hint: "saltclusterctl migrate --all goes on with the rest; else set cluster_isolated_filesystem alike on every node",
 			}
 		}
 		return fine

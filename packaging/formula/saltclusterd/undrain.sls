@@ -1,3 +1,3 @@
 saltclusterd-undrain:
   cmd.run:
-    - name: saltclusterctl undrain --timeout 5m
+    - name: saltclusterctl undrain --self --timeout 5m
