@@ -274,6 +274,10 @@ def _ask(method, path, request=None, timeout=15):
         connection.request(method, path, body=body)
         response = connection.getresponse()
         raw = response.read(MAX_ANSWER)
+    except PermissionError as exc:
+        raise CommandExecutionError(
+            f"connect to saltclusterd on {place}: {exc}. Run it as root, or as a member of the group in its option admin_group"
+        )
     except OSError as exc:
         raise CommandExecutionError(
             f"saltclusterd is not reachable on {place}: {exc}. Is it running? systemctl status saltclusterd"
