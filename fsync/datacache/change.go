@@ -201,7 +201,8 @@ func (s *Store) elsewhere(root *os.Root, name string) bool {
 
 // make writes a mine. It is the id's turn.
 func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error) {
-	m.e.Stamp = s.cfg.Clock.Now()
+	former, had := s.entry(m.id)
+	m.e.Stamp = s.after(former.Stamp)
 	at := stampTime(m.e.Stamp)
 	var is sight
 	if dir.dir != nil {
@@ -212,7 +213,6 @@ func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error)
 	if err != nil {
 		return err
 	}
-	_, had := s.entry(m.id)
 	m.e.Hash, m.e.MTime = fileSet{m.name: then}.hash(), is.mtime
 	s.saw(m.id, is) // and not what is seen now: the master may write right after
 	s.tell(m.id, m.e)
@@ -228,7 +228,7 @@ func (s *Store) renew(dir folder, m mine) error {
 		return err
 	}
 	e, _ := s.entry(m.id)
-	e.Stamp, e.MTime = s.cfg.Clock.Now(), mtime
+	e.Stamp, e.MTime = s.after(e.Stamp), mtime
 	s.saw(m.id, sightOf(m.was, mtime, int64(len(m.now))))
 	s.tell(m.id, e)
 	return nil
@@ -240,7 +240,8 @@ func (s *Store) unmake(root *os.Root, m mine) error {
 		return err
 	}
 	s.unsee(m.id)
-	m.e.Gone, m.e.Stamp = true, s.cfg.Clock.Now()
+	former, _ := s.entry(m.id)
+	m.e.Gone, m.e.Stamp = true, s.after(former.Stamp)
 	s.tell(m.id, m.e)
 	return nil
 }

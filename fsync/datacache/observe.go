@@ -99,7 +99,7 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
 	case had && e.Key == key && e.Hash == now.Hash:
 		if e.MTime != now.MTime && s.cfg.Kind == Mine && s.hasScanned() { // sent once more, see renew
-			now.Stamp = s.cfg.Clock.Now()
+			now.Stamp = s.after(e.Stamp)
 			s.tell(id, now)
 		} else if e.MTime != now.MTime || e.Life != now.Life {
 			s.set(id, now)
@@ -121,7 +121,7 @@ func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool
 	switch {
 	case !broken && e.Key == key && e.Gone:
 	case !broken && e.Key == key && s.hasScanned() && s.layout.cleared(root, id):
-		s.tell(id, entry{Key: key, Life: life, Gone: true, Stamp: s.cfg.Clock.Now()})
+		s.tell(id, entry{Key: key, Life: life, Gone: true, Stamp: s.after(e.Stamp)})
 		s.unsee(id)
 	default: // what the others have is better
 		s.forget(id)
@@ -142,10 +142,13 @@ const stampBits = 16
 // stampTime is the wall clock in a stamp.
 func stampTime(stamp uint64) time.Time { return time.UnixMilli(int64(stamp >> stampBits)) }
 
+// after returns a stamp for what replaces data that have the stamp old, and is later whatever the clocks say.
+func (s *Store) after(old uint64) uint64 { return max(s.cfg.Clock.Now(), old+1) }
+
 // stamp returns the stamp of news that replaced what had the stamp old. Until the first scan is done they may have
 // come at any time before, which their file tells.
 func (s *Store) stamp(mtime int64, old uint64) uint64 {
-	now := s.cfg.Clock.Now()
+	now := s.after(old)
 	if mtime <= 0 || s.hasScanned() {
 		return now
 	}

@@ -127,7 +127,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		}
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it
-			i.log.Warn("peer clock refused", "node", id, "err", err)
+			i.log.Warn("serial of a peer refused", "node", id, "err", err)
 		}
 		if h.seq != 0 {
 			if seq, err = i.deliver(ctx, id, run, o, h, payload); err != nil {

@@ -13,31 +13,54 @@ type Timestamp uint64
 // counterBits is the share of a timestamp that counts events within one millisecond.
 const counterBits = 16
 
-// MaxAhead bounds how far a remote timestamp may run ahead of the local wall clock before it is refused: one broken or
-// hostile peer must not push the serials of the whole cluster into the far future.
+// MaxAhead is how far a bounded clock lets itself be moved ahead of the reference.
 const MaxAhead = 10 * time.Minute
 
-// ErrAhead says that a remote timestamp is too far in the future to be believed.
-var ErrAhead = errors.New("timestamp too far ahead of the local clock")
+// slack is how far a clock may run ahead of its time by counting. Beyond it the clock runs on at the pace of its time
+// from where it is, so that clocks that cannot reach each other for a while stay in step.
+const slack = time.Minute
+
+const (
+	// latest is the greatest timestamp that a wall clock can lead to, in the year 4199. What is above is for counting.
+	latest Timestamp = 1 << 62
+	// limit is the greatest timestamp that is accepted: a positive int64 is what msgpack and Python carry.
+	limit Timestamp = latest + 1<<61
+)
+
+// ErrAhead says that a timestamp is too far in the future to be accepted.
+var ErrAhead = errors.New("timestamp too far in the future")
 
 // At returns the first timestamp of t's millisecond.
-func At(t time.Time) Timestamp { return Timestamp(uint64(t.UnixMilli()) << counterBits) }
+func At(t time.Time) Timestamp {
+	const most = int64(latest >> counterBits)
+	return Timestamp(min(max(t.UnixMilli(), 0), most)) << counterBits
+}
 
 // Time returns the wall-clock part of ts.
 func (ts Timestamp) Time() time.Time { return time.UnixMilli(int64(ts >> counterBits)) }
 
 // Clock hands out strictly growing timestamps. The zero value is not usable; see New.
 type Clock struct {
-	wall func() time.Time
+	time  func() time.Time
+	bound time.Duration // how far Observe moves the clock ahead of its time; 0: as far as it takes
 
-	mu    sync.Mutex
-	floor Timestamp
-	last  Timestamp
+	mu     sync.Mutex
+	floor  Timestamp
+	last   Timestamp
+	offset Timestamp // by how much the clock runs ahead of its time
 }
 
-// New returns a clock that starts above floor, the ceiling a previous run reserved (0: none).
-func New(wall func() time.Time, floor Timestamp) *Clock {
-	return &Clock{wall: wall, floor: floor, last: floor}
+// New returns a clock that starts above floor, the ceiling a previous run reserved (0: none), and follows the
+// timestamps it observes however far they are ahead. time is what it goes by, Reference.Time as a rule; while time
+// returns the zero time, the clock only counts.
+func New(time func() time.Time, floor Timestamp) *Clock {
+	return &Clock{time: time, floor: floor, last: floor}
+}
+
+// NewBounded returns a clock for timestamps that are compared with times of files: it refuses what is more than
+// MaxAhead ahead of time.
+func NewBounded(time func() time.Time) *Clock {
+	return &Clock{time: time, bound: MaxAhead}
 }
 
 // GoOn makes a clock that has handed out nothing yet go on where another process's stopped.
@@ -49,11 +72,24 @@ func (c *Clock) GoOn(last Timestamp) {
 
 // Now returns a timestamp above every one returned or observed before.
 func (c *Clock) Now() Timestamp {
-	now := At(c.wall())
+	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = max(c.last+1, now)
+	c.last = max(c.last+1, c.at(now))
 	return c.last
+}
+
+// at is what the clock shows at now, but for counting. The caller holds mu.
+func (c *Clock) at(now time.Time) Timestamp {
+	if now.IsZero() {
+		return 0
+	}
+	at := At(now) + c.offset
+	if c.last > at+span(slack) {
+		c.offset += c.last - at
+		at = c.last
+	}
+	return min(at, limit)
 }
 
 // Last returns the highest timestamp handed out or observed, for peers to observe.
@@ -63,20 +99,18 @@ func (c *Clock) Last() Timestamp {
 	return c.last
 }
 
-// Observe moves the clock to at least ts, heard from a peer. A timestamp more than MaxAhead in the future is refused
-// with ErrAhead and changes nothing.
+// Observe moves the clock to at least ts, the timestamp of a peer. One that is refused with ErrAhead changes nothing.
 func (c *Clock) Observe(ts Timestamp) error {
-	now := c.wall()
-	if ahead := ts.Time().Sub(now); ahead > MaxAhead {
-		return fmt.Errorf("peer clock is %s ahead: %w", ahead.Round(time.Second), ErrAhead)
+	if ts > limit {
+		return ErrAhead
+	}
+	if c.bound > 0 {
+		if ahead := ts.Time().Sub(c.time()); ahead > c.bound {
+			return fmt.Errorf("%s ahead: %w", ahead.Round(time.Second), ErrAhead)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = max(c.last, ts)
 	return nil
-}
-
-// Skew returns how far the clock runs ahead of the wall clock, 0 when it does not.
-func (c *Clock) Skew() time.Duration {
-	return max(0, c.Last().Time().Sub(c.wall()))
 }

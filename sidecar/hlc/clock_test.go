@@ -29,9 +29,9 @@ func TestNowGrowsWhateverTheWallClockDoes(t *testing.T) {
 	})
 }
 
-func TestObserveRefusesTheFarFuture(t *testing.T) {
+func TestBoundedClockRefusesTheFarFuture(t *testing.T) {
 	wall := time.UnixMilli(1_700_000_000_000)
-	c := New(func() time.Time { return wall }, 0)
+	c := NewBounded(func() time.Time { return wall })
 	before := c.Now()
 	if err := c.Observe(At(wall.Add(MaxAhead + time.Minute))); !errors.Is(err, ErrAhead) {
 		t.Fatalf("Observe: %v, want ErrAhead", err)
@@ -42,8 +42,113 @@ func TestObserveRefusesTheFarFuture(t *testing.T) {
 	if err := c.Observe(At(wall.Add(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Skew(); got != time.Minute {
-		t.Fatalf("skew %s, want 1m", got)
+	if got := c.Now(); got <= At(wall.Add(time.Minute)) {
+		t.Fatalf("%d is not above what was observed", got)
+	}
+}
+
+// The clock of node a was an hour ahead for a while, and its minions have seen its serials. The clock is right again;
+// then a dies, and they come to b.
+func TestMinionsOfANodeWhoseClockWasWrong(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	for _, ahead := range []time.Duration{9 * time.Minute, time.Hour, 30 * 365 * 24 * time.Hour, 200 * 365 * 24 * time.Hour} {
+		wallA := now.Add(ahead)
+		a := New(func() time.Time { return wallA }, 0)
+		b := New(func() time.Time { return now }, 0)
+		seen := a.Now()
+		if err := b.Observe(a.Last()); err != nil {
+			t.Errorf("%s: %v", ahead, err)
+		}
+		wallA = now
+		if n := a.Now(); n <= seen {
+			t.Errorf("%s: a goes back from %d to %d", ahead, seen, n)
+		}
+		if n := b.Now(); n <= seen {
+			t.Errorf("%s: what b publishes is refused by a's minions for %s", ahead, seen.Time().Sub(n.Time()))
+		}
+	}
+}
+
+// Clocks that have followed one far ahead stay in step when they cannot reach each other, however much one of them publishes.
+func TestClocksThatAreAheadStayInStep(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	wall := func() time.Time { return now }
+	a, b := New(wall, 0), New(wall, 0)
+	for _, c := range []*Clock{a, b} {
+		if err := c.Observe(At(now.Add(time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+		c.Now()
+	}
+	for range 1000 {
+		a.Now()
+	}
+	now = now.Add(time.Second)
+	if seen, next := a.Last(), b.Now(); next <= seen {
+		t.Errorf("a minion that comes from a has seen %d, and b stamps %d", seen, next)
+	}
+	if n := a.Now(); n.Time().Sub(now) > time.Hour+slack {
+		t.Errorf("%s ahead", n.Time().Sub(now))
+	}
+}
+
+// A restart on a host whose clock is right goes on at the pace of time from what the run before had reached.
+func TestRestartOfAClockThatIsAhead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clock")
+	now := time.UnixMilli(1_700_000_000_000)
+	wall := func() time.Time { return now }
+	c := New(wall, 0)
+	if err := c.Observe(At(now.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		last := c.Now()
+		if err := c.Reserve(path); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(reserveEvery)
+		last = max(last, c.Now())
+		floor, err := ReadFloor(path)
+		if err != nil || floor < last {
+			t.Fatalf("floor %d, handed out %d: %v", floor, last, err)
+		}
+		if c = New(wall, floor); c.Now() <= last {
+			t.Fatalf("%d after %d", c.Last(), last)
+		}
+	}
+}
+
+func TestClockCountsWhileTheTimeIsUnknown(t *testing.T) {
+	now := time.Time{}
+	c := New(func() time.Time { return now }, 0)
+	c.GoOn(At(time.UnixMilli(1_700_000_000_000)))
+	first := c.Last()
+	for i := range 5 {
+		if got := c.Now(); got != first+Timestamp(i)+1 {
+			t.Fatalf("%d after %d", got, first)
+		}
+	}
+	now = first.Time().Add(time.Hour)
+	if got := c.Now(); got != At(now) {
+		t.Errorf("%s, want %s", got.Time(), now)
+	}
+}
+
+func TestTimestampsStayBelowTheLimit(t *testing.T) {
+	for _, at := range []time.Time{{}, time.UnixMilli(-5), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if ts := At(at); ts > latest || ts>>63 != 0 {
+			t.Errorf("%s: %d", at, ts)
+		}
+	}
+	c := New(func() time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, 0)
+	if err := c.Observe(limit + 1); !errors.Is(err, ErrAhead) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if err := c.Observe(limit); err != nil {
+		t.Error(err)
+	}
+	if a, b := c.Now(), c.Now(); a <= limit || b <= a || b>>63 != 0 {
+		t.Errorf("%d, then %d", a, b)
 	}
 }
 

@@ -34,6 +34,9 @@ func ReadFloor(path string) (Timestamp, error) {
 		return 0, fmt.Errorf("read clock floor: %w", err)
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63)
+	if err == nil && Timestamp(n) > limit {
+		err = ErrAhead
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read clock floor %s: %w (move it away: if this host's clock was not set back, it is not needed)", path, err)
 	}
@@ -47,13 +50,14 @@ func (c *Clock) Reserve(path string) error { return store(path, c.ceiling()) }
 // ceiling is above all that is handed out until the next Reserve, by a clock that was idle, too. A daemon that is
 // restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
 func (c *Clock) ceiling() Timestamp {
+	now := c.time()
 	c.mu.Lock()
-	last, floor, ahead := c.last, c.floor, span(reserveAhead)
-	c.mu.Unlock()
-	if floor != 0 && last <= floor+span(reserveStep) {
+	defer c.mu.Unlock()
+	at, ahead := c.at(now), span(reserveAhead)
+	if c.floor != 0 && c.last <= c.floor+span(reserveStep) {
 		ahead = span(reserveStep)
 	}
-	return max(last+ahead, At(c.wall())+span(reserveAhead))
+	return max(c.last+ahead, at+span(reserveAhead))
 }
 
 func store(path string, ceiling Timestamp) error {

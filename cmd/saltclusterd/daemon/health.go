@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +24,14 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("roots", health.ScopeReady, d.checkRoots)
 	checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
 	checks.Register("share", health.ScopeReady, d.checkShare)
-	checks.Register("clock", health.ScopeReady, d.checkClock)
+	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)
 	return checks
 }
+
+// checkNameClock is the check of this host's clock.
+const checkNameClock = "clock"
 
 var fine = health.Result{Level: health.OK}
 
@@ -111,27 +113,6 @@ func (d *Daemon) checkMaster(ctx context.Context) health.Result {
 		return health.Result{Level: health.Fail, Reason: "no salt-master of the cluster answers", Hint: problem}
 	}
 	return health.Result{Level: health.Warn, Reason: "the local salt-master does not serve; the others' do", Hint: problem}
-}
-
-// maxSkew is how far the cluster's clock may run ahead of this node's before it is worth a warning. After a crash it runs
-// ahead by what package hlc had reserved, half a minute.
-const maxSkew = time.Minute
-
-func (d *Daemon) checkClock(context.Context) health.Result {
-	m := d.current()
-	if m == nil {
-		return fine
-	}
-	if m.svc == nil {
-		return fine
-	}
-	if skew := m.svc.clock.Skew(); skew > maxSkew {
-		return health.Result{
-			Level: health.Warn, Reason: fmt.Sprintf("this node's clock is %s behind the cluster's", skew.Round(time.Second)),
-			Hint: "saltclusterctl doctor says whose clock is off; there timedatectl, and see to time synchronisation (chrony, systemd-timesyncd)",
-		}
-	}
-	return fine
 }
 
 // reasons are what the checks of this node find fault with. That it is drained everybody knows.

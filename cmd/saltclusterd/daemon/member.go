@@ -15,6 +15,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -44,6 +45,9 @@ type member struct {
 	left    atomic.Pointer[string] // why this node is no member any more
 	rivals  atomic.Pointer[[]adminapi.Problem]
 
+	times      *hlc.Reference // the wall clocks of the members
+	clockWrong atomic.Bool    // this host's is off, as the log has it
+
 	open   []closer
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -62,7 +66,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, damaged(err)
 	}
 	m := &member{
-		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(),
+		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(),
 		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()
@@ -158,6 +162,7 @@ func (m *member) Open(ctx context.Context) error {
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
 	m.wg.Go(func() { m.watchFormer(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
+	m.wg.Go(func() { m.keepClocks(m.ctx) })
 	m.wg.Go(func() { m.keepCertificate(m.ctx) })
 	m.wg.Go(func() { m.keepIdentity(m.ctx) })
 	return nil

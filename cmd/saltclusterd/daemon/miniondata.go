@@ -30,8 +30,8 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
 		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
 		Clock: datacache.Clock{
-			Now:     func() uint64 { return uint64(s.clock.Now()) },
-			Observe: func(stamp uint64) error { return s.clock.Observe(hlc.Timestamp(stamp)) },
+			Now:     func() uint64 { return uint64(s.stamps.Now()) },
+			Observe: func(stamp uint64) error { return s.stamps.Observe(hlc.Timestamp(stamp)) },
 		},
 		Logger: d.log, Registerer: d.reg,
 	})

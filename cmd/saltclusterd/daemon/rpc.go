@@ -20,6 +20,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
@@ -103,6 +104,8 @@ type nodeStats struct {
 	consensus.PeerStats
 	Sync []adminapi.SyncPart `json:"sync,omitempty"`
 	Now  time.Time           `json:"now,omitzero"` // by the clock of its host
+	// Serial is the newest serial that it has stamped or seen.
+	Serial hlc.Timestamp `json:"serial,omitempty"`
 	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
 	Identity      string `json:"identity,omitempty"`
 	IdentityShown bool   `json:"identity_shown,omitempty"`
@@ -181,7 +184,7 @@ func (m *member) localStats() nodeStats {
 	s.Reasons = m.d.reasons()
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	if m.svc != nil {
-		s.Unanswered = m.svc.returns.Aside()
+		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
 	}
 	return s
 }

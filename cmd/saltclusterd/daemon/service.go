@@ -47,7 +47,8 @@ type service struct {
 	trees  *trees
 	cache  *jobs.Store  // the master's job cache
 	share  *share.Share // nil: the nodes share no file system
-	clock  *hlc.Clock
+	clock  *hlc.Clock   // of serials
+	stamps *hlc.Clock   // of what the nodes know of minions
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
@@ -126,7 +127,7 @@ func newService(m *member) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.clock = hlc.New(time.Now, floor)
+	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
 	if err := s.buildShare(); err != nil {
 		return nil, err
 	}

@@ -147,12 +147,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 	return nil
 }
 
-// restoreClock lets serials grow on from where they were: a minion drops a publication whose serial does not. A clock that ran
-// far ahead is not believed.
+// restoreClock lets serials grow on from where they were, however far ahead: a minion drops a publication whose serial does not.
 func (d *Daemon) restoreClock(ts hlc.Timestamp) error {
-	if time.Until(ts.Time()) > hlc.MaxAhead {
-		d.log.Warn("the clock in the snapshot is far ahead and is not used", "dur", time.Until(ts.Time()))
-		return nil
-	}
 	return durable.WriteFile(clockPath(d.cfg.Paths.StateDir), []byte(strconv.FormatUint(uint64(ts), 10)+"\n"), 0o600)
 }

@@ -50,7 +50,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 				Hint: "when its work is done: saltclusterctl undrain " + mem.ID,
 			})
 		case !mem.Self && len(mem.Health) > 0:
-			st.Problems = append(st.Problems, elsewhere(mem)...)
+			st.Problems = append(st.Problems, m.elsewhere(mem)...)
 		case !mem.Self && mem.Ready != nil && !*mem.Ready:
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelWarn, Node: mem.ID, Message: notReady(mem),
@@ -58,6 +58,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 			})
 		}
 	}
+	st.Problems = append(st.Problems, m.clockProblems()...)
 	st.Problems = append(st.Problems, m.secretProblems()...)
 	st.Problems = append(st.Problems, m.identityProblems()...)
 	st.Problems = append(st.Problems, m.rivalProblems()...)
@@ -67,9 +68,13 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Node.Sync = m.syncReport()
 }
 
-// elsewhere is what another node finds fault with, a warning here: this one is not the worse for it.
-func elsewhere(mem adminapi.Member) (out []adminapi.Problem) {
+// elsewhere is what another node finds fault with, a warning here: this one is not the worse for it. Its clock this node
+// judges itself, as soon as it has read it: the other one may have nothing to compare its own with.
+func (m *member) elsewhere(mem adminapi.Member) (out []adminapi.Problem) {
 	for _, r := range mem.Health {
+		if r.Check == checkNameClock && m.clockRead(node.ID(mem.ID)) {
+			continue
+		}
 		out = append(out, adminapi.Problem{Level: adminapi.LevelWarn, Node: mem.ID, Message: r.Message, Hint: r.Hint})
 	}
 	return out

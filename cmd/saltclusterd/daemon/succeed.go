@@ -361,6 +361,7 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 	m.wg.Go(func() { m.watchStanding(m.ctx) })
 	m.wg.Go(func() { m.watchFormer(m.ctx) })
 	m.wg.Go(func() { m.keepContact(m.ctx) })
+	m.wg.Go(func() { m.keepClocks(m.ctx) })
 	m.wg.Go(func() { m.keepCertificate(m.ctx) })
 	m.wg.Go(func() { m.keepIdentity(m.ctx) })
 	m.wg.Go(func() {
