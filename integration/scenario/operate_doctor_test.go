@@ -84,28 +84,3 @@ func testConfigDiff(t *testing.T, c *lab.Cluster) {
 	says(t, n.Daemon, []string{"not:drain_tiem"}, "status")
 	labtest.Must(t, c.Answering(ctx, n))
 }
-
-// A node whose clock is wrong is named wherever somebody asks, and goes on working.
-func testSkew(t *testing.T, c *lab.Cluster) {
-	ctx, m1, m3 := t.Context(), c.Nodes[0], c.Nodes[2]
-	for _, clock := range []time.Duration{2 * time.Minute, -2 * time.Minute} {
-		labtest.Must(t, m3.Daemon.SetSeams(lab.Seams{Clock: clock}))
-		res := says(t, m1.Daemon, []string{"clock", "2m0", "timedatectl"}, "doctor")
-		t.Logf("%s: doctor of m1, exit code %d:\n%s", clock, res.Code, res.Stdout)
-		if res.Code != 10 {
-			t.Errorf("doctor: exit code %d", res.Code)
-		}
-		for _, n := range c.Nodes {
-			labtest.Must(t, c.Answering(ctx, n))
-		}
-		res, err := m1.Daemon.Ctl(ctx, "status")
-		labtest.Must(t, err)
-		t.Logf("%s: status of m1:\n%s", clock, res.Stdout)
-		res, err = m3.Daemon.Ctl(ctx, "status")
-		labtest.Must(t, err)
-		t.Logf("%s: status of m3:\n%s", clock, res.Stdout)
-	}
-	labtest.Must(t, m3.Daemon.SetSeams(lab.Seams{}))
-	says(t, m1.Daemon, []string{"not:2m0"}, "doctor")
-	must(t, m1.Daemon, "verify")
-}

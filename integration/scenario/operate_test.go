@@ -27,6 +27,9 @@ func TestOperate(t *testing.T) {
 	spec.Minions, spec.MasterSettings, spec.Seams = lab.Versions, clusterMasters, lab.SeamClock
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
+	for _, n := range c.Nodes {
+		labtest.Must(t, n.Master.GiveSeams(lab.SeamClock))
+	}
 	labtest.Must(t, c.Up(t.Context()))
 	for _, s := range []struct {
 		name string
@@ -34,6 +37,7 @@ func TestOperate(t *testing.T) {
 	}{
 		{"a configuration is compared", testConfigDiff},
 		{"a clock is wrong", testSkew},
+		{"serials of a wrong clock", testSerials},
 		{"a key store, the master restarted first", testStoreOrder},
 		{"a returner that hangs", testReturnerHangs},
 		{"remove --force", testRemoveForce},

@@ -19,7 +19,7 @@ import (
 // the clock of the serials, which follows whichever is ahead.
 
 const (
-	// clockEvery is how often the others are asked.
+	// clockEvery is how often the others are asked (Daemon.clockEvery).
 	clockEvery = 5 * time.Second
 	// clockFresh is how old an answer may be to be judged.
 	clockFresh = 4 * clockEvery
@@ -29,10 +29,10 @@ const (
 	clockRetry = time.Second
 )
 
-// newReference returns the reference of this host's clock.
-func newReference() *hlc.Reference {
+// newReference returns a reference that knows only this host's clock.
+func newReference(wall func() time.Time) *hlc.Reference {
 	began := time.Now()
-	return hlc.NewReference(time.Now, func() time.Duration { return time.Since(began) })
+	return hlc.NewReference(wall, func() time.Duration { return time.Since(began) })
 }
 
 // keepClocks reads the clocks of the other members until ctx ends.
@@ -45,9 +45,9 @@ func (m *member) keepClocks(ctx context.Context) {
 			m.times.Settle()
 		}
 		m.logClock()
-		pause := clockEvery
+		pause := m.d.clockEvery
 		if !known || missing > 0 && time.Since(began) < clockFresh {
-			pause = clockRetry
+			pause = min(pause, clockRetry)
 		}
 		if !wait(ctx, pause) {
 			return

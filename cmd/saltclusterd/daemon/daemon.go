@@ -45,6 +45,9 @@ type Daemon struct {
 
 	aloneAfter  time.Duration // see alone.go
 	formerEvery time.Duration // see former.go
+	clockEvery  time.Duration // see clocks.go
+
+	wall func() time.Time // the clock of this host
 
 	migration *migration
 	logging   logging
@@ -72,7 +75,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		aloneAfter: aloneAfter, formerEvery: formerEvery,
+		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}

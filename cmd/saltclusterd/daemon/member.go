@@ -66,7 +66,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, damaged(err)
 	}
 	m := &member{
-		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(),
+		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
 		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()

@@ -179,7 +179,7 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 }
 
 func (m *member) localStats() nodeStats {
-	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: time.Now().UTC()}
+	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	s.Reasons = m.d.reasons()
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()

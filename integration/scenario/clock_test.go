@@ -1,0 +1,152 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// setClock sets the clock of a node's host, as saltclusterd and the salt-master there read it.
+func setClock(t *testing.T, n *lab.Node, by time.Duration) {
+	t.Helper()
+	labtest.Must(t, n.Daemon.SetSeams(lab.Seams{Clock: by}))
+	labtest.Must(t, n.Master.SetSeams(lab.Seams{Clock: by}))
+}
+
+// clocksNamed waits until the statuses of all nodes say this of the clock of n, and of no other; empty: nothing is wrong with any clock.
+func clocksNamed(t *testing.T, c *lab.Cluster, n *lab.Node, text string) {
+	t.Helper()
+	began := time.Now()
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "status to say "+text, func(ctx context.Context) error {
+		for _, asked := range c.Nodes {
+			var st adminapi.Status
+			if err := asked.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
+				return err
+			}
+			named := false
+			for _, p := range st.Problems {
+				if !strings.Contains(p.Message, "clock") {
+					continue
+				}
+				if text == "" || p.Node != n.Name || !strings.Contains(p.Message, text) || named {
+					return fmt.Errorf("%s says of %s: %s", asked.Name, p.Node, p.Message)
+				}
+				named = true
+			}
+			if named != (text != "") {
+				return fmt.Errorf("%s says nothing of clocks", asked.Name)
+			}
+		}
+		return nil
+	}))
+	t.Logf("%q after %s", text, time.Since(began).Round(100*time.Millisecond))
+}
+
+// A node whose clock is wrong is named by every node's status and by doctor, and goes on working.
+func testSkew(t *testing.T, c *lab.Cluster) {
+	m1, m3 := c.Nodes[0], c.Nodes[2]
+	for _, clock := range []time.Duration{2 * time.Minute, 10 * time.Minute, 25 * time.Minute, -2 * time.Minute, -25 * time.Minute} {
+		setClock(t, m3, clock)
+		text := fmt.Sprintf("%dm0s ahead", int(clock.Abs().Minutes()))
+		if clock < 0 {
+			text = strings.Replace(text, "ahead", "behind", 1)
+		}
+		clocksNamed(t, c, m3, text)
+		if res := says(t, m1.Daemon, []string{"clock", text[:3], "timedatectl"}, "doctor"); res.Code != 10 {
+			t.Errorf("doctor: exit code %d", res.Code)
+		}
+		for _, n := range c.Nodes {
+			labtest.Must(t, c.Answering(t.Context(), n))
+		}
+		setClock(t, m3, 0)
+		clocksNamed(t, c, m3, "")
+	}
+	says(t, m1.Daemon, []string{"not:2m0"}, "doctor")
+	must(t, m1.Daemon, "verify")
+}
+
+// gather moves all minions to one node, by draining the others.
+func gather(t *testing.T, c *lab.Cluster, to *lab.Node) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		if n != to {
+			must(t, to.Daemon, "drain", n.Name, "--timeout", "2m")
+		}
+	}
+	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "all minions on "+to.Name, func(ctx context.Context) error {
+		var st adminapi.Status
+		if err := to.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
+			return err
+		}
+		for _, e := range st.Node.Edges {
+			if e.Name == "pub" && e.Connections < len(c.Minions) {
+				return fmt.Errorf("%d are", e.Connections)
+			}
+		}
+		return nil
+	}))
+	labtest.Must(t, c.Answering(t.Context(), to))
+	for _, n := range c.Nodes {
+		if n != to {
+			must(t, to.Daemon, "undrain", n.Name, "--timeout", "2m")
+		}
+	}
+}
+
+// answersFromAll waits until all minions answer each of the nodes, and logs how long that took.
+func answersFromAll(t *testing.T, c *lab.Cluster, what string, nodes ...*lab.Node) {
+	t.Helper()
+	began := time.Now()
+	for _, n := range nodes {
+		labtest.Must(t, c.Answering(t.Context(), n))
+	}
+	if took := time.Since(began); took > 90*time.Second {
+		t.Errorf("%s: answers after %s", what, took)
+	} else {
+		t.Logf("%s: all answer %d nodes after %s", what, len(nodes), took.Round(100*time.Millisecond))
+	}
+}
+
+// The host of a node starts with a wrong clock, or is set while the node is cut off; all minions come to it, and it dies. They take what the others
+// publish, and what it publishes itself when its clock is right again.
+func testSerials(t *testing.T, c *lab.Cluster) {
+	ctx, m1, m2, m3 := t.Context(), c.Nodes[0], c.Nodes[1], c.Nodes[2]
+	dies := func(t *testing.T, what string) {
+		labtest.Must(t, m2.Master.Kill())
+		labtest.Must(t, m2.Daemon.Kill())
+		labtest.Must(t, c.Lab.Heal(ctx))
+		answersFromAll(t, c, what+", dead", m1, m3)
+		setClock(t, m2, 0)
+		startAgain(t, m2)
+		answersFromAll(t, c, what+", back with the right clock", c.Nodes...)
+		gather(t, c, m2)
+		answersFromAll(t, c, what+", the minions back with it", c.Nodes...)
+	}
+	for _, clock := range []time.Duration{25 * time.Minute, -25 * time.Minute} {
+		t.Run("started "+clock.String()+" off", func(t *testing.T) {
+			gather(t, c, m1)
+			setClock(t, m2, clock)
+			labtest.Must(t, m2.Daemon.Restart(ctx))
+			labtest.Must(t, m2.Daemon.Serving(ctx, 2*time.Minute))
+			gather(t, c, m2)
+			answersFromAll(t, c, "off", c.Nodes...)
+			dies(t, "off")
+		})
+	}
+	t.Run("set while cut off", func(t *testing.T) {
+		labtest.NeedNetwork(t, c.Lab)
+		gather(t, c, m2)
+		labtest.Must(t, c.Lab.Partition(ctx, []*lab.Host{m2.Host}, []*lab.Host{m1.Host, m3.Host}))
+		setClock(t, m2, 25*time.Minute)
+		labtest.Must(t, c.Answering(ctx, m2))
+		dies(t, "cut off")
+	})
+}
