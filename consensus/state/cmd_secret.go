@@ -2,6 +2,10 @@ package state
 
 import "errors"
 
+// ReasonRevoked is the reason of an epoch before which a key was taken away. It is for people: what an epoch has to do with a removal is
+// told by the revisions (Epoch.Rev, View.RevokedRev).
+const ReasonRevoked = "revoked"
+
 // EpochRotate ("epoch.rotate") puts a new AES key in force. Expect is the
 // number of the epoch it replaces; a conflict means somebody else was first.
 type EpochRotate struct {
@@ -28,6 +32,9 @@ func (c EpochRotate) apply(d *data) Result {
 		return refuse(Invalid, cur.Rev, "the new epoch key is the old one")
 	}
 	next := Epoch{N: cur.N + 1, Key: c.Key, Reason: c.Reason, Rev: d.next(), Audit: c.Audit}
+	if d.revokedRev > cur.Rev { // whatever else it was begun for: nobody rotates for the removal any more
+		next.Reason = ReasonRevoked
+	}
 	d.epochs = Epochs{Current: next, Previous: cur}
 	return Result{Rev: next.Rev}
 }

@@ -177,6 +177,25 @@ func TestRotationDue(t *testing.T) {
 	due(true, "accepted key replaced")
 }
 
+// A rotation for another reason that comes before the one for a removal is that one: the epoch says so, and the revisions do.
+func TestAnotherRotationCoversARemoval(t *testing.T) {
+	s := born(t)
+	for i, reason := range []string{"operator", "age"} {
+		s.ApplyCommands(KeySet{ID: "m", State: KeyAccepted, Pub: "P", BaseRev: s.View().KeyRev("m")})
+		s.ApplyCommands(KeySet{ID: "m", BaseRev: s.View().KeyRev("m")})
+		held := s.View().Epochs().Current
+		s.ApplyCommands(EpochRotate{Expect: held.N, Key: testEpochKey(byte('y' - i)), Reason: reason})
+		v := s.View()
+		if cur := v.Epochs().Current; v.RotationDue() || cur.Reason != ReasonRevoked || v.RevokedRev() <= held.Rev || v.RevokedRev() >= cur.Rev {
+			t.Errorf("rotated because of %s: epoch %+v, due %v, removed at %d, held since %d", reason, cur, v.RotationDue(), v.RevokedRev(), held.Rev)
+		}
+	}
+	s.ApplyCommands(EpochRotate{Expect: s.View().Epochs().Current.N, Key: testEpochKey('w'), Reason: "age"})
+	if cur := s.View().Epochs().Current; cur.Reason != "age" {
+		t.Errorf("nobody was removed, but the epoch says %q", cur.Reason)
+	}
+}
+
 func TestPruneAndStaleProposals(t *testing.T) {
 	s := born(t)
 	for i := range 5 {

@@ -17,9 +17,11 @@ type Signer interface {
 
 // Epoch is one generation of the cluster's AES key, as consensus decided it.
 type Epoch struct {
-	Number  uint64
-	Key     saltcrypt.Key
-	Revoked bool // begun because a key was removed: the epoch before is dead at once
+	Number uint64
+	Key    saltcrypt.Key
+	// Rev is the revision of the state at which it began, RevokedRev that of the last removal of an accepted key. Whoever was removed up to
+	// Rev does not have this epoch's key.
+	Rev, RevokedRev uint64
 }
 
 // Material is an epoch with everything that is computed from it once. It is immutable.
@@ -48,8 +50,11 @@ func New(signer Signer, now func() time.Time, announce func(id string, epoch uin
 	return &Manager{signer: signer, announce: announce, now: now, given: map[string]uint64{}}
 }
 
-// Begin makes e the current epoch and opens a window in which the one before may still seal. It reports whether e was
-// news; an epoch that is not above the current one changes nothing.
+// Begin makes e the current epoch. It reports whether e was news; an epoch that is not above the current one changes nothing.
+//
+// It opens a window in which the one before may still seal, unless a key was taken away since that one began: its owner has it. This is judged by
+// what this node holds and not by why e was begun: other rotations, of an operator or by age, may come between a removal and its own, and
+// a node that was away skips epochs.
 func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 	if cur := m.Current(); cur != nil && e.Number <= cur.Number {
 		return false, nil
@@ -64,7 +69,7 @@ func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 		return false, nil
 	}
 	m.prev, m.until = nil, time.Time{}
-	if m.cur != nil && !e.Revoked && window > 0 {
+	if m.cur != nil && e.RevokedRev <= m.cur.Rev && window > 0 {
 		m.prev, m.until = m.cur, m.now().Add(window)
 	}
 	m.cur = mat

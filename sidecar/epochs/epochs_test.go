@@ -28,13 +28,14 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) begin(t *testing.T, n uint64, revoked bool, window time.Duration) bool {
+// begin begins epoch n at revision 10*n; revoked is the revision of the last removal of a key.
+func (f *fixture) begin(t *testing.T, n, revoked uint64, window time.Duration) bool {
 	t.Helper()
 	key, err := saltcrypt.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	news, err := f.Begin(Epoch{Number: n, Key: key, Revoked: revoked}, window)
+	news, err := f.Begin(Epoch{Number: n, Key: key, Rev: 10 * n, RevokedRev: revoked}, window)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +54,11 @@ func numbers(cur, prev *Material) []uint64 {
 
 func TestScheduledRotationSealsTwiceForAWindow(t *testing.T) {
 	f := newFixture(t)
-	f.begin(t, 1, false, time.Minute)
+	f.begin(t, 1, 0, time.Minute)
 	if got := numbers(f.Sealing()); !slices.Equal(got, []uint64{1}) {
 		t.Fatalf("first epoch: %v", got)
 	}
-	f.begin(t, 2, false, time.Minute)
+	f.begin(t, 2, 0, time.Minute)
 	if got := numbers(f.Sealing()); !slices.Equal(got, []uint64{2, 1}) {
 		t.Fatalf("inside the window: %v", got)
 	}
@@ -69,8 +70,8 @@ func TestScheduledRotationSealsTwiceForAWindow(t *testing.T) {
 
 func TestRevocationKillsTheOldEpochAtOnce(t *testing.T) {
 	f := newFixture(t)
-	f.begin(t, 1, false, 0)
-	f.begin(t, 2, true, time.Minute)
+	f.begin(t, 1, 0, 0)
+	f.begin(t, 2, 15, time.Minute)
 	if got := numbers(f.Sealing()); !slices.Equal(got, []uint64{2}) {
 		t.Fatalf("sealing under %v", got)
 	}
@@ -79,14 +80,41 @@ func TestRevocationKillsTheOldEpochAtOnce(t *testing.T) {
 	}
 }
 
+// Whether the epoch before is dead is decided by what this node holds: by removals since that began.
+func TestRemovalsSinceTheEpochThatIsHeld(t *testing.T) {
+	type step struct{ epoch, revoked uint64 }
+	for name, c := range map[string]struct {
+		steps []step
+		want  []uint64
+	}{
+		"none":                              {[]step{{1, 0}, {2, 0}}, []uint64{2, 1}},
+		"one before it":                     {[]step{{1, 5}, {2, 5}}, []uint64{2, 1}},
+		"one since, rotated for its own":    {[]step{{1, 0}, {2, 19}}, []uint64{2}},
+		"one since, and epochs skipped":     {[]step{{1, 0}, {3, 15}}, []uint64{3}},
+		"one later than the epoch in force": {[]step{{1, 0}, {2, 25}}, []uint64{2}},
+		"one, rotated, and another age":     {[]step{{1, 0}, {2, 15}, {3, 15}}, []uint64{3, 2}},
+		"one inside a window":               {[]step{{1, 0}, {2, 0}, {3, 25}}, []uint64{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			for _, s := range c.steps {
+				f.begin(t, s.epoch, s.revoked, time.Hour)
+			}
+			if got := numbers(f.Sealing()); !slices.Equal(got, c.want) {
+				t.Errorf("sealing under %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestSignInInsideTheWindowGetsTheOtherEpoch(t *testing.T) {
 	f := newFixture(t)
-	f.begin(t, 1, false, 0)
+	f.begin(t, 1, 0, 0)
 	f.ForSignIn("web1")
 	if len(f.told) != 0 {
 		t.Fatal("announced outside a window")
 	}
-	f.begin(t, 2, false, time.Minute)
+	f.begin(t, 2, 0, time.Minute)
 	var got []uint64
 	for range 3 {
 		got = append(got, f.ForSignIn("web1").Number)
@@ -105,10 +133,10 @@ func TestSignInInsideTheWindowGetsTheOtherEpoch(t *testing.T) {
 
 func TestOldNewsChangesNothing(t *testing.T) {
 	f := newFixture(t)
-	f.begin(t, 2, false, 0)
+	f.begin(t, 2, 0, 0)
 	key := f.Current().KeyText
 	for _, n := range []uint64{1, 2} {
-		if f.begin(t, n, true, time.Minute) {
+		if f.begin(t, n, 25, time.Minute) {
 			t.Errorf("epoch %d was news after 2", n)
 		}
 	}
@@ -119,7 +147,7 @@ func TestOldNewsChangesNothing(t *testing.T) {
 
 func TestSignatureIsWhatMinionsCheck(t *testing.T) {
 	f := newFixture(t)
-	f.begin(t, 1, false, 0)
+	f.begin(t, 1, 0, 0)
 	m := f.Current()
 	got, err := f.key.Public().VerifyX931(m.Sig)
 	if err != nil {

@@ -21,7 +21,7 @@ func (c *cluster) revoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.epochs.Begin(epochs.Epoch{Number: 2, Key: key, Revoked: true}, 0); err != nil {
+	if _, err := c.epochs.Begin(epochs.Epoch{Number: 2, Key: key, Rev: 3, RevokedRev: 2}, 0); err != nil {
 		t.Fatal(err)
 	}
 }

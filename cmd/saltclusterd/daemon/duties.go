@@ -23,9 +23,6 @@ const (
 	minRotateWindow = 200 * time.Millisecond
 )
 
-// reasonRevoked marks an epoch begun because a key was taken away.
-const reasonRevoked = "revoked"
-
 // lead is the leader's duty: whoever lost an accepted key must not hear the next publication, so the AES key is rotated.
 func (m *member) lead(ctx context.Context) {
 	var gossip sync.WaitGroup
@@ -36,7 +33,7 @@ func (m *member) lead(ctx context.Context) {
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
-			if !m.rotate(ctx, v, reasonRevoked) {
+			if !m.rotate(ctx, v, state.ReasonRevoked) {
 				continue
 			}
 		}
@@ -100,11 +97,12 @@ func (s *service) begin(v state.View) error {
 		return fmt.Errorf("epoch %d: %w", cur.N, err)
 	}
 	first := s.epochs.Current() == nil
-	window := s.rotateWindow(cur.Reason)
-	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Revoked: cur.Reason == reasonRevoked}, window)
+	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Rev: cur.Rev, RevokedRev: v.RevokedRev()}, s.m.d.cfg.Edge.RotateWindow)
 	if err != nil {
 		return err
 	}
+	_, prev := s.epochs.Sealing()
+	window := s.rotateWindow(prev != nil)
 	if news && !first {
 		s.m.log.Info("cluster AES key rotated", "epoch", cur.N, "reason", cur.Reason, "dur", window)
 		s.unmoved.Store(true)
@@ -167,12 +165,12 @@ func (s *service) rotated(v state.View) bool {
 	return !v.RotationDue() && cur != nil && cur.Number >= v.Epochs().Current.N
 }
 
-// rotateWindow is how long this node's subscribers take to move to a new epoch: as long as their sign-ins need, and no
-// longer than the operator allows.
-func (s *service) rotateWindow(reason string) time.Duration {
+// rotateWindow is how long this node's subscribers take to move to a new epoch: as long as the operator allows while the one before seals, too,
+// otherwise no longer than their sign-ins need.
+func (s *service) rotateWindow(both bool) time.Duration {
 	need := spread(s.pub.Stats().Subscribers, s.signin.Rate())
 	limit := s.m.d.cfg.Edge.RotateWindow
-	if reason != reasonRevoked { // nobody is in a hurry
+	if both { // nobody is in a hurry
 		need = limit
 	}
 	return min(max(need, minRotateWindow), limit)

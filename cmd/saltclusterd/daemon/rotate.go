@@ -10,7 +10,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Reasons of an epoch that nobody is in a hurry for, beside reasonRevoked.
+// Reasons of an epoch that nobody is in a hurry for, beside state.ReasonRevoked.
 const (
 	reasonAge      = "age"
 	reasonOperator = "operator"
