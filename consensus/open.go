@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -51,19 +52,27 @@ func (n *Node) Open(ctx context.Context) (err error) {
 }
 
 func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
-	out := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  newStream(n.cfg.Port, n.cfg.ID),
+	stream := newStream(n.cfg.Port, n.cfg.ID)
+	out := func(timeout time.Duration) *raft.NetworkTransport { return n.newOutbound(stream, timeout, hlog) }
+	return &transport{
+		out(n.cfg.Timing.Transport), out(min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport)), newReach(n.replicates),
+		newInbound(inboundConfig{
+			ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log, m: n.m,
+		}),
+	}
+}
+
+func (n *Node) newOutbound(stream *stream, timeout time.Duration, hlog hcLogger) *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  stream,
 		MaxPool: maxPool,
-		Timeout: n.cfg.Timing.Transport,
+		Timeout: timeout,
 		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another request on
 		// its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
 		MaxRPCsInFlight:         1,
 		Logger:                  hlog,
 		MsgpackUseNewTimeFormat: true,
 	})
-	return &transport{out, newInbound(inboundConfig{
-		ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log, m: n.m,
-	})}
 }
 
 // standing is where this node is, for what others say to be compared with.

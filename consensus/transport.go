@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -21,7 +22,9 @@ const maxPool = 3
 // transport is the library's for what this node asks others, and inbound for what they ask this one. Raft addresses are node ids.
 type transport struct {
 	*raft.NetworkTransport
-	in *inbound
+	beats *raft.NetworkTransport // for heartbeats: it gives up sooner, so that a link that is back is noticed
+	reach *reach
+	in    *inbound
 }
 
 var _ raft.WithPreVote = (*transport)(nil)
@@ -34,14 +37,51 @@ func (t *transport) SetHeartbeatHandler(beat func(raft.RPC)) { t.in.beat.Store(&
 
 // Close implements raft.WithClose. It ends every connection.
 func (t *transport) Close() error {
-	err := t.NetworkTransport.Close()
+	err := errors.Join(t.NetworkTransport.Close(), t.beats.Close())
 	t.in.close()
 	return err
 }
 
-// AppendEntries implements raft.Transport, as the following do: the term in an answer may become raft's own.
+// AppendEntries implements raft.Transport, as the following do: the term in an answer may become raft's own. It returns
+// an error only when the request is of no use any more, see reach.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	return t.answered(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+	if heartbeat(req) {
+		err := t.answered(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
+		if err == nil {
+			t.reach.answered(id)
+		}
+		return err
+	}
+	for pause := retryFirst; ; pause = min(2*pause, appendRetryMax) {
+		*resp = raft.AppendEntriesResponse{}
+		err := t.answered(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+		if err == nil {
+			t.spread(id, req, resp)
+			return nil
+		}
+		if !t.reach.wait(t.in.ctx, id, req.Term, pause) {
+			return err
+		}
+	}
+}
+
+// spread replaces raft's backoff for a member that could not store entries, on a full disk say: the member would go on
+// lacking them for seconds after it could.
+func (t *transport) spread(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	if resp.Success || resp.NoRetryBackoff || resp.Term > req.Term {
+		return
+	}
+	resp.NoRetryBackoff = t.reach.pause(t.in.ctx, id, req.Term, rejectedPause)
+}
+
+// InstallSnapshot implements raft.Transport. Raft counts the failure, but sends the next snapshot when the member
+// answers heartbeats again.
+func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	err := t.answered(t.NetworkTransport.InstallSnapshot(id, to, req, resp, data), &resp.Term)
+	if err != nil {
+		t.reach.wait(t.in.ctx, id, req.Term, retryFirst)
+	}
+	return err
 }
 
 // RequestVote implements raft.Transport.

@@ -34,7 +34,7 @@ func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, e
 	if !ok {
 		return nil, ErrUnknownNode
 	}
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", entry.Addr.String())
+	c, err := connect(ctx, entry.Addr, proto)
 	if err != nil {
 		return nil, err
 	}

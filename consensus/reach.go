@@ -1,0 +1,111 @@
+package consensus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/gossip/node"
+)
+
+// Raft's replication to a member waits longer after each failed request, up to 10.24 seconds, and does not notice that
+// the member is back: heartbeats are sent by another goroutine. What was decided while the member was cut off, deleted
+// keys included, would reach it that late. So the transport keeps a failed request until a heartbeat is answered again
+// and then repeats it: raft counts no failure, and replication resumes with the first heartbeat.
+
+const (
+	// appendRetryMax bounds the pause between attempts while heartbeats are answered and other requests are not.
+	appendRetryMax = 500 * time.Millisecond
+	// leadsPoll is how often a kept request checks that its leader still leads.
+	leadsPoll = 100 * time.Millisecond
+	// rejectedPause is how long a follower that could not store entries is left alone, instead of raft's backoff.
+	rejectedPause = 250 * time.Millisecond
+)
+
+// reach knows which members answer heartbeats.
+type reach struct {
+	// leads reports whether this node still replicates to a member in a term.
+	leads func(id node.ID, term uint64) bool
+
+	mu    sync.Mutex
+	beats map[raft.ServerID]chan struct{} // closed and removed when the member answers a heartbeat
+}
+
+func newReach(leads func(node.ID, uint64) bool) *reach {
+	return &reach{leads: leads, beats: map[raft.ServerID]chan struct{}{}}
+}
+
+// answered wakes the requests that wait for a member.
+func (r *reach) answered(id raft.ServerID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, waits := r.beats[id]; waits {
+		close(c)
+		delete(r.beats, id)
+	}
+}
+
+// next returns a channel that is closed by the next heartbeat that the member answers.
+func (r *reach) next(id raft.ServerID) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.beats[id]
+	if c == nil {
+		c = make(chan struct{})
+		r.beats[id] = c
+	}
+	return c
+}
+
+// wait pauses, then waits for an answered heartbeat. It returns false when the request is of no use any more: ctx has
+// ended, or this node does not replicate to the member in that term.
+func (r *reach) wait(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
+	if !r.pause(ctx, id, term, pause) {
+		return false
+	}
+	beat := r.next(id)
+	tick := time.NewTicker(leadsPoll)
+	defer tick.Stop()
+	for r.leads(node.ID(id), term) {
+		select {
+		case <-beat:
+			return true
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// pause waits a short time. It returns false when the request is of no use any more, see wait.
+func (r *reach) pause(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return r.leads(node.ID(id), term)
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// replicates reports whether this node leads in a term and id is in raft's configuration.
+func (n *Node) replicates(id node.ID, term uint64) bool {
+	r := n.raft.Load()
+	if r == nil || n.stopped() || r.State() != raft.Leader || r.CurrentTerm() != term {
+		return false
+	}
+	f := r.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	for _, s := range f.Configuration().Servers {
+		if s.ID == raft.ServerID(id) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
+)
+
+// messages counts log records by their message.
+type messages struct {
+	slog.Handler
+	mu   *sync.Mutex
+	seen map[string]int
+}
+
+func newMessages() messages {
+	return messages{slog.DiscardHandler, &sync.Mutex{}, map[string]int{}}
+}
+
+func (m messages) Enabled(context.Context, slog.Level) bool { return true }
+func (m messages) WithAttrs([]slog.Attr) slog.Handler       { return m }
+func (m messages) Handle(_ context.Context, r slog.Record) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[r.Message]++
+	return nil
+}
+
+func (m messages) count(text string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[text]
+}
+
+// TestReplication_ResumesWithTheFirstHeartbeat cuts a member off for long enough that raft would wait seconds before its
+// next request. Raft waits after failed requests, so it must not count one.
+func TestReplication_ResumesWithTheFirstHeartbeat(t *testing.T) {
+	seen := newMessages()
+	c := form(t, 3, func(cfg *Config) { cfg.Logger = slog.New(seen) })
+	f, l := c.follower(), c.leader()
+	c.f.split(f.cfg.ID)
+	c.must(l, accept("while it was away"))
+	c.eventually("heartbeats that fail", func() (bool, string) {
+		n := seen.count("raft: failed to heartbeat to")
+		return n >= 20, fmt.Sprint(n)
+	})
+	c.f.heal()
+	c.eventually("the key is there", func() (bool, string) {
+		_, ok := f.View().Key("while it was away")
+		return ok && f.CaughtUp(), fmt.Sprintf("%+v", f.Status())
+	})
+	if n := seen.count("raft: failed to appendEntries to"); n > 0 {
+		t.Errorf("raft counted %d failed requests to a member that was cut off, and waits after each", n)
+	}
+}
+
+// TestReplication_EndsForAMemberThatWasRemoved checks that a kept request ends with its use.
+func TestReplication_EndsForAMemberThatWasRemoved(t *testing.T) {
+	seen := newMessages()
+	c := form(t, 3, func(cfg *Config) { cfg.Logger = slog.New(seen) })
+	f, l := c.follower(), c.leader()
+	c.f.split(f.cfg.ID)
+	c.eventually("heartbeats that fail", func() (bool, string) {
+		return seen.count("raft: failed to heartbeat to") >= 3, ""
+	})
+	c.must(l, state.MemberRemove{ID: f.cfg.ID})
+	c.eventually("no more heartbeats", func() (bool, string) {
+		before := seen.count("raft: failed to heartbeat to")
+		time.Sleep(2 * l.cfg.Timing.Heartbeat)
+		after := seen.count("raft: failed to heartbeat to")
+		return before == after, fmt.Sprint(before, after)
+	})
+}
+
+func TestReach_Wait(t *testing.T) {
+	const id, term = raft.ServerID("m2"), 7
+	for name, tc := range map[string]struct {
+		during func(r *reach, leads *bool, mu *sync.Mutex, cancel func())
+		want   bool
+	}{
+		"a heartbeat is answered":        {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered(id) }, true},
+		"another member's heartbeat too": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered("m3"); r.answered(id) }, true},
+		"this node does not lead any more": {func(_ *reach, leads *bool, mu *sync.Mutex, _ func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			*leads = false
+		}, false},
+		"the node closes": {func(_ *reach, _ *bool, _ *sync.Mutex, cancel func()) { cancel() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			leads := true
+			r := newReach(func(got node.ID, in uint64) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return leads && got == node.ID(id) && in == term
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan bool, 1)
+			go func() { done <- r.wait(ctx, id, term, time.Millisecond) }()
+			eventually(t, "it waits", func() (bool, string) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return r.beats[id] != nil, ""
+			})
+			tc.during(r, &leads, &mu, cancel)
+			select {
+			case got := <-done:
+				if got != tc.want {
+					t.Errorf("wait returned %v", got)
+				}
+			case <-time.After(patience):
+				t.Fatal("wait does not return")
+			}
+		})
+	}
+}
+
+// TestTransport_SpreadsRejections checks what raft is told of a follower that stored nothing.
+func TestTransport_SpreadsRejections(t *testing.T) {
+	for name, tc := range map[string]struct {
+		resp raft.AppendEntriesResponse
+		want bool // raft does not back off
+	}{
+		"it stored nothing":     {raft.AppendEntriesResponse{Term: 3}, true},
+		"it stored the entries": {raft.AppendEntriesResponse{Term: 3, Success: true}, false},
+		"it has a later term":   {raft.AppendEntriesResponse{Term: 4}, false},
+	} {
+		tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: t.Context()}}
+		tr.spread("m2", &raft.AppendEntriesRequest{Term: 3}, &tc.resp)
+		if tc.resp.NoRetryBackoff != tc.want {
+			t.Errorf("%s: NoRetryBackoff %v", name, tc.resp.NoRetryBackoff)
+		}
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("closed"))
+	tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: ended}}
+	var resp raft.AppendEntriesResponse
+	if tr.spread("m2", &raft.AppendEntriesRequest{}, &resp); resp.NoRetryBackoff {
+		t.Error("raft repeats the request to a member while this node closes")
+	}
+}
