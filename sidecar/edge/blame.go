@@ -9,13 +9,15 @@ import (
 
 // Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are refused and
 // refused is read more slowly, and so are all such connections of one address (of IPv6, of one /64) together. TCP makes their senders wait. Nobody else
-// is slowed: minions behind the same load balancer have connections of their own.
+// is slowed: minions behind the same load balancer have connections of their own. A large request counts as many, because it takes as long to
+// find out that it is not authentic.
 const (
-	connRefused  = 100.0 // per second, of a connection
+	refusedUnit  = 16 << 10 // bytes that count like one more refusal
+	connRefused  = 100.0    // per second, of a connection
 	connBurst    = 1000.0
 	addrRefused  = 500.0 // per second, of all connections of one address
 	addrBurst    = 5000.0
-	maxSlowed    = 2 * time.Second // for which a connection is not read at a time
+	maxSlowed    = 2 * time.Second // for which a connection is not read at a time, unless the last refusal alone is worth more
 	maxAddresses = 4096            // remembered; more are only slowed connection by connection
 )
 
@@ -25,20 +27,29 @@ type blame struct {
 	at   int64 // clock; 0: nothing was refused yet
 }
 
+// refusalCost is what a refused request of so many bytes counts.
+func refusalCost(size int64) float64 { return 1 + float64(size/refusedUnit) }
+
+// slowedMost is for how long a connection is not read at most for a refusal of that cost.
+func slowedMost(cost, rate float64) time.Duration {
+	return max(maxSlowed, time.Duration(cost/rate*float64(time.Second)))
+}
+
 // spend notes a refusal and says for how long no more are wanted.
-func (b *blame) spend(now int64, rate, burst float64) time.Duration {
+func (b *blame) spend(now int64, cost, rate, burst float64) time.Duration {
 	if b.at == 0 {
 		b.left = burst
 	} else {
 		b.left = min(b.left+float64(now-b.at)/1e9*rate, burst)
 	}
 	b.at = now
-	b.left--
+	b.left -= cost
 	if b.left >= 0 {
 		return 0
 	}
-	b.left = max(b.left, -rate*maxSlowed.Seconds()) // what is owed is forgotten some time
-	return time.Duration(-b.left / rate * 1e9)
+	most := slowedMost(cost, rate)
+	b.left = max(b.left, -rate*most.Seconds()) // what is owed is forgotten some time
+	return min(time.Duration(-b.left/rate*1e9), most)
 }
 
 // forgotten says whether nothing is left of it.
@@ -53,7 +64,7 @@ type blames struct {
 	swept int64
 }
 
-func (bs *blames) spend(addr netip.Addr, now int64) time.Duration {
+func (bs *blames) spend(addr netip.Addr, now int64, cost float64) time.Duration {
 	if addr.Is6() && !addr.Is4In6() { // a host may have all addresses of its network
 		if network, err := addr.Prefix(64); err == nil {
 			addr = network.Addr()
@@ -80,7 +91,7 @@ func (bs *blames) spend(addr netip.Addr, now int64) time.Duration {
 		b = &blame{}
 		bs.of[addr] = b
 	}
-	return b.spend(now, addrRefused, addrBurst)
+	return b.spend(now, cost, addrRefused, addrBurst)
 }
 
 // slowed is a connection's own share.
@@ -92,11 +103,11 @@ type slowed struct {
 
 // Refused says that the request was refused, before or after it is answered: too many of them, and less is read from where it came.
 func (r *Request) Refused() {
-	c, now := r.conn, clock()
+	c, now, cost := r.conn, clock(), refusalCost(r.size)
 	c.slow.mu.Lock()
-	wait := c.slow.blame.spend(now, connRefused, connBurst)
+	wait := c.slow.blame.spend(now, cost, connRefused, connBurst)
 	c.slow.mu.Unlock()
-	wait = min(max(wait, c.edge.blames.spend(c.remote.Addr(), now)), maxSlowed)
+	wait = max(wait, c.edge.blames.spend(c.remote.Addr(), now, cost))
 	if wait > 0 {
 		c.slow.until.Store(now + int64(wait))
 		c.edge.met.slowed.Inc()

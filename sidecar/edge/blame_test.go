@@ -49,24 +49,50 @@ func TestBlame(t *testing.T) {
 	var b blame
 	now := int64(1)
 	for range 10 {
-		if wait := b.spend(now, 1, 10); wait != 0 {
+		if wait := b.spend(now, 1, 1, 10); wait != 0 {
 			t.Fatalf("slowed by %s at once", wait)
 		}
 	}
-	if wait := b.spend(now, 1, 10); wait != time.Second {
+	if wait := b.spend(now, 1, 1, 10); wait != time.Second {
 		t.Errorf("slowed by %s, not a second", wait)
 	}
 	for range 1000 {
-		b.spend(now, 1, 10)
+		b.spend(now, 1, 1, 10)
 	}
-	if wait := b.spend(now, 1, 10); wait > maxSlowed {
+	if wait := b.spend(now, 1, 1, 10); wait > maxSlowed {
 		t.Errorf("slowed by %s", wait)
 	}
 	if b.forgotten(now, 1, 10) || !b.forgotten(now+int64(time.Minute), 1, 10) {
 		t.Error("nothing, or all, is forgotten")
 	}
-	if wait := b.spend(now+int64(time.Minute), 1, 10); wait != 0 {
+	if wait := b.spend(now+int64(time.Minute), 1, 1, 10); wait != 0 {
 		t.Errorf("slowed by %s after a minute", wait)
+	}
+}
+
+// TestBlame_CountsBytes checks that few large refusals slow a connection as many small ones of as many bytes do, and that
+// the debt of one does not slow another connection of the address for longer than before.
+func TestBlame_CountsBytes(t *testing.T) {
+	const large = 64 << 20
+	now := int64(1)
+	var one blame
+	wait := one.spend(now, refusalCost(large), connRefused, connBurst)
+	want := time.Duration((refusalCost(large) - connBurst) / connRefused * float64(time.Second))
+	if d := wait - want; d > time.Millisecond || d < -time.Millisecond {
+		t.Errorf("slowed by %s after %d bytes, want %s", wait, large, want)
+	}
+	var bs blames
+	addr := netip.MustParseAddr("192.0.2.1")
+	for range 20 {
+		bs.spend(addr, now, refusalCost(large))
+	}
+	if wait := bs.spend(addr, now, refusalCost(600)); wait > maxSlowed {
+		t.Errorf("a small refusal of the same address slows its connection by %s", wait)
+	}
+	for _, size := range []int64{0, 600, refusedUnit - 1} {
+		if got := refusalCost(size); got != 1 {
+			t.Errorf("a refusal of %d bytes counts %v", size, got)
+		}
 	}
 }
 
@@ -74,14 +100,14 @@ func TestBlamesAreBounded(t *testing.T) {
 	var bs blames
 	for i := range 3 * maxAddresses {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		if wait := bs.spend(addr, int64(1+i)); wait != 0 {
+		if wait := bs.spend(addr, int64(1+i), 1); wait != 0 {
 			t.Fatalf("the first refusal of %s is slowed", addr)
 		}
 	}
 	if len(bs.of) > maxAddresses {
 		t.Errorf("%d addresses remembered", len(bs.of))
 	}
-	bs.spend(netip.MustParseAddr("192.0.2.1"), int64(time.Hour))
+	bs.spend(netip.MustParseAddr("192.0.2.1"), int64(time.Hour), 1)
 	if len(bs.of) != 1 {
 		t.Errorf("%d addresses remembered for ever", len(bs.of))
 	}
@@ -92,7 +118,7 @@ func TestBlameOfANetwork(t *testing.T) {
 	var bs blames
 	slowed := func(of func(i byte) string) bool {
 		for i := range int(2 * addrBurst) {
-			if bs.spend(netip.MustParseAddr(of(byte(i))), 1) > 0 {
+			if bs.spend(netip.MustParseAddr(of(byte(i))), 1, 1) > 0 {
 				return true
 			}
 		}
@@ -101,7 +127,7 @@ func TestBlameOfANetwork(t *testing.T) {
 	if !slowed(func(i byte) string { return fmt.Sprintf("2001:db8:0:1::%x", i) }) {
 		t.Error("a network that takes turns with its addresses is not slowed")
 	}
-	if bs.spend(netip.MustParseAddr("2001:db8:0:2::1"), 1) > 0 || bs.spend(netip.MustParseAddr("192.0.2.1"), 1) > 0 {
+	if bs.spend(netip.MustParseAddr("2001:db8:0:2::1"), 1, 1) > 0 || bs.spend(netip.MustParseAddr("192.0.2.1"), 1, 1) > 0 {
 		t.Error("others are slowed for it")
 	}
 	if slowed(func(i byte) string { return fmt.Sprintf("192.0.2.%d", i) }) {
