@@ -55,7 +55,7 @@ func (i *Identity) Renew(dir string, now time.Time) (was, is node.Fingerprint, e
 	chain := append([][]byte{der}, old.cert.Certificate...)
 	next, err := credentialFrom(chain[:min(len(chain), maxChain)], key)
 	if err == nil {
-		err = storeRenewed(dir, next)
+		err = storeRenewed(dir, next, durable.SyncDir)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("renew the node's certificate: %w", err)
@@ -93,8 +93,10 @@ func (i *Identity) Knows(fp node.Fingerprint) bool {
 	return false
 }
 
-// storeRenewed writes a renewed credential. Renaming the key is what makes it the one in force.
-func storeRenewed(dir string, c *credential) error {
+// storeRenewed writes a renewed credential. Renaming the key is what makes it the one in force. Each rename is on the disk
+// before the next: a file system without a journal may write them in any order, and repairRenewal tells a renewal that
+// was cut off by node.crt.next being there.
+func storeRenewed(dir string, c *credential, syncDir func(string) error) error {
 	key, err := keyPEM(c)
 	if err != nil {
 		return err
@@ -111,14 +113,18 @@ func storeRenewed(dir string, c *credential) error {
 	if err := os.Rename(filepath.Join(dir, nextKey), filepath.Join(dir, KeyFile)); err != nil {
 		return err
 	}
-	return finishRenewal(dir)
+	return finishRenewal(dir, syncDir)
 }
 
-func finishRenewal(dir string) error {
+// finishRenewal makes the certificate the one in force, once the key is on the disk as that.
+func finishRenewal(dir string, syncDir func(string) error) error {
+	if err := syncDir(dir); err != nil {
+		return err
+	}
 	if err := os.Rename(filepath.Join(dir, nextCert), filepath.Join(dir, CertFile)); err != nil {
 		return err
 	}
-	return durable.SyncDir(dir)
+	return syncDir(dir)
 }
 
 // repairRenewal finishes or forgets a renewal that a crash has cut off.
@@ -135,7 +141,7 @@ func repairRenewal(dir string) error {
 		return err
 	}
 	if _, err := tls.X509KeyPair(cert, key); err == nil {
-		return finishRenewal(dir)
+		return finishRenewal(dir, durable.SyncDir)
 	}
 	for _, name := range []string{nextKey, nextCert} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -112,6 +112,35 @@ func TestRenewalCutOff(t *testing.T) {
 	}
 }
 
+// TestStoreRenewed_Order looks at the directory at each moment at which it is on the disk: the key that is in force has its
+// certificate beside it, so that a power loss leaves no mixture on any file system.
+func TestStoreRenewed_Order(t *testing.T) {
+	i, dir := stored(t, "node-1")
+	renewed, _ := stored(t, "node-1")
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	var certs []bool // whether node.crt.next is there at each sync
+	err := storeRenewed(dir, renewed.current(), func(string) error {
+		certs = append(certs, has(nextCert))
+		if has(nextKey) {
+			t.Error("the next key is not in force yet")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(certs) != 2 || !certs[0] || certs[1] {
+		t.Errorf("node.crt.next at the syncs: %v, want one before its rename and one after", certs)
+	}
+	got, err := LoadIdentity(dir, "node-1")
+	if err != nil || got.Fingerprint() != renewed.Fingerprint() || got.Fingerprint() == i.Fingerprint() {
+		t.Errorf("renewed: %v, %v", got, err)
+	}
+}
+
 func TestReload(t *testing.T) {
 	i, dir := stored(t, "node-1")
 	other, err := LoadIdentity(dir, "node-1")
