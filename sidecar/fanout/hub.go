@@ -85,7 +85,7 @@ func New(cfg Config) *Hub {
 		links:   map[node.ID]context.CancelFunc{},
 	}
 	h.metrics.watch(cfg.Registerer, h.out)
-	h.in = &inbox{from: cfg.From, clock: cfg.Clock, sink: h, log: cfg.Logger, origins: map[node.ID]*origin{}}
+	h.in = &inbox{from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, log: cfg.Logger, origins: map[node.ID]*origin{}}
 	return h
 }
 
@@ -153,6 +153,7 @@ func (h *Hub) link(id node.ID) {
 
 // Local takes a publication of the local master and hands it to this node's subscribers and to every peer.
 func (h *Hub) Local(p Publication) error {
+	arrived := time.Now()
 	peek, err := saltwire.PeekPub(p.Plain)
 	if err != nil {
 		h.metrics.refused.WithLabelValues("malformed").Inc()
@@ -169,9 +170,26 @@ func (h *Hub) Local(p Publication) error {
 		h.metrics.refused.WithLabelValues("too_long").Inc()
 		return fmt.Errorf("local publication: %w", err)
 	}
-	h.out.add(kindPublication, h.cfg.Clock.Last(), payload)
+	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
+	h.out.add(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
-	return h.deliver(p)
+	return h.deliver(p, arrived)
+}
+
+// epoch is the number of the epoch in force, 0 before there is one.
+func (h *Hub) epoch() uint64 {
+	if cur, _ := h.cfg.Epochs.Sealing(); cur != nil {
+		return cur.Number
+	}
+	return 0
+}
+
+// epochRecord says under which epoch at least the next publication is to be delivered.
+func (h *Hub) epochRecord() []byte {
+	if n := h.epoch(); n > 0 {
+		return appendEpoch(nil, h.cfg.Clock.Last(), n)
+	}
+	return nil
 }
 
 // remotePublication implements sink.
@@ -186,7 +204,9 @@ func (h *Hub) remotePublication(origin node.ID, p Publication) {
 		h.cfg.JobSeen(peek.JID, origin)
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
-	if err := h.deliver(p); err != nil {
+	arrived := time.Now()
+	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
+	if err := h.deliver(p, arrived); err != nil {
 		h.metrics.refused.WithLabelValues("seal").Inc()
 		h.cfg.Logger.Error("publication of a peer not delivered", "node", origin, "jid", peek.JID, "err", err)
 	}
@@ -197,13 +217,11 @@ func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) 
 
 // AnnounceSignIn tells the peers that id was answered with epoch (epochs.Manager's announce).
 func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
-	h.out.add(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch))
+	h.out.add(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch), nil)
 }
 
-// deliver seals p and hands it to this node's 4505.
-func (h *Hub) deliver(p Publication) error {
-	arrived := time.Now()
-	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
+// deliver seals p, which has come at arrived, and hands it to this node's 4505.
+func (h *Hub) deliver(p Publication, arrived time.Time) error {
 	h.sealMu.Lock()
 	defer h.sealMu.Unlock()
 	began := time.Now()

@@ -27,6 +27,7 @@ type inbox struct {
 	from  func(context.Context) (node.ID, bool)
 	clock *hlc.Clock
 	sink  sink
+	epoch func() uint64 // in force here
 	log   *slog.Logger
 	since time.Time // when this node began to take records
 	taken time.Time // the same of a process before this one; zero: none
@@ -120,6 +121,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 	if err := ack(); err != nil { // tells the peer where to go on
 		return err
 	}
+	epoch := uint64(0)
 	for refused := false; ; {
 		h, payload, err := readRecord(r)
 		if err != nil {
@@ -128,6 +130,15 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it
 			i.log.Warn("serial of a peer refused", "node", id, "err", err)
+		}
+		switch {
+		case h.kind == kindEpoch:
+			epoch, err = parseEpoch(payload)
+		case h.kind == kindPublication:
+			err = i.awaitEpoch(ctx, id, epoch)
+		}
+		if err != nil {
+			return err
 		}
 		if h.seq != 0 {
 			if seq, err = i.deliver(ctx, id, run, o, h, payload); err != nil {
@@ -141,6 +152,26 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		}
 	}
 }
+
+// awaitEpoch holds a publication back until this node has the epoch that its origin had: sealed under an older one, it could
+// be read with a key that was taken away since. A node has it a moment later, or is behind the cluster. Then the origin
+// makes the link anew now and then, and the publication is delivered as long as it is not too old.
+func (i *inbox) awaitEpoch(ctx context.Context, id node.ID, epoch uint64) error {
+	for said := false; i.epoch() < epoch; said = true {
+		if !said {
+			i.log.Debug("publication waits for its epoch", "node", id, "epoch", epoch)
+		}
+		select {
+		case <-time.After(epochPoll):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// epochPoll is how often a publication that waits looks for its epoch.
+const epochPoll = 10 * time.Millisecond
 
 var errReplaced = errors.New("stream replaced by a newer one")
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -45,10 +46,12 @@ func FuzzInbox(f *testing.F) {
 	f.Add(stream, "run")
 	f.Add(appendRecord(nil, header{kind: 9, seq: 1 << 63, clock: 1 << 62}, []byte("of a later version")), "run")
 	f.Add(stream[:len(stream)-1], "")
+	f.Add(appendRecord(appendEpoch(nil, 5, 7), header{kind: kindPublication, seq: 1, clock: 6}, pub), "run")
 	f.Fuzz(func(t *testing.T, in []byte, run string) {
 		sink := &bin{t: t}
 		i := &inbox{
 			from:  func(context.Context) (node.ID, bool) { return "b", true },
+			epoch: func() uint64 { return math.MaxUint64 },
 			clock: hlc.New(time.Now, 0), sink: sink, log: slog.New(slog.DiscardHandler), since: time.Now(), origins: map[node.ID]*origin{},
 		}
 		taken := 0
@@ -85,7 +88,7 @@ func FuzzAcks(f *testing.F) {
 		}
 		o := newOutbox(1000, 1<<20, time.Minute, time.Now)
 		for range 3 {
-			o.add(kindHeartbeat, 0, nil)
+			o.add(kindHeartbeat, 0, nil, nil)
 		}
 		r := bytes.NewReader(in)
 		for n := 0; ; n++ {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +21,9 @@ import (
 
 // peerSide is a receiving node: its inbox behind a real HTTP/2 server.
 type peerSide struct {
-	in  *inbox
-	srv *httptest.Server
+	in    *inbox
+	srv   *httptest.Server
+	epoch atomic.Uint64
 
 	mu  sync.Mutex
 	got []string
@@ -50,7 +52,7 @@ func newPeerSide(t *testing.T) *peerSide {
 	p := &peerSide{}
 	p.in = &inbox{
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
-		log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
+		epoch: p.epoch.Load, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
 	}
 	p.srv = httptest.NewUnstartedServer(p.in)
 	p.srv.EnableHTTP2 = true
@@ -87,7 +89,7 @@ func add(t *testing.T, o *outbox, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.add(kindPublication, 0, b)
+	o.add(kindPublication, 0, b, nil)
 }
 
 // eventually waits for a condition and says what was seen last.
@@ -134,7 +136,7 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	keepLink(t, p, out, "run1")
 	eventually(t, connected(p))
 	add(t, out, "one")
-	out.add(kindSignIn, 0, appendSignIn(nil, "web1", 4))
+	out.add(kindSignIn, 0, appendSignIn(nil, "web1", 4), nil)
 	add(t, out, "two")
 	// What was published before the peer served is not news to its minions.
 	eventually(t, wantReceived(p, "a:one", "web1/4", "a:two"))

@@ -33,14 +33,16 @@ func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.T
 	return &outbox{maxRecords: maxRecords, maxBytes: maxBytes, maxAge: maxAge, now: now, next: 1, added: make(chan struct{})}
 }
 
-// add appends a record and drops what exceeds the bounds.
-func (o *outbox) add(k kind, clock hlc.Timestamp, payload []byte) {
+// add appends a record and drops what exceeds the bounds. before, which may be empty, is another record that is sent
+// with it each time.
+func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.frozen { // a notice of a sign-in: one the less does no harm
 		return
 	}
-	buf := appendRecord(make([]byte, 0, headerSize+len(payload)), header{kind: k, seq: o.next, clock: clock}, payload)
+	buf := append(make([]byte, 0, len(before)+headerSize+len(payload)), before...)
+	buf = appendRecord(buf, header{kind: k, seq: o.next, clock: clock}, payload)
 	o.recs = append(o.recs, record{seq: o.next, at: o.now(), buf: buf})
 	o.next++
 	o.bytes += len(buf)

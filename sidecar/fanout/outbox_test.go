@@ -23,7 +23,7 @@ func TestOutboxCursor(t *testing.T) {
 		t.Fatalf("empty: %v, %d missed", recs, missed)
 	}
 	for range 5 {
-		o.add(kindPublication, 0, nil)
+		o.add(kindPublication, 0, nil, nil)
 	}
 	recs, missed, _ := o.after(0, buf)
 	if got := seqs(recs); !slices.Equal(got, []uint64{3, 4}) || missed != 2 {
@@ -33,7 +33,7 @@ func TestOutboxCursor(t *testing.T) {
 	if got := seqs(recs); !slices.Equal(got, []uint64{5}) || missed != 0 {
 		t.Errorf("after 4: %v, %d missed", got, missed)
 	}
-	o.add(kindPublication, 0, nil)
+	o.add(kindPublication, 0, nil, nil)
 	select {
 	case <-more:
 	default:
@@ -44,10 +44,10 @@ func TestOutboxCursor(t *testing.T) {
 func TestOutboxForgetsWhatIsTooOldToDeliver(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := newOutbox(100, 1<<20, 30*time.Second, func() time.Time { return now })
-	o.add(kindPublication, 0, nil)
-	o.add(kindPublication, 0, nil)
+	o.add(kindPublication, 0, nil, nil)
+	o.add(kindPublication, 0, nil, nil)
 	now = now.Add(31 * time.Second)
-	o.add(kindPublication, 0, nil)
+	o.add(kindPublication, 0, nil, nil)
 	recs, missed, _ := o.after(0, make([]record, 0, 10))
 	if got := seqs(recs); !slices.Equal(got, []uint64{3}) || missed != 2 {
 		t.Errorf("after a pause: %v, %d missed; want 3, 2 missed", got, missed)
@@ -61,7 +61,7 @@ func TestOutboxForgetsWhatIsTooOldToDeliver(t *testing.T) {
 func TestOutboxBytesAreBounded(t *testing.T) {
 	o := newOutbox(1000, 10_000, time.Hour, time.Now)
 	for range 100 {
-		o.add(kindPublication, 0, make([]byte, 1000))
+		o.add(kindPublication, 0, make([]byte, 1000), nil)
 	}
 	if o.bytes > 10_000 {
 		t.Errorf("%d bytes kept, 10000 allowed", o.bytes)
@@ -72,7 +72,7 @@ func TestOutboxBytesAreBounded(t *testing.T) {
 func TestOutboxUnsent(t *testing.T) {
 	o := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	for range 3 {
-		o.add(kindHeartbeat, 0, nil)
+		o.add(kindHeartbeat, 0, nil, nil)
 	}
 	for _, seq := range []uint64{3, 4, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
 		if recs, missed, _ := o.after(seq, make([]record, 0, 8)); len(recs) > 0 || missed > 0 {

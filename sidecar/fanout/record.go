@@ -17,6 +17,7 @@ const (
 	kindHeartbeat   kind = 1 // no payload
 	kindPublication kind = 2 // u16 n, n × (u16 length, topic), u8 flags, plaintext
 	kindSignIn      kind = 3 // u64 epoch, minion id
+	kindEpoch       kind = 4 // u64 epoch of the origin, for the publications that follow; not part of the sequence
 )
 
 const (
@@ -37,7 +38,7 @@ var (
 // header is the fixed part of a record.
 type header struct {
 	kind  kind
-	seq   uint64 // 0: not part of the sequence (heartbeats)
+	seq   uint64 // 0: not part of the sequence (heartbeats, epochs)
 	clock hlc.Timestamp
 }
 
@@ -143,4 +144,17 @@ func parseSignIn(b []byte) (id string, epoch uint64, err error) {
 		return "", 0, errMalformed
 	}
 	return string(b[8:]), binary.BigEndian.Uint64(b), nil
+}
+
+// appendEpoch appends the record that stands before a publication: the epoch that its origin sealed it under at least.
+// Nodes of before skip it, and do not send it.
+func appendEpoch(dst []byte, clock hlc.Timestamp, epoch uint64) []byte {
+	return appendRecord(dst, header{kind: kindEpoch, clock: clock}, binary.BigEndian.AppendUint64(nil, epoch))
+}
+
+func parseEpoch(b []byte) (uint64, error) {
+	if len(b) != 8 {
+		return 0, errMalformed
+	}
+	return binary.BigEndian.Uint64(b), nil
 }

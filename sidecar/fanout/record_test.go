@@ -93,3 +93,21 @@ func FuzzReadRecord(f *testing.F) {
 		}
 	})
 }
+
+func TestParseEpoch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		payload []byte
+		want    uint64
+		fails   bool
+	}{
+		"an epoch":    {[]byte{0, 0, 0, 0, 0, 0, 1, 2}, 258, false},
+		"too short":   {[]byte{1, 2, 3}, 0, true},
+		"too long":    {make([]byte, 9), 0, true},
+		"nothing":     {nil, 0, true},
+		"the largest": {bytes.Repeat([]byte{0xff}, 8), 1<<64 - 1, false},
+	} {
+		if got, err := parseEpoch(tc.payload); got != tc.want || (err != nil) != tc.fails {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package fanout
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"testing"
+	"time"
+)
+
+// addEpoch adds a publication that its origin sealed under an epoch, as Hub.Local does.
+func addEpoch(t *testing.T, o *outbox, text string, epoch uint64) {
+	t.Helper()
+	b, err := appendPublication(nil, Publication{Plain: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.add(kindPublication, 0, b, appendEpoch(nil, 0, epoch))
+}
+
+// TestPublication_WaitsForItsEpoch checks that a node which lacks the epoch of a publication does not deliver it, and
+// delivers all of them in order when it has it.
+func TestPublication_WaitsForItsEpoch(t *testing.T) {
+	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	p := newPeerSide(t)
+	p.epoch.Store(3)
+	add(t, out, "of a node of before")
+	addEpoch(t, out, "three", 3)
+	addEpoch(t, out, "four", 4)
+	addEpoch(t, out, "after", 4)
+	keepLink(t, p, out, "run1")
+	eventually(t, wantReceived(p, "a:of a node of before", "a:three"))
+	held := func() { // the link is made anew, and nothing is delivered
+		t.Helper()
+		p.in.mu.Lock()
+		o := p.in.origins["a"]
+		p.in.mu.Unlock()
+		o.mu.Lock()
+		o.cancel()
+		o.mu.Unlock()
+		eventually(t, wantReceived(p, "a:of a node of before", "a:three"))
+	}
+	held()
+	p.epoch.Store(4)
+	eventually(t, wantReceived(p, "a:of a node of before", "a:three", "a:four", "a:after"))
+}
+
+// TestHub_TellsTheEpoch reads what a hub sends its peers: each publication stands behind the epoch that was in force after
+// the wait for a revocation.
+func TestHub_TellsTheEpoch(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 6, 0)
+	f.cfg.Hold = func() { f.begin(t, 7, 0) }
+	if err := f.Local(Publication{Plain: nudge}); err != nil {
+		t.Fatal(err)
+	}
+	recs, _, _ := f.out.after(0, make([]record, 0, 10))
+	var kinds []kind
+	for _, rec := range recs {
+		for r := bufio.NewReader(bytes.NewReader(rec.buf)); ; {
+			h, payload, err := readRecord(r)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, h.kind)
+			if h.kind != kindEpoch {
+				continue
+			}
+			if n, err := parseEpoch(payload); n != 7 || err != nil || h.seq != 0 {
+				t.Errorf("epoch %d, sequence %d, %v", n, h.seq, err)
+			}
+		}
+	}
+	if len(kinds) != 2 || kinds[0] != kindEpoch || kinds[1] != kindPublication {
+		t.Errorf("records of kinds %v", kinds)
+	}
+}
