@@ -106,6 +106,11 @@ func (s *Service) Unfired() uint64 {
 	return s.pending(func(journal, consumer string) bool { return journal == ownName && consumer == eventsName })
 }
 
+// Unstored counts the returns of this node's jobs that are only in its journal: their files and events are to be made.
+func (s *Service) Unstored() uint64 {
+	return s.pending(func(journal, _ string) bool { return journal == ownName })
+}
+
 // Aside counts the returns that were put aside.
 func (s *Service) Aside() int {
 	s.unanswered.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"saltclusterd/fsync/jobs"
 )
 
 // Letting a node's minions go, in an order in which nothing is lost: load balancers are told (health), and the other nodes
@@ -41,6 +43,7 @@ type drainReport struct {
 	Leader      bool       `json:"leader,omitempty"`
 	Kept        uint64     `json:"kept,omitempty"`     // returns kept for nodes that cannot be reached
 	Deferred    uint64     `json:"deferred,omitempty"` // returns that wait for this node's master
+	Unstored    uint64     `json:"unstored,omitempty"` // returns whose files and events are not made, and files that no other node has
 	Aside       int        `json:"aside,omitempty"`    // returns that it does not answer, which may be so for ever
 }
 
@@ -109,8 +112,18 @@ func (d *drainer) report() drainReport {
 	return drainReport{
 		Phase: phase, Subscribers: pub.Subscribers, Connections: req.Conns, InFlight: req.InFlight,
 		Jobs: d.s.published.running(), Leader: d.s.m.cons.Leader() == d.s.m.d.id, Kept: d.s.returns.Kept(),
-		Deferred: d.s.returns.Deferred(), Aside: d.s.returns.Aside(),
+		Deferred: d.s.returns.Deferred(), Unstored: d.s.returns.Unstored() + uncopied(d.s.cache.Status()), Aside: d.s.returns.Aside(),
 	}
+}
+
+// uncopied counts what members that can be reached have still to get of this node's job cache.
+func uncopied(st jobs.Status) (n uint64) {
+	for _, p := range st.Peers {
+		if !p.Off && p.Err == "" {
+			n += uint64(p.Waiting + p.Dirty)
+		}
+	}
+	return n
 }
 
 func (d *drainer) enter(p drainPhase) {

@@ -193,6 +193,9 @@ func (r drainReport) text(id node.ID) string {
 	if r.Deferred > 0 {
 		s += fmt.Sprintf(", %s for its salt-master", plural(r.Deferred, "return")+oneOf(r.Deferred, " waits", " wait"))
 	}
+	if r.Unstored > 0 {
+		s += fmt.Sprintf(", %s to be stored or copied", plural(r.Unstored, "return"))
+	}
 	if r.Aside > 0 {
 		s += ", " + asideStay(r.Aside)
 	}

@@ -152,7 +152,7 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 	}
 	for err == nil { // it hands them over meanwhile (returns.Peers.Heir), or to its master
 		var r drainReport
-		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 && r.Deferred == 0 {
+		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 && r.Deferred == 0 && r.Unstored == 0 {
 			break
 		}
 		p("returns", r.text(id))
