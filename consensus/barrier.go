@@ -9,7 +9,9 @@ import (
 )
 
 // Barrier waits until this node's View holds everything that was committed
-// anywhere in the cluster when Barrier was called. It needs a majority.
+// anywhere in the cluster when Barrier was called. It needs a majority. ErrBehind
+// means that the leader answered and that the View is not current: what it says
+// may have been revoked. ErrNoLeader means that nobody could tell.
 func (n *Node) Barrier(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -21,7 +23,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 		index, err := n.committed(ctx)
 		if err == nil {
 			if err := n.hub.wait(ctx, func() bool { return n.View().Index() >= index }); err != nil {
-				return fmt.Errorf("barrier: entry %d is not here yet: %w", index, err)
+				return fmt.Errorf("barrier: entry %d: %w: %w", index, ErrBehind, err)
 			}
 			return nil
 		}

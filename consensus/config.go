@@ -39,6 +39,8 @@ type Config struct {
 	// Lead, if set, runs while this node is in office and must return soon
 	// after ctx has ended.
 	Lead func(ctx context.Context)
+	// Standing, if set, is called when the answer to CaughtUp has changed. It must not block.
+	Standing func()
 
 	// MaxVoters bounds the voting members; further ones stay learners in
 	// reserve. Zero means 5.
@@ -120,6 +122,9 @@ func (c *Config) fill() error {
 	}
 	if c.Alive == nil {
 		c.Alive = func(node.ID) bool { return true }
+	}
+	if c.Standing == nil {
+		c.Standing = func() {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -15,24 +15,58 @@ func TestContact(t *testing.T) {
 	if _, ever := c.age(t0, 100); ever {
 		t.Error("caught up without having asked anybody")
 	}
-	c.answer(at(0), 10, 4) // a node that lags
+	c.answer(at(0), 10, 4, time.Minute) // a node that lags
 	if _, ever := c.age(at(1), 9); ever {
 		t.Error("caught up before the target")
 	}
-	c.answer(at(2), 50, 9) // the older target stays open
+	c.answer(at(2), 50, 9, time.Minute) // the older target stays open
 	if age, ever := c.age(at(3), 10); !ever || age != 3*time.Second {
 		t.Errorf("age %v, %v", age, ever)
 	}
-	c.answer(at(4), 50, 20)
+	c.answer(at(4), 50, 20, time.Minute)
 	if age, _ := c.age(at(6), 20); age != 6*time.Second {
 		t.Errorf("behind again: age %v", age)
 	}
 	if age, _ := c.age(at(6), 50); age != 2*time.Second {
 		t.Errorf("reached again: age %v", age)
 	}
-	c.answer(at(7), 50, 50)
+	c.answer(at(7), 50, 50, time.Minute)
 	if age, _ := c.age(at(7), 50); age != 0 {
 		t.Errorf("in step: age %v", age)
+	}
+}
+
+// TestContact_Behind checks for how long a node knows that it lacks something. Answers come at the seconds given.
+func TestContact_Behind(t *testing.T) {
+	type answer struct {
+		at           int
+		target, have uint64
+	}
+	const recent = 3 * time.Second
+	t0 := time.Unix(1000, 0)
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	for name, tc := range map[string]struct {
+		answers []answer
+		now     int
+		have    uint64
+		want    time.Duration
+	}{
+		"nobody was asked":                      {nil, 5, 1, 0},
+		"it holds everything":                   {[]answer{{1, 10, 10}}, 2, 10, 0},
+		"it has come":                           {[]answer{{1, 10, 9}}, 2, 10, 0},
+		"an entry is missing":                   {[]answer{{1, 10, 9}}, 3, 9, 2 * time.Second},
+		"it still is, whatever comes after":     {[]answer{{1, 10, 9}, {3, 11, 9}, {6, 19, 9}}, 8, 9, 7 * time.Second},
+		"the older one has come":                {[]answer{{1, 10, 9}, {3, 11, 10}}, 4, 10, time.Second},
+		"the leader is gone: nobody can tell":   {[]answer{{1, 10, 9}}, 5, 9, 0},
+		"the leader is back: it counts from it": {[]answer{{1, 10, 9}, {60, 20, 9}}, 62, 9, 2 * time.Second},
+	} {
+		var c contact
+		for _, a := range tc.answers {
+			c.answer(at(a.at), a.target, a.have, recent)
+		}
+		if got := c.behind(at(tc.now), tc.have, recent); got != tc.want {
+			t.Errorf("%s: behind for %s, want %s", name, got, tc.want)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type Node struct {
 	notify  chan bool // leadership won and lost
 	serving atomic.Bool
 	contact contact
+	asked   atomic.Uint64 // see nextAsked
 	rotate  singleflight.Group
 
 	appliedStored atomic.Uint64 // see storeApplied

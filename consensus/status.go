@@ -55,6 +55,7 @@ type Status struct {
 	// heard a leader within two heartbeat timeouts.
 	HasQuorum bool
 	CaughtUp  bool
+	Behind    time.Duration // see Node.Behind
 	Voters    []node.ID
 	Learners  []node.ID
 	Err       error // why the node is stopped
@@ -95,7 +96,7 @@ func (n *Node) Status() Status {
 	p := n.LocalStats()
 	s := Status{
 		ID: p.ID, Role: RoleStopped, Leader: p.Leader, Term: p.Term, LastIndex: p.LastIndex, Commit: p.Commit,
-		Applied: p.Applied, Rev: p.Rev, LastContact: -1, CaughtUp: n.CaughtUp(), Err: n.Err(),
+		Applied: p.Applied, Rev: p.Rev, LastContact: -1, CaughtUp: n.CaughtUp(), Behind: n.Behind(), Err: n.Err(),
 	}
 	r := n.raft.Load()
 	if r == nil || n.stopped() {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -26,11 +27,44 @@ const (
 	fileMode      = 0o600
 )
 
+// watchedLog remembers why the newest entries could not be stored.
+type watchedLog struct {
+	*raftboltdb.BoltStore
+	failed atomic.Pointer[error] // nil: they were
+}
+
+// StoreLog implements raft.LogStore.
+func (w *watchedLog) StoreLog(l *raft.Log) error { return w.note(w.BoltStore.StoreLog(l)) }
+
+// StoreLogs implements raft.LogStore.
+func (w *watchedLog) StoreLogs(l []*raft.Log) error { return w.note(w.BoltStore.StoreLogs(l)) }
+
+func (w *watchedLog) note(err error) error {
+	if err != nil {
+		w.failed.Store(&err)
+	} else {
+		w.failed.Store(nil)
+	}
+	return err
+}
+
+// LogError returns why the newest entries of the log could not be stored, nil when they were.
+func (n *Node) LogError() error {
+	if n.raft.Load() == nil {
+		return nil
+	}
+	if err := n.store.watched.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // storage is the log, the votes and the snapshots of one node on disk.
 type storage struct {
-	bolt  *raftboltdb.BoltStore
-	logs  raft.LogStore
-	snaps raft.SnapshotStore
+	bolt    *raftboltdb.BoltStore
+	watched *watchedLog
+	logs    raft.LogStore
+	snaps   raft.SnapshotStore
 }
 
 func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storage, err error) {
@@ -53,7 +87,8 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 			err = errors.Join(err, bolt.Close())
 		}
 	}()
-	logs, err := raft.NewLogCache(logCacheSize, bolt)
+	watched := &watchedLog{BoltStore: bolt}
+	logs, err := raft.NewLogCache(logCacheSize, watched)
 	if err != nil {
 		return nil, fmt.Errorf("log cache: %w", err)
 	}
@@ -61,7 +96,7 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	s := &storage{bolt: bolt, logs: logs, snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
+	s := &storage{bolt: bolt, watched: watched, logs: logs, snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
 	return s, restrict(dir)
 }
 

@@ -21,20 +21,20 @@ const lookMost = 64
 // is unknown.
 func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
 	if !x.caughtUp || x.from != "" || !enter(&p.looking, lookMost) {
-		p.unknown(x, env, guard.ReasonNotAuthentic)
+		p.unknown(x, env, s, guard.ReasonNotAuthentic)
 		return
 	}
 	p.wg.Go(func() {
 		key, until, ok := p.cfg.Sessions.Own(env.ID)
 		p.looking.Add(-1)
 		if !ok || x.at.After(until) {
-			p.unknown(x, env, guard.ReasonNotAuthentic)
+			p.unknown(x, env, s, guard.ReasonNotAuthentic)
 			return
 		}
 		own := saltcrypt.NewCrypticle(key)
 		plain, err := own.Open(nil, env.Load)
 		if err != nil {
-			p.unknown(x, env, guard.ReasonNotAuthentic)
+			p.unknown(x, env, s, guard.ReasonNotAuthentic)
 			return
 		}
 		p.metrics.resealed.Inc()

@@ -21,13 +21,16 @@ const sessionVersion = 3
 
 // serveAES takes a request of a minion that has signed in.
 func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
+	if p.behind(x) {
+		return
+	}
 	if env.Version < sessionVersion {
 		p.serveShared(x, env)
 		return
 	}
 	pub, ok := p.cfg.Keys.Accepted(env.ID)
 	if !ok {
-		p.unknown(x, env, guard.ReasonKeyNotAccepted)
+		p.unknown(x, env, nil, guard.ReasonKeyNotAccepted)
 		return
 	}
 	s, err := p.sessions.get(env.ID, pub)

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -29,17 +30,23 @@ type catchUp struct {
 	hurry chan struct{} // has a token when one that may ask soon waits
 
 	mu      sync.Mutex
-	waiting []func()
+	waiting []func(behind bool)
 	running bool
 	blind   bool // the last question was not answered: no quorum
 }
+
+// ErrBehind means that this node lacks something that the cluster has decided: what it knows must not decide who may
+// come in. See Keys.CatchUp.
+var ErrBehind = errors.New("this node is behind the cluster")
 
 func newCatchUp(ask func(context.Context) error) *catchUp {
 	return &catchUp{ask: ask, hurry: make(chan struct{}, 1)}
 }
 
-// add has f called when the node has caught up, or could not; false when too many wait already. soon is for whom the cluster knows.
-func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func()) bool {
+// add has f called when the node has caught up, or could not; false when too many wait already. soon is for whom the
+// cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided something
+// that this node lacks; without a quorum it is false, and what is known decides.
+func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func(behind bool)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) >= maxCatchingUp || ctx.Err() != nil {
@@ -78,18 +85,20 @@ func (c *catchUp) run(ctx context.Context) {
 		}
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, timeout)
-		c.blind = c.ask(asking) != nil // what is known now decides, however much that is
+		err := c.ask(asking)
 		cancel()
+		behind := errors.Is(err, ErrBehind)
+		c.blind = err != nil && !behind
 		took := time.Since(began)
 		for _, f := range batch {
-			f()
+			f(behind)
 		}
 		c.pause(ctx, soonest(took))
 	}
 }
 
 // take is those that wait; when there are none the goroutine ends.
-func (c *catchUp) take() []func() {
+func (c *catchUp) take() []func(bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch := c.waiting

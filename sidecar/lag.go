@@ -19,29 +19,85 @@ import (
 // before, the publication would be lost to it; and one whose key has just been removed would get in. So a sign-in waits
 // until this node knows what was known anywhere when it came.
 
-// onDiskTimeout bounds how long a request waits for a key file.
-const onDiskTimeout = 3 * time.Second
+// A node that knows that it lacks something, because the leader answers and the log does not arrive or cannot be stored,
+// decides nothing: what it lacks may be a deleted key. It is silent, so that minions try another node. Without a leader
+// it knows nothing of the kind, and serves.
 
-// signIn hands a sign-in on when this node has caught up with the cluster, or cannot.
+const (
+	// onDiskTimeout bounds how long a request waits for a key file.
+	onDiskTimeout = 3 * time.Second
+	// behindTolerated is how long sealed requests are served by a node that knows that it is behind. Sign-ins wait instead.
+	behindTolerated = 5 * time.Second
+)
+
+// signIn hands a sign-in on when this node has caught up with the cluster, or nobody can tell.
 func (p *Proxy) signIn(r *signin.Request) {
 	pub, known := p.cfg.Keys.Accepted(r.Auth.ID)
 	known = known && saltcrypt.SameKey(pub, r.Auth.Pub)
-	if !p.catchUp.add(p.ctx, &p.wg, known, func() { p.cfg.SignIn.Serve(r) }) {
-		p.metrics.unanswered("_auth", "signin")
+	drop := func(where string) {
+		p.metrics.unanswered("_auth", where)
 		r.Drop() // the minion tries again
+	}
+	if !p.catchUp.add(p.ctx, &p.wg, known, func(behind bool) {
+		if behind {
+			drop("behind")
+			return
+		}
+		p.cfg.SignIn.Serve(r)
+	}) {
+		drop("signin")
 	}
 }
 
+// behind gives up a sealed request on a node that has known for too long that it lacks something.
+func (p *Proxy) behind(x *exchange) bool {
+	if p.cfg.Keys.Behind() < behindTolerated {
+		return false
+	}
+	p.giveUp(x)
+	return true
+}
+
+// giveUp leaves a sealed request unanswered because this node is behind.
+func (p *Proxy) giveUp(x *exchange) {
+	p.metrics.unanswered("sealed", "behind")
+	x.trace.Failed()
+	if x.pass != nil {
+		x.pass(false) // the node that handed it over knows others
+		return
+	}
+	x.drop()
+}
+
 // unknown handles a sealed request whose minion's key, or session, is not what this node knows: it looks again when it
-// has caught up with the cluster, and refuses then.
-func (p *Proxy) unknown(x *exchange, env saltwire.Envelope, reason guard.Reason) {
+// has caught up with the cluster, and refuses then. s is the session that did not open it, if there is one.
+func (p *Proxy) unknown(x *exchange, env saltwire.Envelope, s *session, reason guard.Reason) {
 	if !x.caughtUp && saltwire.ValidID(env.ID) == nil {
 		x.caughtUp = true
-		if p.catchUp.add(p.ctx, &p.wg, false, func() { p.serveAES(x, env) }) {
+		// Not in the goroutine of catchUp, for which sign-ins wait: to open a large request takes long.
+		if p.catchUp.add(p.ctx, &p.wg, false, func(behind bool) { p.wg.Go(func() { p.lookAgain(x, env, s, behind) }) }) {
 			return
 		}
 	}
 	p.refuse(x, p.cfg.Guard.Refuse(reason, env.ID, x.remote))
+}
+
+// lookAgain handles an unknown request with what the cluster knows. What the same session did not open before it does
+// not open now: garbage is hashed once.
+func (p *Proxy) lookAgain(x *exchange, env saltwire.Envelope, s *session, behind bool) {
+	if behind {
+		p.giveUp(x)
+		return
+	}
+	if s != nil {
+		if pub, ok := p.cfg.Keys.Accepted(env.ID); ok {
+			if now, err := p.sessions.get(env.ID, pub); err == nil && now.key == s.key {
+				p.openEarlier(x, env, now)
+				return
+			}
+		}
+	}
+	p.serveAES(x, env)
 }
 
 // onDisk calls f when the local master can see the minion's key: usually at once. A file that does not come is the

@@ -18,8 +18,11 @@ type Keys interface {
 	Accepted(id string) (pub string, ok bool)
 	// Session derives the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
-	// CatchUp waits until this node knows what the cluster knew when it was called.
+	// CatchUp waits until this node knows what the cluster knew when it was called. ErrBehind means that it lacks something
+	// that was decided; any other error, that nobody can tell.
 	CatchUp(ctx context.Context) error
+	// Behind returns for how long this node has known that it lacks something that was decided; zero: it knows of nothing.
+	Behind() time.Duration
 	// OnDisk returns nil when the local master can see what is known of the key of id, else a function that waits for it.
 	OnDisk(id string) (wait func(context.Context) error)
 }

@@ -61,10 +61,20 @@ type world struct {
 	invalidate int
 	own        *saltcrypt.Key // what the master itself has given the minion
 	ownUntil   time.Time
+
+	noNews error         // what CatchUp returns
+	lacks  time.Duration // what Behind returns
+
+	onAccepted func() // called when a key is looked up
 }
 
 func (w *world) Accepted(id string) (string, bool) {
 	w.mu.Lock()
+	if hook := w.onAccepted; hook != nil {
+		w.mu.Unlock()
+		hook()
+		w.mu.Lock()
+	}
 	defer w.mu.Unlock()
 	return w.minion.PublicText(), w.accepted && id == "web1"
 }
@@ -79,7 +89,13 @@ func (w *world) CatchUp(context.Context) error {
 	defer w.mu.Unlock()
 	w.accepted = w.accepted || w.behind
 	w.caughtUp++
-	return nil
+	return w.noNews
+}
+
+func (w *world) Behind() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lacks
 }
 
 func (w *world) OnDisk(string) func(context.Context) error {

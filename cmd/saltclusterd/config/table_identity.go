@@ -114,8 +114,8 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },
-			Doc: "How long a node that restarts and finds no majority serves its minions with what it knew, counted from the last " +
-				"contact with the cluster. After that it may have been removed long ago. 0: for ever.",
+			Doc: "How long a node that finds no majority serves its minions with what it knew, counted from the last contact with " +
+				"the cluster, restarts included. After that it may have been removed long ago. 0: for ever.",
 			check: durationBetween(0, 365*24*time.Hour),
 		},
 	}

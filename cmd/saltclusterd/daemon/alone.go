@@ -18,6 +18,7 @@ import (
 // A member that restarts while no majority can be found serves its minions with what it knew when it ended, like one that
 // kept running: sign-ins of accepted minions, requests, publications. Key files stay as they are, new keys stay pending,
 // and the health check "consensus" fails, so that a load balancer prefers other nodes, until the cluster is found again.
+// Either serves no longer than cluster_alone_limit after its last contact.
 
 const (
 	catchUpPoll = 50 * time.Millisecond
@@ -33,13 +34,12 @@ func (s *service) awaitCluster(ctx context.Context) error {
 	m.log.Info("waiting for consensus", "node", m.d.id)
 	for patience := time.Now().Add(m.d.aloneAfter); !m.cons.CaughtUp(); {
 		if time.Now().After(patience) {
-			left, ok := m.d.aloneLeft(time.Now())
+			ok := m.d.mayBeAlone(time.Now(), time.Time{})
 			if !ok {
 				s.step.Store("finding a majority of the cluster again: without one this node serves no longer than cluster_alone_limit")
 			}
 			if ok && m.mayServeAlone(ctx) {
 				s.alone.Store(true)
-				s.wg.Go(func() { s.endAlone(s.ctx, left) })
 				m.log.Warn("no majority of the cluster can be reached: serving with what this node knew", "index", m.cons.View().Rev())
 				return nil
 			}
@@ -52,11 +52,23 @@ func (s *service) awaitCluster(ctx context.Context) error {
 	return nil
 }
 
-// endAlone stops serving when the time for serving alone is over: the member begins anew, and waits.
-func (s *service) endAlone(ctx context.Context, left time.Duration) {
-	if wait(ctx, left) && s.alone.Load() {
+// limitAlone stops serving when this node has not been caught up with a majority for cluster_alone_limit, whether it has
+// restarted in the meantime or not: what it does not know by then may be the removal of this node, or of a key. The
+// member begins anew, and waits.
+func (s *service) limitAlone(ctx context.Context) {
+	var contact time.Time
+	for wait(ctx, aloneAgain) {
+		now := time.Now()
+		if s.m.cons.CaughtUp() {
+			contact = now
+			continue
+		}
+		if s.m.arriving() || s.m.d.mayBeAlone(now, contact) {
+			continue
+		}
 		s.m.log.Warn("no majority of the cluster was found for too long: this node stops serving minions", "dur", s.m.d.cfg.Cluster.AloneLimit)
 		s.m.fail(&ending{"serving alone is over", func() error { return nil }})
+		return
 	}
 }
 

@@ -218,3 +218,27 @@ func TestServingAloneEnds(t *testing.T) {
 	startNode(t, "a", dirs[0])
 	eventually(t, "with the cluster it serves again", serves(b))
 }
+
+// TestServingAloneEnds_WithoutRestart checks that a node which keeps running has the limit of one that restarts.
+func TestServingAloneEnds_WithoutRestart(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir()}
+	a := startNode(t, "a", dirs[0])
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	b := startNode(t, "b", dirs[1], "cluster_alone_limit: 2s")
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "b serves", serves(b))
+	a.halt()
+	eventually(t, "b serves no more", func() error {
+		if m := b.current(); m == nil || !strings.Contains(m.svc.waitsFor(), "cluster_alone_limit") {
+			return errors.New("it does")
+		}
+		return nil
+	})
+	startNode(t, "a", dirs[0])
+	eventually(t, "with the cluster it serves again", serves(b))
+}

@@ -49,17 +49,17 @@ func (d *Daemon) lastContact() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// aloneLeft is how long this node may still serve alone; ok is false when it is over.
-func (d *Daemon) aloneLeft(now time.Time) (left time.Duration, ok bool) {
+// mayBeAlone says whether this node may serve without a majority: the last contact, the noted one or a later one, is not
+// older than cluster_alone_limit.
+func (d *Daemon) mayBeAlone(now, later time.Time) bool {
 	limit := d.cfg.Cluster.AloneLimit
-	if limit == 0 {
-		return 365 * 24 * time.Hour, true
+	if limit == 0 || now.Sub(later) < limit {
+		return true
 	}
 	last, err := d.lastContact()
 	if err != nil {
 		d.log.Warn("this node does not serve alone", "err", err)
-		return 0, false
+		return false
 	}
-	left = limit - now.Sub(last)
-	return left, left > 0
+	return now.Sub(last) < limit
 }

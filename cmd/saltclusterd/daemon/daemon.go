@@ -34,6 +34,7 @@ type Daemon struct {
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
+	behind   behindGate
 	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
 	process  Process
 	doors    []door             // what load balancers and operators talk to

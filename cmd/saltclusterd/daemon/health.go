@@ -16,6 +16,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
+	checks.Register("behind", health.ScopeServe, d.checkBehind)
 	checks.Register("edges", health.ScopeServe, d.checkEdges)
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
 	checks.Register("version", health.ScopeReady, d.checkVersion)

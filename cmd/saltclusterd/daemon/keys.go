@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
@@ -39,10 +41,16 @@ func (k *keyView) Accepted(id string) (pub string, ok bool) {
 // CatchUp implements sidecar.Keys. The epoch that was found is in force when it returns.
 func (k *keyView) CatchUp(ctx context.Context) error {
 	if err := k.m.cons.Barrier(ctx); err != nil {
+		if errors.Is(err, consensus.ErrBehind) || k.Behind() > 0 {
+			return fmt.Errorf("%w: %w", sidecar.ErrBehind, err)
+		}
 		return err
 	}
 	return k.m.svc.begin(k.m.cons.View())
 }
+
+// Behind implements sidecar.Keys.
+func (k *keyView) Behind() time.Duration { return k.m.cons.Behind() }
 
 // OnDisk implements sidecar.Keys: a key of a later revision than the key directory has written is waited for.
 func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {

@@ -86,6 +86,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	m.cons, err = consensus.New(consensus.Config{
 		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
 		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead,
+		Standing:  func() { d.checks.Kick("consensus", "behind") },
 		MaxVoters: d.cfg.Cluster.MaxVoters, VoterTimeout: d.cfg.Cluster.VoterTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ func (s *service) Open(ctx context.Context) error {
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.recallProtocols()
 	s.wg.Go(func() { s.keepProtocols(s.ctx) })
+	s.wg.Go(func() { s.limitAlone(s.ctx) })
 	if s.alone.Load() {
 		s.wg.Go(func() { s.findBack(s.ctx) })
 	}

@@ -390,8 +390,7 @@ func (s *service) settle(ctx context.Context) error {
 	}
 	s.followMaster()
 	s.late.open.Store(true)
-	left, _ := s.m.d.aloneLeft(time.Now())
-	s.wg.Go(func() { s.endAlone(s.ctx, max(left, arrivingFor)) })
+	s.wg.Go(func() { s.limitAlone(s.ctx) })
 	s.wg.Go(func() { s.findBack(s.ctx) })
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
 	s.keepPresence()
