@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/cmd/saltclusterctl/doctor"
@@ -46,7 +48,12 @@ func runExplain(c *cli.Context, e *env) error {
 		return &adminapi.Error{Code: adminapi.CodeNotFound, Message: fmt.Sprintf("nothing is known about %q", c.String("explain")),
 			Hint: "known are: " + joinQuoted(words)}
 	}
+	away := e.daemonAway(c)
 	return e.show(c, list, func(s *screen) {
+		if away {
+			s.line("%s", s.paint(red, "saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
+			s.line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
+		}
 		for _, one := range list {
 			s.line("%s  (%s)", s.paint(bold, one.Words), one.Where)
 			for _, cause := range one.Causes {
@@ -56,6 +63,13 @@ func runExplain(c *cli.Context, e *env) error {
 			}
 		}
 	})
+}
+
+// daemonAway says whether saltclusterd on this host cannot be reached, though this user may reach it: the likeliest cause of much that Salt prints.
+func (e *env) daemonAway(c *cli.Context) bool {
+	_, err := ask(c, e, (*adminapi.Client).Status)
+	_, away := errors.AsType[*adminapi.UnreachableError](err)
+	return away && !errors.Is(err, fs.ErrPermission)
 }
 
 func runDoctor(c *cli.Context, e *env) error {

@@ -79,7 +79,7 @@ func (p *patient) daemon() {
 		p.add(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(), Next: "saltclusterctl upgrade, if it is older than this tool"})
 		return
 	}
-	p.add(doctor.Clocks(p.checkup.Peers)...)
+	p.add(doctor.Clocks(p.checkup.Node, p.checkup.Peers)...)
 }
 
 // host looks at ports, files and limits of this machine.

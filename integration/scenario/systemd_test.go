@@ -37,7 +37,8 @@ func TestSystemd(t *testing.T) {
 	}{
 		{"reload", testSystemdReload},
 		{"reload with a bad configuration", testSystemdBadReload},
-		{"the new process is killed", testSystemdKilled},
+		{"the new process is killed", testSystemdEnded("KILL")},
+		{"it is ended by its process id", testSystemdEnded("TERM")},
 		{"stop", testSystemdStop},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, c, sd) }) {
@@ -167,16 +168,20 @@ func testSystemdBadReload(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
 	labtest.Must(t, c.Answering(ctx, n))
 }
 
-// testSystemdKilled: systemd looks after a process that another one has put in its place.
-func testSystemdKilled(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
-	ctx := t.Context()
-	pid, err := mainPID(ctx, sd)
-	labtest.Must(t, err)
-	res, err := sd.Ctl(ctx, "kill", "--kill-who=main", "--signal=KILL", filepath.Base(sd.Unit))
-	labtest.Must(t, err)
-	labtest.Must(t, res.Err())
-	replaced(t, sd, pid)
-	labtest.Must(t, c.Answering(ctx, c.Nodes[0]))
+// testSystemdEnded: systemd starts again what a signal has ended, though that was no failure, and a process that another one has put in its place.
+func testSystemdEnded(signal string) func(*testing.T, *lab.Cluster, *lab.Systemd) {
+	return func(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
+		ctx := t.Context()
+		pid, err := mainPID(ctx, sd)
+		labtest.Must(t, err)
+		res, err := sd.Ctl(ctx, "kill", "--kill-who=main", "--signal="+signal, filepath.Base(sd.Unit))
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		began := time.Now()
+		replaced(t, sd, pid)
+		t.Logf("another process serves after %s", time.Since(began).Round(10*time.Millisecond))
+		labtest.Must(t, c.Answering(ctx, c.Nodes[0]))
+	}
 }
 
 func testSystemdStop(t *testing.T, _ *lab.Cluster, sd *lab.Systemd) {

@@ -157,7 +157,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	out := &UnreachableError{Socket: c.socket, Err: err, Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended"}
+	out := &UnreachableError{Socket: c.socket, Err: err, Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended; without it salt on this host reaches no minion"}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is nobody's by itself"

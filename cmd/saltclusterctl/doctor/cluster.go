@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
 )
 
 // Bounds of clocks: beyond warnSkew logs do not match, beyond failSkew what expires by the clock (eauth tokens, jobs,
@@ -20,10 +22,24 @@ const (
 	failSkew = 10 * time.Second
 )
 
-// Clocks judges how far the clocks of the other nodes are from this one's.
-func Clocks(peers []adminapi.CheckupPeer) []Finding {
+// clockWhy and clockNext are what comes of a clock that is off, and what to do.
+const (
+	clockWhy = "eauth tokens, keep_jobs and request_server_ttl go by the clock: tokens expire early (Authentication failure of type " +
+		"\"token\"), requests are dropped as expired (Salt request timed out)"
+	clockNext = "timedatectl, chronyc tracking; let all nodes use the same time servers"
+)
+
+// Clocks judges how far the clocks of the nodes are from one another: from what most of them agree on, else from that of self.
+func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 	const check = "clock"
 	var out []Finding
+	own := ownSkew(self, peers)
+	if own != 0 {
+		out = append(out, Finding{
+			Check: check, Level: Fail, Where: self, What: "this host's clock is " + ahead(own) + ", by the clocks of most nodes",
+			Why: clockWhy, Next: "here: " + clockNext,
+		})
+	}
 	for _, p := range peers {
 		if p.Error != "" {
 			out = append(out, Finding{
@@ -37,7 +53,7 @@ func Clocks(peers []adminapi.CheckupPeer) []Finding {
 			out = append(out, skip(check, p.Node, "runs a saltclusterd that does not tell its time"))
 			continue
 		}
-		skew := time.Duration(*p.Skew * float64(time.Second))
+		skew := own + seconds(*p.Skew)
 		doubt := time.Duration(p.RoundTrip * float64(time.Second) / 2)
 		f := Finding{Check: check, Level: OK, Where: p.Node, What: fmt.Sprintf("is %s, give or take %s", ahead(skew), doubt.Round(100*time.Microsecond))}
 		switch far := skew.Abs() - doubt; {
@@ -47,13 +63,31 @@ func Clocks(peers []adminapi.CheckupPeer) []Finding {
 			f.Level = Warn
 		}
 		if f.Level != OK {
-			f.Why = "eauth tokens, keep_jobs and request_server_ttl go by the clock: tokens expire early (Authentication failure of type \"token\"), requests are dropped as expired (Salt request timed out)"
-			f.Next = "on both hosts: timedatectl, chronyc tracking; let them use the same time servers"
+			f.Why, f.Next = clockWhy, "on both hosts: "+clockNext
 		}
 		out = append(out, f)
 	}
 	return out
 }
+
+// ownSkew is how far this host's clock is ahead of what most clocks agree on, 0 when it is among these or no majority agrees.
+func ownSkew(self string, peers []adminapi.CheckupPeer) time.Duration {
+	offsets := map[node.ID]time.Duration{node.ID(self): 0}
+	for _, p := range peers {
+		if p.Skew != nil {
+			offsets[node.ID(p.Node)] = seconds(*p.Skew)
+		}
+	}
+	off, majority := hlc.Judge(offsets, failSkew)
+	for _, o := range off {
+		if majority && o.Node == node.ID(self) {
+			return o.Ahead
+		}
+	}
+	return 0
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func ahead(skew time.Duration) string {
 	round := skew.Round(time.Millisecond)

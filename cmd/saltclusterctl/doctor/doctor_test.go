@@ -287,13 +287,37 @@ func TestKeysAndCertificates(t *testing.T) {
 	}
 }
 
+// The node whose clock is wrong says it of itself, and finds those of the others right.
+func TestClocksOfANodeThatIsOff(t *testing.T) {
+	skew := func(d time.Duration) *float64 { s := d.Seconds(); return &s }
+	for _, c := range []struct {
+		name   string
+		b, c   time.Duration
+		levels string
+		says   string
+	}{
+		{"ahead of both", -25 * time.Minute, -25 * time.Minute, "fail ok ok", "a this host's clock is 25m0s ahead"},
+		{"behind both", 25 * time.Minute, 25 * time.Minute, "fail ok ok", "a this host's clock is 25m0s behind"},
+		{"another ahead", 25 * time.Minute, 0, "fail ok", "b is 25m0s ahead"},
+		{"all apart", 25 * time.Minute, -25 * time.Minute, "fail fail", "b is 25m0s ahead"},
+	} {
+		found := Clocks("a", []adminapi.CheckupPeer{{Node: "b", Skew: skew(c.b)}, {Node: "c", Skew: skew(c.c)}})
+		if got := levels(found); got != c.levels {
+			t.Errorf("%s: %s, want %s", c.name, got, c.levels)
+		}
+		if first := found[0].Where + " " + found[0].What; !strings.HasPrefix(first, c.says) {
+			t.Errorf("%s: %q", c.name, first)
+		}
+	}
+}
+
 func TestClocksAndVersions(t *testing.T) {
 	skew := func(s float64) *float64 { return &s }
 	peers := []adminapi.CheckupPeer{
 		{Node: "a", RoundTrip: 0.001, Skew: skew(0.4)}, {Node: "b", RoundTrip: 0.001, Skew: skew(-3)}, {Node: "c", Skew: skew(60)},
 		{Node: "far", RoundTrip: 10, Skew: skew(5)}, {Node: "old"}, {Node: "down", Error: "connection refused"},
 	}
-	if got := levels(Clocks(peers)); got != "ok warn fail ok skip fail" {
+	if got := levels(Clocks("self", peers)); got != "ok warn fail ok skip fail" {
 		t.Error(got)
 	}
 	member := func(salt, ours string) adminapi.Member {

@@ -20,6 +20,7 @@ type Cause struct {
 func Symptoms() []Symptom {
 	return []Symptom{
 		{"Minion did not return. [No response]", "salt, on the master", []Cause{
+			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, now or later. Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
 			{"The minion is at work for longer than the command line waits.", "saltclusterctl jobs show JID", "wait, or salt --timeout 60; the return arrives in the job cache of every master all the same"},
 			{"A load balancer or firewall has cut the minion's connection to 4505, and the minion has not noticed.", "saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "the timeouts and on-marked-down that it names"},
 			{"The minion has just been handed over (drain, a node that stopped): Salt 3006 takes 1 to 11 seconds to come back.", "saltclusterctl status", "ask again"},
@@ -27,6 +28,7 @@ func Symptoms() []Symptom {
 			{"Small jobs work, large ones do not: packets of full size are lost on the way.", "saltclusterctl doctor", "the MTU, as it says under probe"},
 		}},
 		{"Minion did not return. [Not connected]", "salt, on the master", []Cause{
+			{"All minions say so: saltclusterd on this host has ended, as under [No response].", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
 			{"The minion is not running, or cannot reach the address it has as its master.", "saltclusterctl minions MINION", "on the minion: systemctl status salt-minion; nc -vz MASTER 4505; nc -vz MASTER 4506"},
 			{"Or it is busy: these words go by the addresses that this host's kernel sees, which behind a load balancer are not the minions'.", "saltclusterctl minions --present MINION", "if it is there, as [No response]"},
 		}},

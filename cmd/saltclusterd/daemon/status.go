@@ -36,7 +36,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	for _, mem := range members {
 		switch {
 		case mem.State == adminapi.StateFailed || mem.State == adminapi.StateLeft:
-			hint := "start saltclusterd there, or check the network on the peer port"
+			hint := "start saltclusterd there (without it salt on that host reaches no minion), or check the network on the peer port"
 			if cons.HasQuorum { // else nobody can be removed
 				hint += "; gone for good: saltclusterctl remove " + mem.ID
 			}
