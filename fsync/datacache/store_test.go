@@ -29,6 +29,20 @@ func TestEveryMasterHasWhatOneWasTold(t *testing.T) {
 	w.everywhere("web0", grains, pillar)
 }
 
+// What is newer counts as newer, though the clock was ahead when the older was stamped and a restart has put it back.
+func TestTheClockIsPutBack(t *testing.T) {
+	w, a, _, c := three(t)
+	w.setKey("web1", "k")
+	a.stock("web1", texts("os", "old"), texts("a", "old"))
+	w.everywhere("web1", texts("os", "old"), texts("a", "old"))
+	w.mu.Lock()
+	w.behind = time.Hour
+	w.mu.Unlock()
+	c.stock("web1", texts("os", "new"), texts("a", "new"))
+	c.store.Touched("web1")
+	w.everywhere("web1", texts("os", "new"), texts("a", "new"))
+}
+
 func TestWithoutAHintTheScanFindsIt(t *testing.T) {
 	w, _, b, _ := three(t)
 	w.setKey("web1", "k")

@@ -25,18 +25,19 @@ type tb interface {
 
 // world is a cluster without networks: nodes with cache directories, and what consensus would know.
 type world struct {
-	t     tb
-	kind  Kind
-	mu    sync.Mutex
-	clock uint64
-	keys  map[string]string // accepted ones
-	other map[string]bool   // known, but not accepted
-	lives map[string]uint64 // how often a key was taken away
-	wakes []chan struct{}
-	tick  func() // when somebody asks for the time; nil: nothing
-	nodes map[node.ID]*testNode
-	down  map[node.ID]bool
-	old   map[node.ID]func(body []byte) error // members that are played by a test
+	t      tb
+	kind   Kind
+	mu     sync.Mutex
+	clock  uint64
+	behind time.Duration     // by how much the clock was put back
+	keys   map[string]string // accepted ones
+	other  map[string]bool   // known, but not accepted
+	lives  map[string]uint64 // how often a key was taken away
+	wakes  []chan struct{}
+	tick   func() // when somebody asks for the time; nil: nothing
+	nodes  map[node.ID]*testNode
+	down   map[node.ID]bool
+	old    map[node.ID]func(body []byte) error // members that are played by a test
 }
 
 type testNode struct {
@@ -57,7 +58,7 @@ func (w *world) now() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clock = max(w.clock+1, uint64(time.Now().UnixMilli())<<stampBits)
-	return w.clock
+	return w.clock - uint64(w.behind.Milliseconds())<<stampBits
 }
 
 // ticks does once what a test wants to come between.
