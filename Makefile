@@ -68,6 +68,10 @@ sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from th
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
 	@$(if $(RUN),integration/setup/gotest bin/integration.log $(GO) test -tags integration -count=1 -p 1 -parallel 2 -timeout 50m -v -run '$(RUN)' ./integration/scenario/...,integration/setup/scenarios $(GO))
 
+.PHONY: test-upstream
+test-upstream: setup build ## Salt's own tests, without and through saltclusterd (as root, hours; ARGS="--version 3008.3 --nodes 3 --select jobs --resume")
+	@integration/setup/upstream run $(ARGS)
+
 test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a node is killed (HERD=number)
 	HERD=$(or $(HERD),5000) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestStorm$$' ./integration/scenario/
 

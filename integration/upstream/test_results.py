@@ -1,0 +1,56 @@
+"""Tests of results.py; `make test-upstream` and the part in `make test` run them first."""
+
+import pytest
+import results
+
+LOG = """\
+collecting ... collected 3 items
+tests/a.py::test_one PASSED                                   [ 33%]
+tests/a.py::test_two[x y] FAILED                              [ 66%]
+tests/a.py::test_three PASSED                                 [100%]
+tests/a.py::test_three ERROR                                  [100%]
+=================== 1 failed, 2 passed, 1 error in 3.21s ====================
+"""
+
+
+def test_read():
+    assert results.read(LOG) == {
+        "tests/a.py::test_one": "PASSED",
+        "tests/a.py::test_two[x y]": "FAILED",
+        "tests/a.py::test_three": "ERROR",
+    }
+
+
+def test_is_finished():
+    assert results.is_finished(LOG)
+    assert not results.is_finished(LOG.rsplit("=", 30)[0].rsplit("\n", 1)[0])
+
+
+@pytest.mark.parametrize(
+    "bare, front, want",
+    [
+        ({"a": "PASSED"}, {"a": "PASSED"}, {}),
+        ({"a": "PASSED"}, {"a": "FAILED"}, {"a": "FAILED"}),
+        ({"a": "PASSED"}, {"a": "SKIPPED"}, {"a": "SKIPPED"}),
+        ({"a": "PASSED"}, {}, {"a": "missing"}),
+        ({"a": "FAILED"}, {"a": "FAILED"}, {}),
+        ({"a": "FAILED"}, {"a": "PASSED"}, {}),
+    ],
+)
+def test_compare(bare, front, want):
+    assert results.compare(bare, front) == want
+
+
+def test_reason():
+    expected = results.read_expected(
+        '[[difference]]\ntest = "tests/a.py::test_two[x y]"\nversions = ["3008.3"]\nnodes = [3]\nreason = "meant"\n'
+    )
+    assert results.reason(expected, "tests/a.py::test_two[x y]", "3008.3", 3) == "meant"
+    assert results.reason(expected, "tests/a.py::test_two[x y]", "3006.28", 3) is None
+    assert results.reason(expected, "tests/a.py::test_two[x y]", "3008.3", 1) is None
+    assert results.reason(expected, "tests/b.py::test_two", "3008.3", 3) is None
+
+
+def test_expected_without_reason():
+    with pytest.raises(ValueError, match="without test or reason"):
+        results.read_expected('[[difference]]\ntest = "a"\n')
