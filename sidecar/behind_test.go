@@ -46,7 +46,7 @@ func TestBehind(t *testing.T) {
 		"it knows what the cluster knows":         {nil, 0, true, true},
 		"there is no leader":                      {errors.New("no leader"), 0, true, true},
 		"it lacks an entry since a moment":        {behind, time.Millisecond, false, true},
-		"it has lacked an entry for some seconds": {behind, behindTolerated, false, false},
+		"it has lacked an entry for some seconds": {behind, BehindTolerated, false, false},
 		"it lacked one until a moment ago":        {nil, 0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestBehind(t *testing.T) {
 // TestBehind_PassesBack checks that the node which handed a request over is free to ask another one.
 func TestBehind_PassesBack(t *testing.T) {
 	w := newWorld(t)
-	w.setNews(nil, behindTolerated)
+	w.setNews(nil, BehindTolerated)
 	got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "b")
 	if got != nil || w.passed.Load() != 1 || w.passedDown.Load() {
 		t.Errorf("answered %q, passed back %d times", got, w.passed.Load())

@@ -26,8 +26,8 @@ import (
 const (
 	// onDiskTimeout bounds how long a request waits for a key file.
 	onDiskTimeout = 3 * time.Second
-	// behindTolerated is how long sealed requests are served by a node that knows that it is behind. Sign-ins wait instead.
-	behindTolerated = 5 * time.Second
+	// BehindTolerated is how long a node that knows that it is behind serves sealed requests and subscribers.
+	BehindTolerated = 5 * time.Second
 )
 
 // signIn hands a sign-in on when this node has caught up with the cluster, or nobody can tell.
@@ -51,7 +51,7 @@ func (p *Proxy) signIn(r *signin.Request) {
 
 // behind gives up a sealed request on a node that has known for too long that it lacks something.
 func (p *Proxy) behind(x *exchange) bool {
-	if p.cfg.Keys.Behind() < behindTolerated {
+	if p.cfg.Keys.Behind() < BehindTolerated {
 		return false
 	}
 	p.giveUp(x)

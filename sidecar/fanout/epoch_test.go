@@ -78,3 +78,22 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 		t.Errorf("records of kinds %v", kinds)
 	}
 }
+
+// TestHub_WithholdsWhileItIsBehind checks that a node which may lack a revocation delivers nothing, and that its peers get
+// what its master publishes.
+func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 6, 0)
+	behind := true
+	f.cfg.Withhold = func() bool { return behind }
+	for range 2 {
+		if err := f.Local(Publication{Plain: nudge}); err != nil {
+			t.Fatal(err)
+		}
+		f.remotePublication("b", Publication{Plain: nudge})
+		behind = false
+	}
+	if n, _ := f.out.held(); len(f.edge.pubs) != 2 || n != 2 {
+		t.Errorf("%d delivered, %d for the peers, want 2 and 2", len(f.edge.pubs), n)
+	}
+}

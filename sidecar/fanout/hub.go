@@ -47,7 +47,10 @@ type Config struct {
 	From      func(context.Context) (node.ID, bool) // which peer a request came from
 	JobSeen   func(jid string, origin node.ID)      // called before the publication leaves, so that no return is faster
 	// Hold waits, not for long, while the epoch in force is one that somebody holds whose key was taken away.
-	Hold       func()
+	Hold func()
+	// Withhold reports whether this node has known for too long that it lacks what the cluster has decided: a revocation,
+	// perhaps. Its subscribers get nothing then, of its own master neither; peers do. nil: never.
+	Withhold   func() bool
 	SignedIn   func(id string, epoch uint64) // a peer answered a sign-in inside a rotation's window
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -73,6 +76,9 @@ type Hub struct {
 
 // New returns a hub without links; nothing runs before Open.
 func New(cfg Config) *Hub {
+	if cfg.Withhold == nil {
+		cfg.Withhold = func() bool { return false }
+	}
 	if cfg.Algorithm == nil {
 		cfg.Algorithm = func() string { return "" }
 	}
@@ -222,6 +228,10 @@ func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
 
 // deliver seals p, which has come at arrived, and hands it to this node's 4505.
 func (h *Hub) deliver(p Publication, arrived time.Time) error {
+	if h.cfg.Withhold() {
+		h.metrics.refused.WithLabelValues("behind").Inc()
+		return nil
+	}
 	h.sealMu.Lock()
 	defer h.sealMu.Unlock()
 	began := time.Now()

@@ -127,7 +127,8 @@ func (s *service) buildProxy() error {
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
 		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
-		Logger: d.log, Registerer: d.reg,
+		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
+		Logger:   d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
 		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
