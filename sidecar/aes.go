@@ -57,6 +57,7 @@ func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plai
 		p.refuse(x, r)
 		return
 	}
+	x.authenticated(peek.ID)
 	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: s.crypticle})
 }
 

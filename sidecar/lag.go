@@ -31,14 +31,14 @@ const (
 )
 
 // signIn hands a sign-in on when this node has caught up with the cluster, or nobody can tell.
-func (p *Proxy) signIn(r *signin.Request) {
+func (p *Proxy) signIn(x *exchange, r *signin.Request) {
 	pub, known := p.cfg.Keys.Accepted(r.Auth.ID)
 	known = known && saltcrypt.SameKey(pub, r.Auth.Pub)
 	drop := func(where string) {
 		p.metrics.unanswered("_auth", where)
 		r.Drop() // the minion tries again
 	}
-	if !p.catchUp.add(p.ctx, &p.wg, known, func(behind bool) {
+	if !known && !x.mayLinger() || !p.catchUp.add(p.ctx, &p.wg, known, func(behind bool) {
 		if behind {
 			drop("behind")
 			return
@@ -72,7 +72,7 @@ func (p *Proxy) giveUp(x *exchange) {
 // unknown handles a sealed request whose minion's key, or session, is not what this node knows: it looks again when it
 // has caught up with the cluster, and refuses then. s is the session that did not open it, if there is one.
 func (p *Proxy) unknown(x *exchange, env saltwire.Envelope, s *session, reason guard.Reason) {
-	if !x.caughtUp && saltwire.ValidID(env.ID) == nil {
+	if !x.caughtUp && saltwire.ValidID(env.ID) == nil && x.mayLinger() {
 		x.caughtUp = true
 		// Not in the goroutine of catchUp, for which sign-ins wait: to open a large request takes long.
 		if p.catchUp.add(p.ctx, &p.wg, false, func(behind bool) { p.wg.Go(func() { p.lookAgain(x, env, s, behind) }) }) {

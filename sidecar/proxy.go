@@ -113,6 +113,9 @@ type exchange struct {
 	pass  func(down bool)
 	gone  func() bool
 	blame func() // notes that it was refused; nil: nobody minds
+	// known notes whose request it certainly is; linger takes room for one that waits before that is certain. nil: a peer has handed it over.
+	known  func(minion string)
+	linger func() bool
 
 	trace *trace.Request // nil: it is not traced
 
@@ -138,7 +141,8 @@ func (x *exchange) traceBy(t *trace.Tracer, parent trace.Parent) {
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
-	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, lend: r.ReplyLent, drop: r.Drop, gone: r.Gone, blame: r.Refused}
+	x := &exchange{body: r.Body, remote: r.Remote, at: r.Received, reply: r.Reply, lend: r.ReplyLent, drop: r.Drop, gone: r.Gone, blame: r.Refused,
+		known: r.Authenticated, linger: r.Linger}
 	x.traceBy(p.cfg.Trace, trace.Parent{})
 	p.serve(x)
 }
@@ -238,7 +242,7 @@ func (p *Proxy) serveAuth(x *exchange, env saltwire.Envelope) {
 	p.metrics.request("_auth", route)
 	x.trace.Command("_auth", auth.ID)
 	x.trace.Step("sign-in")
-	p.signIn(&signin.Request{
+	p.signIn(x, &signin.Request{
 		Auth: auth, Raw: x.body, Remote: x.remote, Relayed: x.from != "", Reply: x.reply, Drop: x.drop, Gone: x.gone, At: x.at,
 	})
 }
@@ -270,6 +274,16 @@ func (x *exchange) refused() {
 		x.blame()
 	}
 }
+
+// authenticated tells where a request came from that it is certainly that minion's.
+func (x *exchange) authenticated(minion string) {
+	if x.known != nil {
+		x.known(minion)
+	}
+}
+
+// mayLinger says whether there is room for a request to wait before it is certain who has sent it.
+func (x *exchange) mayLinger() bool { return x.linger == nil || x.linger() }
 
 // lose gives up a request that was fine: the minion tries again by itself.
 func (p *Proxy) lose(x *exchange, cmd, where string, err error) {

@@ -50,6 +50,9 @@ func (p *Proxy) serveShared(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, r)
 		return
 	}
+	if peek.HasTok { // else it is certain only that it is one of the minions
+		x.authenticated(peek.ID)
+	}
 	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
 }
 

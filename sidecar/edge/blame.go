@@ -57,6 +57,16 @@ func (b *blame) forgotten(now int64, rate, burst float64) bool {
 	return b.left+float64(now-b.at)/1e9*rate >= burst
 }
 
+// network is the address by which the peers at an address are counted: of IPv6 its /64, all of which a host may have.
+func network(addr netip.Addr) netip.Addr {
+	if addr.Is6() && !addr.Is4In6() {
+		if p, err := addr.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return addr
+}
+
 // blames are those of addresses.
 type blames struct {
 	mu    sync.Mutex
@@ -65,11 +75,7 @@ type blames struct {
 }
 
 func (bs *blames) spend(addr netip.Addr, now int64, cost float64) time.Duration {
-	if addr.Is6() && !addr.Is4In6() { // a host may have all addresses of its network
-		if network, err := addr.Prefix(64); err == nil {
-			addr = network.Addr()
-		}
-	}
+	addr = network(addr)
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.of[addr]
@@ -97,33 +103,33 @@ func (bs *blames) spend(addr netip.Addr, now int64, cost float64) time.Duration 
 // slowed is a connection's own share.
 type slowed struct {
 	mu    sync.Mutex
-	blame blame
+	left  blame
 	until atomic.Int64 // clock from which on it is read again
 }
 
 // Refused says that the request was refused, before or after it is answered: too many of them, and less is read from where it came.
 func (r *Request) Refused() {
 	c, now, cost := r.conn, clock(), refusalCost(r.size)
-	c.slow.mu.Lock()
-	wait := c.slow.blame.spend(now, cost, connRefused, connBurst)
-	c.slow.mu.Unlock()
+	c.blame.mu.Lock()
+	wait := c.blame.left.spend(now, cost, connRefused, connBurst)
+	c.blame.mu.Unlock()
 	wait = max(wait, c.edge.blames.spend(c.remote.Addr(), now, cost))
 	if wait > 0 {
-		c.slow.until.Store(now + int64(wait))
+		c.blame.until.Store(now + int64(wait))
 		c.edge.met.slowed.Inc()
 	}
 }
 
 // owes says whether a connection is not to be read now.
 func (c *reqConn) owes() bool {
-	until := c.slow.until.Load()
+	until := c.blame.until.Load()
 	return until != 0 && clock() < until
 }
 
 // atone waits until a connection is to be read again; false when it ends, or stop closes, before.
 func (c *reqConn) atone(stop <-chan struct{}) bool {
 	for c.owes() {
-		t := time.NewTimer(time.Duration(c.slow.until.Load() - clock()))
+		t := time.NewTimer(time.Duration(c.blame.until.Load() - clock()))
 		select {
 		case <-t.C:
 		case <-c.done:

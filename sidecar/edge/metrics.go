@@ -17,6 +17,8 @@ type metrics struct {
 	delivered prometheus.Counter
 	sent      prometheus.Counter
 	slowed    prometheus.Counter
+	evicted   prometheus.Counter
+	crowded   prometheus.Counter
 	cuts      atomic.Uint64 // connections that ended because they did not keep up
 }
 
@@ -37,6 +39,8 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		delivered: counter("deliveries_total", "Publications written to subscribers."),
 		sent:      counter("sent_bytes_total", "Bytes written to peers."),
 		slowed:    counter("refused_slowed_total", "Refused requests after which their connection was not read for a while."),
+		evicted:   counter("evicted_total", "Connections cut so that other requests find memory."),
+		crowded:   counter("unauthenticated_refused_total", "Requests given up because too many waited before it was certain who had sent them."),
 	}
 	for r := Reason(1); r < reasons; r++ {
 		m.endings[r] = ended.WithLabelValues(r.String())
@@ -46,7 +50,7 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 	}
 	all := []prometheus.Collector{m.accepted, ended, m.sent}
 	if edge == "req" {
-		all = append(all, m.requests, m.replies, m.slowed)
+		all = append(all, m.requests, m.replies, m.slowed, m.evicted, m.crowded)
 	} else {
 		all = append(all, m.published, m.delivered)
 	}

@@ -28,7 +28,7 @@ type ReqEdge struct {
 	frost  *frost
 	slots  gate // requests in flight
 	blames blames
-	mem    atomic.Int64 // bytes of incomplete and unanswered requests
+	mem    *memory
 	hello  []byte
 
 	unread atomic.Int64 // bytes of answers that their peers do not read
@@ -80,6 +80,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		hello:   zmtp.AppendReady(zmtp.AppendGreeting(nil), "ROUTER", ""),
 		conns:   make(map[*reqConn]struct{}),
 		drained: make(chan struct{}),
+		mem:     newMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { met.evicted.Add(float64(n)) }),
 		frost:   newFrost(),
 		foreign: make(map[foreignKey]*Request),
 	}
@@ -89,7 +90,9 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
 		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.", func() float64 { return float64(e.slots.used()) }),
-		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.", func() float64 { return float64(e.mem.Load()) }),
+		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.", func() float64 { return float64(e.mem.used.Load()) }),
+		gauge(cfg.Registerer, "req", "unauthenticated_bytes", "Bytes of requests that wait before it is certain who has sent them.",
+			func() float64 { return float64(e.mem.unknown.Load()) }),
 		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.", func() float64 { return float64(e.unread.Load()) }))
 }
 
@@ -116,7 +119,7 @@ func (e *ReqEdge) Addr() []net.Addr { return e.door.listening() }
 
 // Stats tells what the edge is doing.
 func (e *ReqEdge) Stats() ReqStats {
-	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()), Memory: e.mem.Load(),
+	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()), Memory: e.mem.used.Load(),
 		Unread: e.unread.Load()}
 }
 

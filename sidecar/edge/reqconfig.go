@@ -36,12 +36,12 @@ type ReqConfig struct {
 	MaxInFlight        int   // the same over all connections. 65536
 	MaxConns           int   // 65536
 	MaxConnsPerAddr    int   // 0: none. Behind a load balancer that is not in Proxies all peers share its address.
-	MaxMemory          int64 // bytes of incomplete and unanswered requests, all connections. 512 MiB
+	MaxMemory          int64 // bytes of incomplete and unanswered requests, all connections; see memory. 512 MiB
 	MaxOutput          int   // bytes of unread answers per connection, beside the one being written. 4 MiB
 	MaxUnread          int64 // bytes of unread answers, all connections. 512 MiB
 
 	HandshakeTimeout time.Duration // from accept to READY. 10 s
-	MessageTimeout   time.Duration // from the first to the last byte of a request. 60 s
+	MessageTimeout   time.Duration // from the first to the last byte of a request that comes slower than minRate. 60 s
 	OutputTimeout    time.Duration // for a peer to read anything of its answer. 30 s
 	IdleTimeout      time.Duration // 0: none. A REQ peer does not resend what it sends into a closing connection.
 	DrainTimeout     time.Duration // Close waits so long for outstanding answers. 5 s
@@ -57,6 +57,9 @@ func (c ReqConfig) withDefaults() (ReqConfig, error) {
 	}
 	if len(c.Addrs) == 0 {
 		return c, errors.New("req edge: no address to listen on")
+	}
+	if c.Limits.MaxMore <= 0 {
+		c.Limits.MaxMore = maxEnvelope
 	}
 	c.Limits = c.Limits.WithDefaults()
 	orInt(&c.MaxInFlightPerConn, 32)

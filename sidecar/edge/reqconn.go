@@ -16,6 +16,9 @@ var plainEnvelope = zmtp.AppendFrame(nil, nil, true)
 // adds an identity of at most 255 bytes.
 const maxEnvelope = 2 << 10
 
+// minRate is the bytes per second at which a request may come for as long as it likes.
+const minRate = 64 << 10
+
 // endCheckAfter is the silence after which a connection is looked at once for
 // an end that follow missed.
 const endCheckAfter = int64(time.Second)
@@ -28,20 +31,23 @@ type reqConn struct {
 	link
 	edge  *ReqEdge
 	slots gate // requests in flight of this connection
-	slow  slowed
+	blame slowed
 
 	number uint64 // in a State; mu
 
 	// The reader's own.
 	envelope []byte   // of the message being read
 	inBody   bool     // the envelope is complete
-	held     int64    // the decoder's share of edge.mem
+	holds    bool     // it has a holding
 	waiting  *Request // complete, but without a place yet
 	rest     []byte   // input behind it
 
-	midway atomic.Int64 // clock when the incomplete message began, 0: none
-	paused atomic.Bool  // waiting is set
-	looked bool         // the sweeper's: checked for a missed end since heard
+	holding holding      // mem.mu
+	trusted atomic.Int64 // clock when a request on it was authenticated, see trustAgain; 0: none was
+	midway  atomic.Int64 // clock when the incomplete message began, 0: none
+	due     atomic.Int64 // clock when it is too late for more of that message
+	paused  atomic.Bool  // waiting is set
+	looked  bool         // the sweeper's: checked for a missed end since heard
 
 	// Output, guarded by link.mu.
 	out      [][]byte // encoded, not yet taken by the socket
@@ -79,10 +85,7 @@ func (c *reqConn) serve(greeted bool) {
 		c.abandon()
 		return
 	}
-	c.hold(0)
-	if c.waiting != nil {
-		c.edge.mem.Add(-c.waiting.size)
-	}
+	_ = c.hold(0)
 	c.close()
 	c.mu.Lock()
 	c.dropOutput()
@@ -110,6 +113,7 @@ func (c *reqConn) hear(in []byte) error {
 	if err != nil {
 		return err
 	}
+	read := len(in)
 	for len(in) > 0 {
 		ev, n, err := c.dec.Next(in)
 		if err != nil {
@@ -120,40 +124,43 @@ func (c *reqConn) hear(in []byte) error {
 			if err = c.event(ev); err != nil {
 				if errors.Is(err, errPaused) {
 					c.rest = append([]byte(nil), in...)
+					if full := c.hold(c.waiting.size + int64(cap(c.rest))); full != nil {
+						err = full
+					}
 				}
 				return err
 			}
 		}
 	}
-	return c.account()
+	return c.account(read)
 }
 
-// account notes what an incomplete message costs, after a read.
-func (c *reqConn) account() error {
+// account notes what an incomplete message costs, after a read of so many bytes.
+func (c *reqConn) account(read int) error {
 	if !c.dec.Midway() {
-		if c.held != 0 {
-			c.hold(0)
-		}
 		if c.midway.Load() != 0 {
 			c.midway.Store(0)
 		}
-		return nil
+		return c.hold(0)
 	}
+	now := clock()
 	if c.midway.Load() == 0 {
-		c.midway.Store(clock())
+		c.midway.Store(now)
+		c.due.Store(now + int64(c.edge.cfg.MessageTimeout))
+	} else {
+		more := int64(read) * int64(time.Second) / minRate
+		c.due.Store(min(c.due.Load()+more, now+int64(c.edge.cfg.MessageTimeout)))
 	}
-	return c.hold(int64(c.dec.Buffered()))
+	return c.hold(int64(c.dec.Buffered() + len(c.envelope)))
 }
 
-// hold changes the decoder's share of the common memory.
-func (c *reqConn) hold(n int64) error {
-	total := c.edge.mem.Add(n - c.held)
-	grown := n > c.held
-	c.held = n
-	if grown && total > c.edge.cfg.MaxMemory {
-		return &cutError{ReasonMemory, "no memory left for incomplete requests"}
+// hold sets what the connection holds of the common memory.
+func (c *reqConn) hold(size int64) error {
+	if size == 0 && !c.holds {
+		return nil
 	}
-	return nil
+	c.holds = size > 0
+	return c.edge.mem.hold(c, size)
 }
 
 func (c *reqConn) event(ev zmtp.Event) error {
@@ -212,12 +219,8 @@ func (c *reqConn) request(ev zmtp.Event) error {
 	r := &Request{Body: body, Remote: c.remote, Received: time.Now(), conn: c, envelope: c.envelope,
 		size: int64(cap(body) + len(c.envelope))}
 	c.envelope, c.inBody = nil, false
-	if c.held != 0 {
-		c.hold(0)
-	}
-	if c.edge.mem.Add(r.size) > c.edge.cfg.MaxMemory {
-		c.edge.mem.Add(-r.size)
-		return &cutError{ReasonMemory, "no memory left for unanswered requests"}
+	if c.midway.Load() != 0 {
+		c.midway.Store(0)
 	}
 	if c.owes() || !c.slots.try() {
 		c.await(r)
@@ -228,8 +231,7 @@ func (c *reqConn) request(ev zmtp.Event) error {
 		c.await(r)
 		return errPaused
 	}
-	c.dispatch(r)
-	return nil
+	return c.dispatch(r)
 }
 
 // await keeps a request for which there is no place yet.
@@ -238,12 +240,21 @@ func (c *reqConn) await(r *Request) {
 	c.paused.Store(true)
 }
 
-func (c *reqConn) dispatch(r *Request) {
+// dispatch gives the handler a request that has got its places, if there is memory for it.
+func (c *reqConn) dispatch(r *Request) error {
+	held := c.holds
+	c.holds = false
+	if err := c.edge.mem.complete(c, r.size, held); err != nil {
+		c.edge.slots.release()
+		c.slots.release()
+		return err
+	}
 	c.mu.Lock()
 	c.asked = append(c.asked, r)
 	c.mu.Unlock()
 	c.edge.met.requests.Inc()
 	c.edge.cfg.Handler.ServeReq(c.edge.ctx, r)
+	return nil
 }
 
 // resume waits for a place for the request that had none, dispatches it and
@@ -264,7 +275,9 @@ func (c *reqConn) resume() error {
 		}
 		r, rest := c.waiting, c.rest
 		c.waiting, c.rest = nil, nil
-		c.dispatch(r)
+		if err := c.dispatch(r); err != nil {
+			return err
+		}
 		c.paused.Store(false)
 		if err := c.hear(rest); err != nil && !errors.Is(err, errPaused) {
 			return err
@@ -282,8 +295,9 @@ func (c *reqConn) interrupted() error {
 }
 
 // release ends a request that took a place.
-func (c *reqConn) release(size int64) {
-	c.edge.mem.Add(-size)
+func (c *reqConn) release(r *Request) {
+	r.known()
+	c.edge.mem.release(r.size)
 	c.edge.slots.release()
 	c.slots.release()
 }
@@ -293,7 +307,7 @@ func (c *reqConn) check(now int64) {
 	heard := c.heard.Load()
 	begun := c.midway.Load()
 	switch {
-	case begun != 0 && now-begun > int64(c.edge.cfg.MessageTimeout):
+	case begun != 0 && now > c.due.Load():
 		c.cut(ReasonSlowMessage)
 	case c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout) && c.slots.used() == 0:
 		c.cut(ReasonIdle)

@@ -68,7 +68,7 @@ func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
 	e.Bytes(c.envelope)
 	midway := c.midway.Load()
 	e.Bool(midway != 0)
-	e.Duration(time.Duration(now - midway))
+	e.Duration(max(c.edge.cfg.MessageTimeout-time.Duration(c.due.Load()-now), 0)) // the age of a request that came slowly
 	e.Chain(c.out)
 	c.edge.owed.Add(int64(len(c.asked)))
 	e.Int(len(c.asked))
@@ -147,6 +147,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 	begun, age := d.Bool(), d.Duration()
 	if begun {
 		c.midway.Store(max(now-int64(age), 1))
+		c.due.Store(now - int64(age) + int64(c.edge.cfg.MessageTimeout))
 	}
 	if out := d.Bytes(); len(out) > 0 {
 		c.out, c.outBytes = [][]byte{clone(out)}, len(out)
@@ -178,16 +179,17 @@ func (c *reqConn) adopt() {
 	for _, r := range c.asked {
 		c.slots.force()
 		c.edge.slots.force()
-		c.edge.mem.Add(r.size)
+		c.edge.mem.used.Add(r.size)
 		c.edge.foreign[foreignKey{c.number, r.number}] = r
 	}
+	held := int64(c.dec.Buffered() + len(c.envelope))
 	if c.waiting != nil {
 		c.paused.Store(true)
-		c.edge.mem.Add(c.waiting.size)
+		held += c.waiting.size + int64(cap(c.rest))
 	}
-	if n := int64(c.dec.Buffered()); n > 0 && c.met {
-		c.held = n
-		c.edge.mem.Add(n)
+	if held > 0 && c.met {
+		c.holds = true
+		c.edge.mem.adopt(c, held)
 	}
 }
 

@@ -16,6 +16,7 @@ type Request struct {
 	envelope []byte // encoded, delimiter included
 	size     int64  // what it weighs against MaxMemory
 	over     atomic.Bool
+	lingers  atomic.Bool
 	number   uint64 // among its connection's in a State; mu
 }
 
@@ -29,7 +30,7 @@ func (r *Request) Reply(body []byte) { r.ReplyLent(body, nil) }
 // answer that is small or never written out is not given back.
 func (r *Request) ReplyLent(body []byte, back func([]byte)) {
 	if r.over.CompareAndSwap(false, true) && r.conn.reply(r, body, back) {
-		r.conn.release(r.size)
+		r.conn.release(r)
 		r.conn.edge.met.replies.Inc()
 	}
 }
@@ -37,7 +38,7 @@ func (r *Request) ReplyLent(body []byte, back func([]byte)) {
 // Drop says that no answer will come.
 func (r *Request) Drop() {
 	if r.over.CompareAndSwap(false, true) && r.conn.drop(r) {
-		r.conn.release(r.size)
+		r.conn.release(r)
 	}
 }
 

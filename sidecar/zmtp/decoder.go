@@ -35,8 +35,13 @@ const (
 	inBody
 )
 
-// firstGrab is the memory taken for a body of which only the header has come.
-const firstGrab = 4 << 10
+const (
+	// firstGrab is the memory taken for a body of which the first bytes have come.
+	firstGrab = 4 << 10
+	// maxGrab bounds the memory taken at once for bytes that have not come yet. A body larger than that is kept in pieces until it is
+	// complete, so that a peer cannot make us hold twice what it has sent.
+	maxGrab = 1 << 20
+)
 
 // Decoder turns the bytes of one connection into events. It can stop at any
 // byte and go on with the next; all it keeps is in its few fields, so that an
@@ -53,7 +58,9 @@ type Decoder struct {
 	size   int                  // body size of the current frame
 	grab   int                  // memory taken at once for a body
 	total  int64                // body bytes of the current message so far
-	buf    []byte               // a greeting or a body, as far as it has come
+	buf    []byte               // a greeting, or the newest piece of a body, as far as it has come
+	full   [][]byte             // the pieces of the body before it
+	before int                  // bytes in full
 }
 
 // NewDecoder returns a decoder for a connection on which nothing was read
@@ -73,7 +80,7 @@ func (d *Decoder) SetReady() { d.ready = true }
 func (d *Decoder) Minor() int { return int(d.minor) }
 
 // Buffered is the memory in bytes held for a body that is not complete.
-func (d *Decoder) Buffered() int { return cap(d.buf) }
+func (d *Decoder) Buffered() int { return d.before + cap(d.buf) }
 
 // Midway tells whether a message, a frame or a header is incomplete.
 func (d *Decoder) Midway() bool { return d.parts > 0 || d.state == inBody || d.nhdr > 0 }
@@ -156,7 +163,7 @@ func (d *Decoder) begin(flags byte, size uint64) error {
 		switch {
 		case !d.ready:
 			return fmt.Errorf("data before READY: %w", ErrHandshake)
-		case size > uint64(d.limits.MaxFrame):
+		case size > uint64(d.limits.MaxFrame), flags&flagMore != 0 && size > uint64(d.limits.MaxMore):
 			return fmt.Errorf("%d bytes: %w", size, ErrFrameTooLarge)
 		case int(d.parts) >= d.limits.MaxParts:
 			return ErrTooManyParts
@@ -176,27 +183,43 @@ func (d *Decoder) body(in []byte) (Event, int) {
 	if d.buf == nil && len(in) >= d.size {
 		return d.finish(in[:d.size:d.size], false), d.size
 	}
-	n := min(d.size-len(d.buf), len(in))
-	d.grow(n)
-	d.buf = append(d.buf, in[:n]...)
-	if len(d.buf) < d.size {
+	n := min(d.size-d.before-len(d.buf), len(in))
+	d.keep(in[:n])
+	if d.before+len(d.buf) < d.size {
 		return Event{}, n
 	}
-	b := d.buf
-	d.buf = nil
+	b := d.arrived()
+	d.buf, d.full, d.before = nil, nil, 0
 	return d.finish(b, true), n
 }
 
-// grow makes room for n more bytes: never more than twice what has arrived
-// (or a small first grab), never more than the frame needs.
-func (d *Decoder) grow(n int) {
-	need := len(d.buf) + n
-	if need <= cap(d.buf) && d.buf != nil {
-		return
+// keep adds in to the body. The memory taken is never more than twice what has arrived (or a small first grab), never more than
+// maxGrab beyond it, and never more than the frame needs.
+func (d *Decoder) keep(in []byte) {
+	for len(in) > 0 {
+		if len(d.buf) == cap(d.buf) {
+			if len(d.buf) > 0 {
+				d.full = append(d.full, d.buf)
+				d.before += len(d.buf)
+			}
+			d.buf = make([]byte, 0, min(d.size-d.before, max(d.grab, min(d.before+2*len(in), maxGrab))))
+		}
+		n := min(cap(d.buf)-len(d.buf), len(in))
+		d.buf = append(d.buf, in[:n]...)
+		in = in[n:]
 	}
-	bigger := make([]byte, len(d.buf), min(d.size, max(2*need, d.grab)))
-	copy(bigger, d.buf)
-	d.buf = bigger
+}
+
+// arrived returns the body as far as it has come, in one piece.
+func (d *Decoder) arrived() []byte {
+	if len(d.full) == 0 {
+		return d.buf
+	}
+	whole := make([]byte, 0, d.before+len(d.buf))
+	for _, piece := range d.full {
+		whole = append(whole, piece...)
+	}
+	return append(whole, d.buf...)
 }
 
 func (d *Decoder) finish(body []byte, owned bool) Event {

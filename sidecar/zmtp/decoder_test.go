@@ -120,15 +120,38 @@ func TestDecoderMemoryFollowsArrival(t *testing.T) {
 		}
 		in = in[n:]
 	}
-	for range 100 {
-		if d.Buffered() > max(2*arrived, firstGrab) {
-			t.Fatalf("%d bytes held for %d", d.Buffered(), arrived)
-		}
-		_, n, err := d.Next(make([]byte, 1000))
+	var sent []byte
+	for i := range 300 {
+		piece := make([]byte, 1000+i*200)
+		piece[0] = byte(i)
+		_, n, err := d.Next(piece)
 		if err != nil {
 			t.Fatal(err)
 		}
-		arrived += n
+		sent = append(sent, piece...)
+		if arrived += n; d.Buffered() > max(2*arrived, firstGrab) || d.Buffered() > arrived+maxGrab {
+			t.Fatalf("%d bytes held for %d", d.Buffered(), arrived)
+		}
+	}
+	if next, err := ResumeDecoder(&l, d.State()); err != nil || !bytes.Equal(next.arrived(), sent) {
+		t.Errorf("another process gets something else: %v", err)
+	}
+}
+
+// TestDecoderLargeBodies wants bodies whole that were kept in pieces.
+func TestDecoderLargeBodies(t *testing.T) {
+	for _, size := range []int{maxGrab - 1, maxGrab, 3*maxGrab + 17} {
+		body := make([]byte, size)
+		for i := range body {
+			body[i] = byte(i / 251)
+		}
+		in := AppendMessage(AppendGreeting(nil), body, []byte("next"))
+		for _, piece := range []int{1500, 64 << 10, len(in) - 7} {
+			events, d, err := decode(in, piece, true, Limits{})
+			if err != nil || len(events) != 3 || !bytes.Equal(events[1].Body, body) || string(events[2].Body) != "next" || d.Buffered() != 0 {
+				t.Errorf("%d bytes in pieces of %d: %d events, %v", size, piece, len(events), err)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import "errors"
 // Limits bound what a peer may make us hold. A zero field means its default.
 type Limits struct {
 	MaxFrame   int64 // bytes in the body of one data frame
+	MaxMore    int64 // bytes in the body of a data frame that others of its message follow
 	MaxParts   int   // frames in one message
 	MaxMessage int64 // bytes in the bodies of all frames of one message
 	MaxCommand int   // bytes in the body of one command
@@ -14,16 +15,20 @@ type Limits struct {
 // the envelope of a few devices in front of it.
 var DefaultLimits = Limits{
 	MaxFrame:   64 << 20,
+	MaxMore:    64 << 20,
 	MaxParts:   16,
 	MaxMessage: 64 << 20,
 	MaxCommand: 4 << 10,
 }
 
 // WithDefaults returns l with every zero field replaced by its default.
-// MaxMessage defaults to the larger of its default and MaxFrame.
+// MaxMore defaults to MaxFrame, MaxMessage to the larger of its default and MaxFrame.
 func (l Limits) WithDefaults() Limits {
 	if l.MaxFrame <= 0 {
 		l.MaxFrame = DefaultLimits.MaxFrame
+	}
+	if l.MaxMore <= 0 {
+		l.MaxMore = l.MaxFrame
 	}
 	if l.MaxParts <= 0 {
 		l.MaxParts = DefaultLimits.MaxParts

@@ -24,11 +24,11 @@ type DecoderState struct {
 	Buf    []byte // a greeting or a body, as far as it has come
 }
 
-// State writes d down. The byte strings are the decoder's own.
+// State writes d down. The byte strings may be the decoder's own.
 func (d *Decoder) State() DecoderState {
 	return DecoderState{
 		Stage: uint8(d.state), Ready: d.ready, Minor: d.minor, Flags: d.flags, Header: d.hdr[:d.nhdr],
-		Parts: int(d.parts), Size: d.size, Total: d.total, Buf: d.buf,
+		Parts: int(d.parts), Size: d.size, Total: d.total, Buf: d.arrived(),
 	}
 }
 

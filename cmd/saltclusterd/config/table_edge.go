@@ -85,7 +85,7 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "max_request_memory", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestMemory },
-			Doc:   "Incomplete and unanswered requests, all connections together, in bytes; who sends more is cut. Answers that minions do not read may take as much again; beyond it who does not read is cut.",
+			Doc:   "Incomplete and unanswered requests, all connections together, in bytes. When it is used up, incomplete requests are cut, those of strangers first. Answers that minions do not read may take as much again; beyond it who does not read is cut.",
 			check: sizeBetween(MiB, 64*GiB),
 		},
 		{

@@ -1,0 +1,219 @@
+package edge
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/zmtp"
+)
+
+const testMemory = 1 << 20 // MaxMemory in these tests: 512 times less than by default
+
+// begunRequest is a request of which only a part has come.
+func begunRequest(announced, sent int) []byte {
+	b := append(hello("REQ"), zmtp.AppendFrame(nil, nil, true)...)
+	return append(zmtp.AppendFrameHeader(b, announced, false), make([]byte, sent)...)
+}
+
+// TestStrangersCannotHoldTheMemory lets strangers fill the memory in several ways, and wants the requests of a herd beside them answered.
+func TestStrangersCannotHoldTheMemory(t *testing.T) {
+	const frame = 128 << 10
+	for _, c := range []struct {
+		name            string
+		conns           int
+		announced, sent int
+		change          bool // the rest is filled up in small change
+		proxied         bool // each connection is that of another address
+	}{
+		{name: "nearly whole frames", conns: 12, announced: frame, sent: frame - 8<<10, change: true},
+		{name: "half of each frame", conns: 20, announced: frame, sent: frame/2 + 1, change: true},
+		{name: "small frames", conns: 40, announced: smallRequest, sent: smallRequest - 1},
+		{name: "many addresses", conns: 20, announced: frame, sent: frame - 1, proxied: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := ReqConfig{MaxMemory: testMemory, Limits: zmtp.Limits{MaxFrame: frame}}
+			if c.proxied {
+				cfg.Proxies = loopback
+			}
+			e := openReq(t, cfg, echo)
+			say := func(n int, b []byte) net.Conn {
+				conn := dialRaw(t, e)
+				if c.proxied {
+					b = append(proxyHeader(n), b...)
+				}
+				_, _ = conn.Write(b) // it may be cut before it is written
+				return conn
+			}
+			for i := range c.conns {
+				say(i, begunRequest(c.announced, c.sent))
+			}
+			if c.change {
+				for size := 1 << 10; size >= 16; size /= 2 {
+					say(size, begunRequest(size, 1))
+				}
+			}
+			eventually(t, "the memory is short", func() bool { return reasonCount(e.met, ReasonMemory) > 0 })
+			answered := func(i, size int) bool {
+				m := say(1000+i, zmtp.AppendMessage(hello("REQ"), nil, []byte(strings.Repeat("x", size))))
+				defer m.Close()
+				_, err := io.CopyN(io.Discard, m, int64(len(e.hello)+size))
+				return err == nil
+			}
+			for i := range 20 {
+				if !answered(i, 600) { // a return of test.ping
+					t.Fatalf("minion %d is not answered; %d bytes used", i, e.Stats().Memory)
+				}
+			}
+			eventually(t, "a return as large as allowed is answered, if not at once", func() bool { return answered(20, frame) })
+			if used := e.Stats().Memory; used > testMemory {
+				t.Errorf("%d bytes are used", used)
+			}
+		})
+	}
+}
+
+// TestWhoIsCutForMemory wants what is known of a connection to decide which one gives up its memory.
+func TestWhoIsCutForMemory(t *testing.T) {
+	now := clock()
+	old := now - int64(10*time.Second)
+	for _, c := range []struct {
+		name        string
+		first, then func(m *memory, c *reqConn)
+	}{
+		{"an unknown address", size(100 << 10), func(m *memory, c *reqConn) { m.trust(c, "m"); hold(m, c, 200<<10) }},
+		{"a large one", size(smallRequest + 1), size(smallRequest)},
+		{"a slow one", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) }, size(200 << 10)},
+		{"a small one that has not moved for long", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) }, size(100 << 10)},
+		{"the largest", size(200 << 10), size(100 << 10)},
+		{"a large one of two slow ones", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) },
+			func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMemory(testMemory, 0, func(int) {})
+			first, then := testConn(1), testConn(2)
+			c.first(m, first)
+			c.then(m, then)
+			if v := m.ranked(); len(v) != 2 || v[0].conn != first {
+				t.Errorf("the other one is cut first: %+v", v)
+			}
+		})
+	}
+	t.Run("of the owner that holds most", func(t *testing.T) {
+		m := newMemory(testMemory, 0, func(int) {})
+		for range 3 {
+			c := testConn(1)
+			m.trust(c, "greedy")
+			hold(m, c, 100<<10)
+		}
+		other := testConn(1)
+		m.trust(other, "modest")
+		hold(m, other, 200<<10)
+		if v := m.ranked(); v[3].conn != other {
+			t.Error("one connection of a modest minion is cut before three of a greedy one")
+		}
+	})
+}
+
+// TestKnownAddressesAreBounded remembers more addresses than there is room for.
+func TestKnownAddressesAreBounded(t *testing.T) {
+	m := newMemory(testMemory, 0, func(int) {})
+	for i := range maxKnown + 100 {
+		c := testConn(1)
+		c.remote = addrPort(i)
+		m.trust(c, "m")
+	}
+	if len(m.known) != maxKnown {
+		t.Errorf("%d addresses", len(m.known))
+	}
+}
+
+// TestLingering wants unauthenticated requests that wait to leave most of the memory to others, and large ones less than small ones.
+func TestLingering(t *testing.T) {
+	asked := make(chan *Request, 1)
+	e := openReq(t, ReqConfig{MaxMemory: testMemory}, func(r *Request) { asked <- r })
+	c := dial(t, e, "DEALER")
+	put := func(size int) *Request {
+		if err := c.WriteMessage(nil, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		return <-asked
+	}
+	first, large, small := put(40<<10), put(40<<10), put(1<<10)
+	if !first.Linger() || !first.Linger() || large.Linger() || !small.Linger() {
+		t.Error("not the large one is given up that there is no room for")
+	}
+	first.Authenticated("m")
+	if !large.Linger() {
+		t.Error("what an authenticated request has held is not free again")
+	}
+	for _, r := range []*Request{first, large, small} {
+		r.Drop()
+	}
+	if n := e.mem.unknown.Load(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
+	}
+}
+
+// TestRequestsHaveTimeByTheirBytes wants one that comes steadily to have more than MessageTimeout, and one that trickles not.
+func TestRequestsHaveTimeByTheirBytes(t *testing.T) {
+	const timeout = 400 * time.Millisecond
+	e := openReq(t, ReqConfig{MessageTimeout: timeout}, echo)
+	trickle := dialRaw(t, e)
+	_, _ = trickle.Write(begunRequest(8<<20, 1))
+	steady := dialRaw(t, e)
+	_, _ = steady.Write(begunRequest(8<<20, 0))
+	_, _ = io.CopyN(io.Discard, steady, int64(len(e.hello)))
+	sent := 0
+	for began := time.Now(); sent < 8<<20; {
+		piece := 64 << 10
+		if time.Since(began) > 3*timeout {
+			piece = 8<<20 - sent
+		}
+		if _, err := steady.Write(make([]byte, piece)); err != nil {
+			t.Fatal(err)
+		}
+		if sent += piece; sent < 6<<20 {
+			time.Sleep(5 * time.Millisecond) // the pace of the peer
+		}
+		_, _ = trickle.Write([]byte{0})
+	}
+	if n, err := io.CopyN(io.Discard, steady, 8<<20); err != nil {
+		t.Errorf("a steady request is cut: %d bytes, %v", n, err)
+	}
+	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.met, ReasonSlowMessage) == 1 })
+}
+
+// TestPartsBeforeTheBodyAreSmall wants no large frame where only an envelope belongs.
+func TestPartsBeforeTheBodyAreSmall(t *testing.T) {
+	e := openReq(t, ReqConfig{}, echo)
+	c := dialRaw(t, e)
+	_, _ = c.Write(zmtp.AppendFrameHeader(hello("DEALER"), maxEnvelope+1, true))
+	ended(t, c)
+	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, ReasonLimit) == 1 })
+}
+
+func testConn(address int) *reqConn {
+	c := &reqConn{}
+	c.done = make(chan struct{})
+	c.remote = addrPort(address)
+	c.midway.Store(clock())
+	return c
+}
+
+func addrPort(n int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 4)
+}
+
+func hold(m *memory, c *reqConn, n int64) { _ = m.hold(c, n) }
+
+func size(n int64) func(*memory, *reqConn) { return func(m *memory, c *reqConn) { hold(m, c, n) } }
+
+// proxyHeader is what a load balancer says of its n-th client.
+func proxyHeader(n int) []byte {
+	return fmt.Appendf(nil, "PROXY TCP4 %s 127.0.0.1 4 4506\r\n", addrPort(n).Addr())
+}
