@@ -166,3 +166,34 @@ func TestSignInOfAnySize(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsKnownToTheEdge wants only a request that was opened to count as its minion's, and one that waits for news before it is to take room.
+func TestWhoIsKnownToTheEdge(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   func(w *world) []byte
+		known  string
+		linger int
+		full   bool
+	}{
+		"a minion's request":     {body: func(w *world) []byte { return w.request(t, map[string]any{"cmd": "_pillar"}) }, known: "web1"},
+		"garbage under its name": {body: func(w *world) []byte { return garbage("web1") }, linger: 1},
+		"a sign-in":              {body: func(w *world) []byte { w.forget(); return w.signIn() }, linger: 1},
+		"one without room":       {body: func(w *world) []byte { w.forget(); return w.signIn() }, linger: 1, full: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			known, asked := "", 0
+			reply := w.take(t, &exchange{
+				body: c.body(w), known: func(m string) { known = m }, linger: func() bool { asked++; return !c.full },
+			})
+			if known != c.known || asked != c.linger || c.full && (reply != nil || w.signIns > 0) {
+				t.Errorf("known as %q, asked %d times, answered %q", known, asked, reply)
+			}
+		})
+	}
+}
+
+// garbage is a request that was sealed with no key.
+func garbage(id string) []byte {
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: id, Load: make([]byte, 512)})
+}

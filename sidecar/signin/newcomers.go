@@ -26,6 +26,8 @@ type Newcomers struct {
 	PerAddress float64    // per second and address (IPv6: /64); 0: no limit
 	MaxPending int        // keys waiting for acceptance; 0: no limit
 	Pending    func() int // how many there are; called for each newcomer
+	// Waiting says whether the key of an id is one of them. nil: one address may have all of MaxPending.
+	Waiting func(id string) bool
 }
 
 // bucket is a token bucket.
@@ -52,6 +54,7 @@ type turnstile struct {
 	all      *bucket
 	courtesy *bucket
 	by       map[netip.Addr]*bucket
+	shares   *shares // nil: there are none
 }
 
 func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
@@ -60,17 +63,27 @@ func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
 	if cfg.Rate > 0 {
 		t.all = newBucket(cfg.Rate, now())
 	}
+	if cfg.MaxPending > 0 && cfg.Pending != nil && cfg.Waiting != nil {
+		t.shares = newShares(cfg.Waiting)
+	}
 	return t
 }
 
 // enter lets a newcomer through (empty), or says which limit holds it back.
-func (t *turnstile) enter(from netip.Addr) (limit string) {
-	if t.cfg.MaxPending > 0 && t.cfg.Pending != nil && t.cfg.Pending() >= t.cfg.MaxPending {
-		return "pending_full"
+func (t *turnstile) enter(from netip.Addr, id string) (limit string) {
+	pending := 0
+	if t.cfg.MaxPending > 0 && t.cfg.Pending != nil {
+		if pending = t.cfg.Pending(); pending >= t.cfg.MaxPending {
+			return "pending_full"
+		}
 	}
+	from = network(from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
+	if t.shares != nil && t.shares.full(from, t.cfg.MaxPending-pending, now) {
+		return "pending_address"
+	}
 	mine := t.of(from, now)
 	for _, b := range []*bucket{t.all, mine} {
 		if b != nil {
@@ -88,6 +101,9 @@ func (t *turnstile) enter(from netip.Addr) (limit string) {
 			b.tokens--
 		}
 	}
+	if t.shares != nil {
+		t.shares.add(from, id, t.cfg.MaxPending, now)
+	}
 	return ""
 }
 
@@ -103,16 +119,20 @@ func (t *turnstile) answer() bool {
 	return true
 }
 
-// of returns the bucket of an address.
+// network is the address by which newcomers from an address are counted: of IPv6 its /64.
+func network(from netip.Addr) netip.Addr {
+	if from = from.Unmap(); from.Is6() {
+		if p, err := from.WithZone("").Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return from
+}
+
+// of returns the bucket of an address, which network has made.
 func (t *turnstile) of(from netip.Addr, now time.Time) *bucket {
 	if t.cfg.PerAddress <= 0 {
 		return nil
-	}
-	if from = from.Unmap(); from.Is6() {
-		p, err := from.WithZone("").Prefix(64)
-		if err == nil {
-			from = p.Addr()
-		}
 	}
 	b := t.by[from]
 	if b == nil {

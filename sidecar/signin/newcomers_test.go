@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ func TestTurnstile(t *testing.T) {
 	ts := newTurnstile(Newcomers{Rate: 10, PerAddress: 2, MaxPending: 100, Pending: func() int { return pending }}, func() time.Time { return at })
 	count := func(n int, from string) (in int, limit string) {
 		for range n {
-			l := ts.enter(netip.MustParseAddr(from))
+			l := ts.enter(netip.MustParseAddr(from), "m")
 			if l == "" {
 				in++
 			} else {
@@ -64,7 +65,7 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	at := time.Unix(1000, 0)
 	ts := newTurnstile(Newcomers{PerAddress: 1}, func() time.Time { return at })
 	for i := range 3 * maxAddresses {
-		ts.enter(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
+		ts.enter(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "m")
 	}
 	if len(ts.by) > maxAddresses {
 		t.Errorf("%d addresses", len(ts.by))
@@ -81,8 +82,55 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 func TestTurnstileWithoutLimits(t *testing.T) {
 	ts := newTurnstile(Newcomers{}, time.Now)
 	for range 10_000 {
-		if l := ts.enter(netip.Addr{}); l != "" {
+		if l := ts.enter(netip.Addr{}, "m"); l != "" {
 			t.Fatal(l)
 		}
+	}
+}
+
+// TestOneAddressDoesNotFillTheStock wants room among the pending keys for newcomers from other addresses, however many come from one.
+func TestOneAddressDoesNotFillTheStock(t *testing.T) {
+	const most = 1024
+	at, next := time.Unix(1000, 0), 0
+	pending := map[string]bool{}
+	ts := newTurnstile(Newcomers{
+		MaxPending: most, Pending: func() int { return len(pending) }, Waiting: func(id string) bool { return pending[id] },
+	}, func() time.Time { return at })
+	flood := func(from string) (in int, limit string) {
+		for range 2 * most {
+			id := fmt.Sprint("m", next)
+			next++
+			if l := ts.enter(netip.MustParseAddr(from), id); l != "" {
+				limit = l
+				continue
+			}
+			pending[id] = true
+			in++
+		}
+		return in, limit
+	}
+	for _, c := range []struct {
+		from string
+		in   int
+	}{{"10.0.0.1", 512}, {"10.0.0.1", 0}, {"2001:db8::1", 256}, {"2001:db8::2", 0}, {"10.0.0.2", 128}, {"10.0.0.3", 64}} {
+		if in, limit := flood(c.from); in != c.in || limit != "pending_address" {
+			t.Errorf("%s: %d, %q; want %d", c.from, in, limit, c.in)
+		}
+	}
+	for id := range pending { // an operator accepts or deletes all
+		delete(pending, id)
+	}
+	if at = at.Add(shareSettles); ts.enter(netip.MustParseAddr("10.0.0.1"), "again") != "" {
+		t.Error("an address whose keys are decided is still held back")
+	}
+	for range 10 { // each is accepted at once, as with auto_accept
+		at = at.Add(shareSettles)
+		for range most {
+			ts.enter(netip.MustParseAddr("10.0.0.9"), fmt.Sprint("m", next))
+			next++
+		}
+	}
+	if ts.shares.count > 3*most {
+		t.Errorf("%d ids are remembered", ts.shares.count)
 	}
 }

@@ -288,7 +288,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	if st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return false
 	}
-	limit := s.turn.enter(r.Remote.Addr())
+	limit := s.turn.enter(r.Remote.Addr(), r.Auth.ID)
 	if limit == "" {
 		return false
 	}

@@ -16,6 +16,7 @@ func (s *service) newcomers() signin.Newcomers {
 	p := &pendingKeys{view: s.m.cons.View, now: time.Now}
 	return signin.Newcomers{
 		Rate: float64(c.NewRate), PerAddress: float64(c.NewRatePerAddress), MaxPending: c.MaxPendingKeys, Pending: p.count,
+		Waiting: p.has,
 	}
 }
 
@@ -40,6 +41,12 @@ type pendingKeys struct {
 }
 
 const countEvery = time.Second
+
+// has says whether the key of an id is one of them.
+func (p *pendingKeys) has(id string) bool {
+	k, ok := p.view().Key(id)
+	return ok && k.State == state.KeyPending
+}
 
 func (p *pendingKeys) count() int {
 	p.mu.Lock()
