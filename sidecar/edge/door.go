@@ -28,7 +28,7 @@ type door struct {
 	met        *metrics
 	admit      func(*net.TCPConn, netip.AddrPort, *herald) // must not block
 
-	turning sync.Mutex // held while it is opened again or shut for good
+	turning sync.Mutex // held while it is opened again, shut for good, or listens on other addresses
 
 	mu      sync.Mutex
 	lns     []net.Listener
@@ -83,19 +83,14 @@ func control(c any, f func(fd int)) {
 
 // open listens, for the first time or after shut: then on the same ports.
 func (d *door) open(ctx context.Context) error {
-	listen := d.listen
-	if listen == nil {
-		listen = (&net.ListenConfig{KeepAlive: -1}).Listen
-	}
 	var lns []net.Listener
 	for i, a := range d.addrs {
-		ln, err := listen(ctx, "tcp", a)
+		ln, err := d.listener(ctx, a)
 		if err != nil {
 			closeAll(lns)
 			return fmt.Errorf("listen on %s: %w", a, err)
 		}
 		lns = append(lns, ln)
-		bequeath(ln)
 		if _, port, _ := net.SplitHostPort(a); port == "0" {
 			d.addrs[i] = ln.Addr().String()
 		}
@@ -227,7 +222,9 @@ func (d *door) take(a netip.Addr) Reason {
 
 // stop waits until the acceptors have parked; start lets them go on after a thaw.
 func (d *door) stop(ctx context.Context) error {
+	d.turning.Lock() // who makes another listener has made it, or leaves it
 	d.setDeadline(longAgo)
+	d.turning.Unlock()
 	return d.frost.await(ctx, "acceptors", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()

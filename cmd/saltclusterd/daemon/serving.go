@@ -83,6 +83,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.open.add(s.reqs)
 	s.held.Store(false)
 	s.wg.Go(s.watchEdges)
+	s.wg.Go(func() { s.followAddresses(s.ctx) })
 	s.opened.Store(true)
 	s.wg.Go(func() { s.drain.follow(s.ctx) })
 	s.keepPresence()
