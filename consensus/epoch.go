@@ -2,13 +2,14 @@ package consensus
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 
 	"saltclusterd/consensus/state"
 )
 
-// RotateEpoch puts a new AES key in force and returns the epoch that is in
+// RotateEpoch puts a new AES key in force, and a new session seed as soon as all members understand that, and returns the epoch that is in
 // force then. expect is the epoch the caller wants to be rid of: when another
 // one is in force already, somebody else has rotated and nothing is done.
 // Simultaneous calls on this node are one; on other nodes the first one wins.
@@ -46,7 +47,13 @@ func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string, new
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	results, err := n.Propose(ctx, state.EpochRotate{Expect: expect, Key: key, Reason: reason})
+	var cmd state.Command = state.EpochRotate{Expect: expect, Key: key, Reason: reason}
+	if n.View().Level() >= state.LevelSeeds { // minions sign in for the one: they get the other with it, at no cost
+		seed := make([]byte, state.MinSeed)
+		_, _ = rand.Read(seed) // never fails
+		cmd = state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed), Reason: reason}
+	}
+	results, err := n.Propose(ctx, cmd)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
 		x.body = saltwire.AppendEnvelope(nil, env)
 		reply := x.reply
 		x.reply, x.lend = func(body []byte) { reply(resealed(body, s.crypticle, own)) }, nil
-		p.serveOpened(x, env, s, plain)
+		p.serveOpened(x, env, s, plain, s.crypticle)
 	})
 }
 

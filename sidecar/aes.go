@@ -38,16 +38,22 @@ func (p *Proxy) serveAES(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, env.ID, x.remote))
 		return
 	}
-	plain, err := s.crypticle.Open(nil, env.Load)
-	if err != nil {
-		p.openEarlier(x, env, s)
+	if plain, err := s.crypticle.Open(nil, env.Load); err == nil {
+		p.serveOpened(x, env, s, plain, s.crypticle)
 		return
 	}
-	p.serveOpened(x, env, s, plain)
+	for _, key := range p.cfg.Keys.FormerSessions(env.ID, pub) {
+		former := saltcrypt.NewCrypticle(key)
+		if plain, err := former.Open(nil, env.Load); err == nil {
+			p.serveOpened(x, env, s, plain, former)
+			return
+		}
+	}
+	p.openEarlier(x, env, s)
 }
 
-// serveOpened takes a request that was sealed with a session's key.
-func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plain []byte) {
+// serveOpened takes a request that was sealed with a session's key, or with a former one of the same minion, which opens the answer then.
+func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plain []byte, by *saltcrypt.Crypticle) {
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
@@ -58,7 +64,7 @@ func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plai
 		return
 	}
 	x.authenticated(peek.ID)
-	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: s.crypticle})
+	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: by})
 }
 
 // call is a request that has been opened and found good.
@@ -180,14 +186,14 @@ func (p *Proxy) forward(c *call, others []node.ID) {
 	p.onDisk(c, func() { p.forwardSealed(c, others) })
 }
 
-// forwardSealed sends a call as it came, or sealed anew when the local master holds another session key.
+// forwardSealed sends a call as it came, or sealed anew when the local master holds another session key than the minion has used.
 func (p *Proxy) forwardSealed(c *call, others []node.ID) {
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil {
 		p.elsewhere(c, others, "local", true, err)
 		return
 	}
-	if !same {
+	if !same || c.crypticle != c.session.crypticle {
 		p.forwardResealed(c, saltcrypt.NewCrypticle(local), others)
 		return
 	}

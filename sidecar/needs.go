@@ -18,6 +18,10 @@ type Keys interface {
 	Accepted(id string) (pub string, ok bool)
 	// Session derives the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
+	// Generation numbers the seed that Session derives from; it grows.
+	Generation() uint64
+	// FormerSessions derives the session keys of the generations before that are still good, the newest first.
+	FormerSessions(id, pub string) []saltcrypt.Key
 	// CatchUp waits until this node knows what the cluster knew when it was called. ErrBehind means that it lacks something
 	// that was decided; any other error, that nobody can tell.
 	CatchUp(ctx context.Context) error

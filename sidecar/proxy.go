@@ -79,7 +79,7 @@ func NewProxy(cfg Config) *Proxy {
 	}
 	p := &Proxy{
 		cfg:      cfg,
-		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session),
+		sessions: newSessionTable(cfg.MaxSessions, cfg.Keys.Session, cfg.Keys.Generation),
 		metrics:  newMetrics(cfg.Registerer),
 		catchUp:  newCatchUp(cfg.Keys.CatchUp),
 		files:    newFileGate(),

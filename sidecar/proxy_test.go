@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,8 @@ type world struct {
 	proxy    *Proxy
 	minion   *saltcrypt.MasterKey
 	accepted bool
+	seed     atomic.Uint64 // generation of the cluster's seed
+	lapsed   atomic.Bool   // the one before is not good any more
 	caughtUp int           // how often news were waited for
 	behind   bool          // accepted, but this node has not heard of it
 	keyFile  chan struct{} // closed when the master can see the key; nil: it can
@@ -80,7 +83,16 @@ func (w *world) Accepted(id string) (string, bool) {
 }
 
 func (w *world) Session(id, pub string) saltcrypt.Key {
-	return saltcrypt.DeriveSession([]byte("seed"), id, pub)
+	return saltcrypt.DeriveSession([]byte("seed"+strings.Repeat("+", int(w.seed.Load()))), id, pub)
+}
+
+func (w *world) Generation() uint64 { return w.seed.Load() }
+
+func (w *world) FormerSessions(id, pub string) []saltcrypt.Key {
+	if w.seed.Load() == 0 || w.lapsed.Load() {
+		return nil
+	}
+	return []saltcrypt.Key{saltcrypt.DeriveSession([]byte("seed"+strings.Repeat("+", int(w.seed.Load()-1))), id, pub)}
 }
 
 // CatchUp is when the node hears of the minion.

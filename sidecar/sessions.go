@@ -10,16 +10,18 @@ import (
 // session is a minion's session key, derived from the cluster's seed, the id and the accepted key, ready for use.
 type session struct {
 	pub       string
+	seed      uint64 // generation of the cluster's seed
 	key       saltcrypt.Key
 	crypticle *saltcrypt.Crypticle
 	public    *saltcrypt.PublicKey
 	minion    *wall.Minion
 }
 
-// sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key: when the
-// key of an id changes, so does its session.
+// sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key and one seed: when the
+// key of an id changes, so does its session, and when the cluster's seed does, all of them.
 type sessionTable struct {
 	derive func(id, pub string) saltcrypt.Key
+	seed   func() uint64
 	minion func(id, pub string) *wall.Minion // what the rules remember; nil: nothing
 	max    int
 
@@ -27,8 +29,8 @@ type sessionTable struct {
 	m  map[string]*session
 }
 
-func newSessionTable(max int, derive func(id, pub string) saltcrypt.Key) *sessionTable {
-	return &sessionTable{derive: derive, max: max, m: map[string]*session{}}
+func newSessionTable(max int, derive func(id, pub string) saltcrypt.Key, seed func() uint64) *sessionTable {
+	return &sessionTable{derive: derive, seed: seed, max: max, m: map[string]*session{}}
 }
 
 // get returns the session of id under its accepted key pub.
@@ -36,7 +38,8 @@ func (t *sessionTable) get(id, pub string) (*session, error) {
 	t.mu.RLock()
 	s := t.m[id]
 	t.mu.RUnlock()
-	if s != nil && s.pub == pub {
+	seed := t.seed() // before the key is derived: should it change in between, the next look finds it
+	if s != nil && s.pub == pub && s.seed == seed {
 		return s, nil
 	}
 	public, err := saltcrypt.ParsePublicKey(pub)
@@ -44,7 +47,7 @@ func (t *sessionTable) get(id, pub string) (*session, error) {
 		return nil, err
 	}
 	key := t.derive(id, pub)
-	s = &session{pub: pub, key: key, crypticle: saltcrypt.NewCrypticle(key), public: public}
+	s = &session{pub: pub, seed: seed, key: key, crypticle: saltcrypt.NewCrypticle(key), public: public}
 	if t.minion != nil {
 		s.minion = t.minion(id, pub)
 	}

@@ -53,7 +53,7 @@ func (c Init) apply(d *data) Result {
 	m.JoinedRev, m.Rev, m.Audit = rev, rev, c.Audit
 	d.members = map[node.ID]Member{m.ID: m}
 	d.epochs.Current = Epoch{N: 1, Key: c.EpochKey, Reason: "birth", Rev: rev, Audit: c.Audit}
-	d.seed = c.SessionSeed
+	d.seeds = Seeds{Current: Seed{N: 1, Key: c.SessionSeed}}
 	d.gossip = []GossipKey{{N: 1, Key: c.GossipKey, Rev: rev, Audit: c.Audit}}
 	return Result{Rev: rev}
 }

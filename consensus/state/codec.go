@@ -31,7 +31,9 @@ const (
 	LevelLives    = 2 // level.set; Key.Again
 	LevelIdentity = 3 // identity.stage, identity.switch, identity.drop
 
-	Level = LevelIdentity // what this version knows
+	LevelSeeds = 4 // seed.rotate
+
+	Level = LevelSeeds // what this version knows
 )
 
 // decoder reads the body of a command.
@@ -76,6 +78,8 @@ func lookup(t string) decoder {
 		return decodeAs[DeniedClear]
 	case "epoch.rotate":
 		return decodeWire[wireEpochRotate]
+	case "seed.rotate":
+		return decodeWire[wireSeedRotate]
 	case "gossip.key":
 		return decodeWire[wireGossipKeyAdd]
 	case "gossip.drop":

@@ -26,7 +26,7 @@ type data struct {
 	denied   table[string, DeniedKey]
 
 	epochs Epochs
-	seed   Secret
+	seeds  Seeds
 	gossip []GossipKey // newest first
 	roots  rootsData
 

@@ -20,6 +20,7 @@ const (
 	recDenied     = "denied"
 	recEpoch      = "epoch" // in order: previous, current
 	recSeed       = "seed"
+	recSeeds      = "seeds"  // after recSeed
 	recGossip     = "gossip" // in order: newest first
 	recRequest    = "request"
 	recPast       = "past"
@@ -100,7 +101,10 @@ func (w *snapshotWriter) state(d *data) {
 	}
 	if d.born() {
 		w.put(recIdentity, d.ident)
-		w.put(recSeed, wireSeed{d.seed.Bytes()})
+		w.put(recSeed, wireSeed{d.seeds.Current.Key.Bytes()})
+		if d.seeds.Previous.N != 0 {
+			w.put(recSeeds, d.seeds.wire())
+		}
 		if d.epochs.Previous.N != 0 {
 			w.put(recEpoch, d.epochs.Previous.wireEpoch())
 		}

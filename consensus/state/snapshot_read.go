@@ -84,7 +84,7 @@ func (r *snapshotReader) finish() error {
 		return fmt.Errorf("%w: the cluster secret in force is missing", ErrMalformed)
 	case !d.roots.complete():
 		return fmt.Errorf("%w: the trees in force are missing", ErrMalformed)
-	case len(d.members) == 0, len(d.gossip) == 0, d.epochs.Current.N == 0, d.seed.IsZero():
+	case len(d.members) == 0, len(d.gossip) == 0, d.epochs.Current.N == 0, d.seeds.Current.N == 0:
 		return fmt.Errorf("%w: members, epoch, seed or gossip key missing", ErrMalformed)
 	}
 	return nil

@@ -24,6 +24,8 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 		return readRec((*snapshotReader).epoch)
 	case recSeed:
 		return readRec((*snapshotReader).seed)
+	case recSeeds:
+		return readRec((*snapshotReader).seedsAfter)
 	case recGossip:
 		return readRec((*snapshotReader).gossipKey)
 	case recRequest:
@@ -160,10 +162,10 @@ func (r *snapshotReader) epoch(w wireEpoch) error {
 
 func (r *snapshotReader) seed(w wireSeed) error {
 	s := NewSecret(w.Seed)
-	if !r.d.seed.IsZero() {
+	if r.d.seeds.Current.N != 0 {
 		return errors.New("seed twice")
 	}
-	r.d.seed = s
+	r.d.seeds.Current = Seed{N: 1, Key: s}
 	return validSeed(s)
 }
 

@@ -50,6 +50,9 @@ func restamp(c Command, change func(Audit) Audit) Command {
 	case EpochRotate:
 		c.Audit = change(c.Audit)
 		return c
+	case SeedRotate:
+		c.Audit = change(c.Audit)
+		return c
 	case GossipKeyAdd:
 		c.Audit = change(c.Audit)
 		return c

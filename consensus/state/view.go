@@ -56,9 +56,6 @@ func (v View) MemberByFingerprint(fp string) (Member, bool) {
 // Epochs are the AES epoch in force and the one before.
 func (v View) Epochs() Epochs { return v.get().epochs }
 
-// SessionSeed is what minions' session keys are derived from.
-func (v View) SessionSeed() Secret { return v.get().seed }
-
 // GossipKeys is the gossip keyring, the primary key first.
 func (v View) GossipKeys() []GossipKey { return slices.Clone(v.get().gossip) }
 

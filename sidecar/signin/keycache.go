@@ -15,15 +15,19 @@ type minionKey struct {
 
 	mu      sync.Mutex
 	sealed  [seals]sealed
-	session struct{ id, text string }
+	session struct {
+		id, text string
+		seed     uint64 // generation of the seed
+	}
 }
 
-// sessionText is the session key of the minion of that id, as text: derived once, for what it comes from, the cluster's seed, never changes.
-func (k *minionKey) sessionText(id, pub string, derive func(id, pub string) saltcrypt.Key) string {
+// sessionText is the session key of the minion of that id, as text: derived once for each generation of the cluster's seed.
+func (k *minionKey) sessionText(id, pub string, keys Keys) string {
+	seed := keys.Generation() // before the key is derived: should it change in between, the next sign-in finds it
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.session.text == "" || k.session.id != id {
-		k.session.id, k.session.text = id, derive(id, pub).Text()
+	if s := &k.session; s.text == "" || s.id != id || s.seed != seed {
+		s.id, s.seed, s.text = id, seed, keys.Session(id, pub).Text()
 	}
 	return k.session.text
 }
@@ -43,7 +47,7 @@ type sealed struct {
 	ciphertext []byte
 }
 
-// encrypt seals a secret that is the same in every reply of an epoch, or always. So may its ciphertext be: whoever listens learns that
+// encrypt seals a secret that is the same in every reply of an epoch. So may its ciphertext be: whoever listens learns that
 // the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is said by the signature over
 // it and its nonce.
 func (k *minionKey) encrypt(which seal, algo, text string) ([]byte, error) {

@@ -92,21 +92,33 @@ func TestKeyCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestSessionIsDerivedOnce for each minion that has a key: two may have the same.
+// seeded derives from a seed that has generations, and counts.
+type seeded struct {
+	Keys
+	seed  uint64
+	times int
+}
+
+func (s *seeded) Generation() uint64 { return s.seed }
+
+func (s *seeded) Session(id, pub string) saltcrypt.Key {
+	s.times++
+	return saltcrypt.DeriveSession([]byte{byte(s.seed)}, id, pub)
+}
+
+// TestSessionIsDerivedOnce for each minion that has a key, and each seed: two minions may have the same key.
 func TestSessionIsDerivedOnce(t *testing.T) {
 	var key minionKey
-	times := 0
-	derive := func(id, pub string) saltcrypt.Key {
-		times++
-		return saltcrypt.DeriveSession([]byte("seed"), id, pub)
-	}
+	from := &seeded{}
 	for i, step := range []struct {
 		id    string
+		seed  uint64
 		times int
-	}{{"a", 1}, {"a", 1}, {"b", 2}, {"b", 2}, {"a", 3}} {
-		want := saltcrypt.DeriveSession([]byte("seed"), step.id, "pub").Text()
-		if got := key.sessionText(step.id, "pub", derive); got != want || times != step.times {
-			t.Errorf("step %d: another session, or derived %d times, not %d", i, times, step.times)
+	}{{"a", 1, 1}, {"a", 1, 1}, {"b", 1, 2}, {"b", 1, 2}, {"a", 1, 3}, {"a", 2, 4}, {"a", 2, 4}} {
+		from.seed = step.seed
+		want := saltcrypt.DeriveSession([]byte{byte(step.seed)}, step.id, "pub").Text()
+		if got := key.sessionText(step.id, "pub", from); got != want || from.times != step.times {
+			t.Errorf("step %d: another session, or derived %d times, not %d", i, from.times, step.times)
 		}
 	}
 }

@@ -36,6 +36,8 @@ type Keys interface {
 	// Settled waits until the local master's key files are at least as new as consensus is now, so that what the
 	// master answers is not founded on a key that was deleted elsewhere; ErrNoQuorum when that cannot be known.
 	Settled(ctx context.Context) error
+	// Generation numbers the seed that Session derives from; it grows.
+	Generation() uint64
 	// Session returns the session key of a minion with that accepted key.
 	Session(id, pub string) saltcrypt.Key
 	// CatchUp waits until this node knows what the cluster knew when it was called.
@@ -399,7 +401,7 @@ func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) 
 	if st := s.cfg.Keys.Standing(auth.ID); !st.Accepted || !saltcrypt.SameKey(st.Pub, auth.Pub) {
 		return ErrChanged
 	}
-	a.session = a.key.sessionText(auth.ID, auth.Pub, s.cfg.Keys.Session)
+	a.session = a.key.sessionText(auth.ID, auth.Pub, s.cfg.Keys)
 	return nil
 }
 

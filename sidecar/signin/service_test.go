@@ -48,6 +48,8 @@ func (c *cluster) Accept(_ context.Context, id, pub string, _ Standing) error {
 	}
 	return c.accept
 }
+func (c *cluster) Generation() uint64 { return 1 }
+
 func (c *cluster) Session(id, pub string) saltcrypt.Key {
 	return saltcrypt.DeriveSession([]byte("seed"), id, pub)
 }

@@ -95,7 +95,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
-	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced}
+	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {
 		return err

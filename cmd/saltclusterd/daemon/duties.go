@@ -29,6 +29,7 @@ func (m *member) lead(ctx context.Context) {
 	defer gossip.Wait()
 	gossip.Go(func() { m.keepGossipKey(ctx) })
 	gossip.Go(func() { m.keepLevel(ctx) })
+	gossip.Go(func() { m.keepSeed(ctx) })
 	gossip.Go(func() { m.cede(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
@@ -97,6 +98,8 @@ func (s *service) begin(v state.View) error {
 		return fmt.Errorf("epoch %d: %w", cur.N, err)
 	}
 	first := s.epochs.Current() == nil
+	seeds := v.Seeds() // before the epoch: who signs in for that one gets the session key of this one
+	s.keys.seeds.Begin(seedOf(seeds.Current), seedOf(seeds.Previous), s.seedWindow())
 	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Rev: cur.Rev, RevokedRev: v.RevokedRev()}, s.m.d.cfg.Edge.RotateWindow)
 	if err != nil {
 		return err
@@ -109,6 +112,21 @@ func (s *service) begin(v state.View) error {
 	}
 	return s.move(window)
 }
+
+func seedOf(s state.Seed) epochs.Seed { return epochs.Seed{Number: s.N, Secret: s.Key.Bytes()} }
+
+// seedWindow is how long session keys of the generation before are good: until the last subscriber of any node has been moved. A minion that was
+// not reached by then hears "bad load", signs in and repeats what it asked.
+func (s *service) seedWindow() time.Duration {
+	window := s.m.d.cfg.Edge.RotateWindow
+	return window + rotationLate(window) + seedSpare
+}
+
+// seedSpare is for nodes that learn of a rotation later than others, and for the sign-ins of the last minions.
+const seedSpare = 2 * time.Minute
+
+// rotationLate is how much longer than its window a rotation may take when sign-ins wait.
+func rotationLate(window time.Duration) time.Duration { return max(3*window, rotateLate) }
 
 // move makes the subscribers sign in again after a rotation. What fails stays due for the next call.
 func (s *service) move(window time.Duration) error {
@@ -124,7 +142,7 @@ func (s *service) move(window time.Duration) error {
 	if _, prev := s.epochs.Sealing(); prev == nil { // what is published now, those who have not moved cannot read
 		how.Hold = true
 		how.Busy = func() bool { return s.signin.Backlog() > rotateBacklog }
-		how.Late = max(3*window, rotateLate)
+		how.Late = rotationLate(window)
 	}
 	s.pub.Rotate(how)
 	return nil
@@ -134,7 +152,7 @@ func (s *service) move(window time.Duration) error {
 // asks again after five seconds.
 const rotateBacklog = time.Second
 
-// rotateLate is how much longer than its window a rotation may take when sign-ins wait; three windows if that is more.
+// rotateLate is the least of rotationLate.
 const rotateLate = 2 * time.Minute
 
 const (

@@ -9,6 +9,7 @@ import (
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar"
+	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
@@ -27,6 +28,7 @@ type keyView struct {
 	m       *member
 	settled func(ctx context.Context, rev uint64) error
 	synced  func(rev uint64) bool
+	seeds   *epochs.Seeds
 }
 
 // Accepted returns the accepted key of a minion (sidecar.Keys, guard).
@@ -73,7 +75,18 @@ func (k *keyView) Standing(id string) signin.Standing {
 
 // Session derives a minion's session key. All nodes derive the same one.
 func (k *keyView) Session(id, pub string) saltcrypt.Key {
-	return saltcrypt.DeriveSession(k.m.cons.View().SessionSeed().Bytes(), id, pub)
+	return saltcrypt.DeriveSession(k.seeds.Current().Secret, id, pub)
+}
+
+// Generation implements sidecar.Keys.
+func (k *keyView) Generation() uint64 { return k.seeds.Current().Number }
+
+// FormerSessions implements sidecar.Keys.
+func (k *keyView) FormerSessions(id, pub string) (keys []saltcrypt.Key) {
+	for _, s := range k.seeds.Former() {
+		keys = append(keys, saltcrypt.DeriveSession(s.Secret, id, pub))
+	}
+	return keys
 }
 
 // Settled waits until the local master's key files show what consensus knows now.

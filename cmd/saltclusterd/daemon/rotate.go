@@ -14,6 +14,7 @@ import (
 const (
 	reasonAge      = "age"
 	reasonOperator = "operator"
+	reasonRemoved  = "member removed"
 )
 
 // Rotate implements admin.Backend.

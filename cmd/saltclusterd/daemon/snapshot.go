@@ -79,15 +79,25 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 	if err := d.notOnWitness("restore a cluster"); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	_, content, err := archive.Read(file, nil)
+	header, content, err := archive.Read(file, nil)
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
 	}
 	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
 	if err == nil {
-		out.Next = append(out.Next, "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
+		out.Next = append(out.Next, undone(header.Created, time.Now()), "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
 	}
 	return out, err
+}
+
+// undone says what a restore has brought back that nobody wants. Who was deleted is not in the snapshot.
+func undone(made, now time.Time) string {
+	age := "made at a time that its clock did not know"
+	if passed := now.Sub(made); passed >= 0 {
+		age = passed.Round(time.Second).String() + " old"
+	}
+	return fmt.Sprintf("the snapshot is %s (%s): minion keys that were deleted or rejected since are accepted again; compare saltclusterctl keys list "+
+		"with what you know, and delete those: saltclusterctl keys delete ID", age, made.UTC().Format(time.RFC3339))
 }
 
 // restore writes everything; the membership last, so that a restore that was cut short can be repeated.
