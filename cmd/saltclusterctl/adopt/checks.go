@@ -48,10 +48,15 @@ func (c *checks) salt() {
 	}
 }
 
+// replicated says whether the cluster replicates the roots of this host.
+func (c *checks) replicated() bool {
+	return c.site.Own.Roots.Sync != config.RootsOff && c.site.Own.Cluster.IsolatedFilesystem
+}
+
 // roots: what other nodes edit is installed by the salt-master's user, as which saltclusterd runs.
 func (c *checks) roots() {
 	s := c.site
-	if s.Own.Roots.Sync == config.RootsOff || !s.Own.Cluster.IsolatedFilesystem {
+	if !c.replicated() {
 		return
 	}
 	u, err := user.Lookup(s.Master.User)
@@ -262,7 +267,11 @@ func (c *checks) member() {
 // master judges the configuration as it will be.
 func (c *checks) master(after *localmaster.Config) {
 	fine := true
-	for _, f := range localmaster.CheckDropIn(after) {
+	found := append(localmaster.CheckDropIn(after), localmaster.CheckActors(after, c.site.Own.Events.EveryMaster)...)
+	if !c.site.member() { // a member's status compares it with what the others have
+		found = append(found, localmaster.CheckOwn(localmaster.OwnOf(after, c.replicated()))...)
+	}
+	for _, f := range found {
 		level := doctor.Warn
 		if f.Fatal {
 			level, fine = doctor.Fail, false

@@ -74,3 +74,13 @@ func tagGlob(s string) (string, string) {
 	}
 	return "", ""
 }
+
+// EveryMaster says whether the events of minions with that tag fire on every master.
+func (e Events) EveryMaster(tag string) bool {
+	for _, rule := range e.Policy {
+		if glob, err := fnmatch.Compile(rule.Tag); err == nil && glob.MatchString(tag) {
+			return rule.Policy == "all"
+		}
+	}
+	return false
+}

@@ -60,10 +60,13 @@ const statsTimeout = time.Second
 
 // members lists the roster with what gossip, raft and the nodes themselves say about each.
 func (m *member) members(ctx context.Context) []adminapi.Member {
+	roster := m.cons.View().Members()
+	return m.rows(roster, m.allStats(ctx, roster))
+}
+
+func (m *member) rows(roster []state.Member, stats map[node.ID]nodeStats) []adminapi.Member {
 	st := m.cons.Status()
 	commit := st.Commit
-	roster := m.cons.View().Members()
-	stats := m.allStats(ctx, roster)
 	if s, ok := stats[st.Leader]; ok {
 		commit = max(commit, s.Commit)
 	}

@@ -52,6 +52,7 @@ type Daemon struct {
 
 	migration *migration
 	logging   logging
+	own       ownFiles
 
 	op chan struct{} // holds a token while a bootstrap, join, restore, recovery or upgrade is under way
 

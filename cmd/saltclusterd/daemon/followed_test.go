@@ -253,6 +253,11 @@ func TestConfigurationOfARestartedMasterIsJudged(t *testing.T) {
 	if now := options(); !slices.Contains(now, "engines") || !slices.Contains(now, "include") {
 		t.Errorf("%q", now)
 	}
+	write("clean.sls", "a:\n  key.timeout:\n    - delete: 90\n")
+	write("master", unfollowed+"engines: [{thorium: {}}]\nthorium_roots: {base: ["+dir+"]}\n")
+	if now := options(); !slices.Contains(now, "engines") {
+		t.Errorf("%q", now)
+	}
 	write("master", unfollowed)
 	if after := options(); !slices.Equal(after, before) {
 		t.Errorf("%q, then %q", before, after)

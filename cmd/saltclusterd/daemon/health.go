@@ -28,6 +28,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)
+	checks.Register("own", health.ScopeReady, d.checkOwn)
 	return checks
 }
 

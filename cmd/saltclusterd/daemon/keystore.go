@@ -43,7 +43,7 @@ func (d *Daemon) mirrored() *mmapkeys.Geometry {
 // findings lists what the configuration that the master has started with must not stay like.
 func (d *Daemon) findings() []localmaster.Finding {
 	master := cmp.Or(d.latest.Load(), d.master)
-	out := localmaster.CheckDropIn(master)
+	out := append(localmaster.CheckDropIn(master), localmaster.CheckActors(master, d.cfg.Events.EveryMaster)...)
 	if d.shares() && keyStore(master) != nil {
 		out = append(out, localmaster.Finding{
 			Option: "keys.cache_driver", Fatal: true,

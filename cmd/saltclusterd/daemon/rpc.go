@@ -21,6 +21,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
@@ -112,6 +113,8 @@ type nodeStats struct {
 	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer
 	// Reasons are what its health checks say, but not that it is drained, which everybody knows.
 	Reasons []adminapi.Reason `json:"reasons,omitempty"`
+	// Own is what its master has for itself; nil: it does not say.
+	Own localmaster.Own `json:"own,omitempty"`
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
@@ -185,6 +188,7 @@ func (m *member) localStats() nodeStats {
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	if m.svc != nil {
 		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
+		s.Own = m.d.own.get()
 	}
 	return s
 }

@@ -22,7 +22,8 @@ import (
 func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	cons := m.cons.Status()
 	v := m.cons.View()
-	members := m.members(ctx)
+	stats := m.allStats(ctx, v.Members())
+	members := m.rows(v.Members(), stats)
 	st.Members = members
 	st.Cluster = &adminapi.Cluster{
 		ID: m.seed.ClusterID, UUID: m.seed.UUID, Leader: string(cons.Leader), Term: cons.Term,
@@ -62,6 +63,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Problems = append(st.Problems, m.secretProblems()...)
 	st.Problems = append(st.Problems, m.identityProblems()...)
 	st.Problems = append(st.Problems, m.rivalProblems()...)
+	st.Problems = append(st.Problems, ownProblems(stats)...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
 	}
