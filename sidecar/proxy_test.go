@@ -51,6 +51,7 @@ type world struct {
 	shared     bool           // the master takes requests of version 2, under its own AES key
 	masterAES  saltcrypt.Key
 	epoch      saltcrypt.Key
+	material   *epochs.Material   // of epoch
 	says       string             // what the master answers; empty: {"ok": true}
 	peerSays   map[node.ID]string // the same of other nodes
 	bare       map[node.ID]string // other nodes' answers that are not sealed
@@ -203,7 +204,12 @@ func (w *world) Do(_ context.Context, to node.ID, body []byte, _ netip.AddrPort)
 }
 
 func (w *world) Sealing() (cur, prev *epochs.Material) {
-	return &epochs.Material{Crypticle: saltcrypt.NewCrypticle(w.epoch)}, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.material == nil {
+		w.material = &epochs.Material{Crypticle: saltcrypt.NewCrypticle(w.epoch)}
+	}
+	return w.material, nil
 }
 
 func (w *world) Serve(r *signin.Request) {
@@ -459,6 +465,51 @@ func TestVersion2IsSealedWithTheSharedKey(t *testing.T) {
 	}
 	if reply := w.send(t, seal(w.masterAES), ""); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != 1 {
 		t.Error("a request under another key was taken")
+	}
+}
+
+// The file client of older minions sends neither id nor token. It gets what is the same for every minion, and nothing else does.
+func TestVersion2RequestsThatNameNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		load  map[string]any
+		outer string // id outside
+		from  node.ID
+		taken bool
+	}{
+		"a file":               {load: map[string]any{"cmd": "_serve_file", "path": "top.sls", "saltenv": "base", "loc": 0}, taken: true},
+		"a hash, relayed":      {load: map[string]any{"cmd": "_file_hash", "path": "top.sls", "saltenv": "base"}, from: "b", taken: true},
+		"the master's options": {load: map[string]any{"cmd": "_master_opts"}, taken: true},
+		"a pillar":             {load: map[string]any{"cmd": "_pillar", "grains": map[string]any{}}},
+		"a file to keep":       {load: map[string]any{"cmd": "_file_recv", "path": "x"}},
+		"a token of somebody":  {load: map[string]any{"cmd": "_serve_file", "path": "top.sls", "tok": "x"}},
+		"an id outside":        {load: map[string]any{"cmd": "_serve_file", "path": "top.sls"}, outer: "web1"},
+		"another's id":         {load: map[string]any{"cmd": "_serve_file", "path": "top.sls", "id": "web2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.shared = true
+			w.accepted = false // what proves it is the key only
+			c.load["nonce"] = nonce
+			plain, err := saltwire.AppendAny(nil, c.load, saltwire.Wire)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seal := func(key saltcrypt.Key) []byte {
+				return saltwire.AppendEnvelope(nil, saltwire.Envelope{
+					Enc: saltwire.EncAES, Version: 2, HasVersion: true, ID: c.outer, Load: saltcrypt.NewCrypticle(key).Seal(nil, plain, nil),
+				})
+			}
+			reply := w.send(t, seal(w.epoch), c.from)
+			sealed, _ := saltwire.Bytes(reply)
+			got, err := saltcrypt.NewCrypticle(w.epoch).Open(nil, sealed)
+			if taken := err == nil && bytes.Equal(got, []byte(nonce+"\x81\xa2ok\xc3")); taken != c.taken {
+				t.Errorf("answer %q (%q), %v", reply, got, err)
+			}
+			before := len(w.atMaster)
+			if reply := w.send(t, seal(w.masterAES), c.from); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != before {
+				t.Error("a request under another key was taken")
+			}
+		})
 	}
 }
 

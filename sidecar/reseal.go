@@ -28,6 +28,10 @@ func (p *Proxy) serveShared(x *exchange, env saltwire.Envelope) {
 		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
+	if peek.ID == "" && router.Nameless(peek.Cmd) {
+		p.serveNameless(&call{exchange: x, env: env, peek: peek, plain: plain, session: &session{}, shared: true, crypticle: crypticle})
+		return
+	}
 	pub, ok := p.cfg.Keys.Accepted(peek.ID)
 	if !ok {
 		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, peek.ID, x.remote))
@@ -54,6 +58,30 @@ func (p *Proxy) serveShared(x *exchange, env saltwire.Envelope) {
 		x.authenticated(peek.ID)
 	}
 	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
+}
+
+// serveNameless takes a request of version 2 that does not say which minion sends it: the file client of older minions (3006.9)
+// sends no id and no token. As at a stock master the key that it is sealed with is all the proof there is, so only what is the same
+// for every minion is answered.
+func (p *Proxy) serveNameless(c *call) {
+	if c.peek.HasTok || c.env.ID != "" { // a token proves nothing without an id, and one outside only would be anybody's word
+		p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonIDMismatch, c.env.ID, c.remote))
+		return
+	}
+	if r := p.cfg.Guard.CheckLoad(c.env, c.peek, nil, c.remote); r != nil {
+		p.refuse(c.exchange, r)
+		return
+	}
+	p.follow(c)
+}
+
+// nameless says that nobody is named as the sender of a call.
+func (c *call) nameless() bool { return c.shared && c.peek.ID == "" }
+
+// sealing says whether a key still seals what minions ask in version 2.
+func (p *Proxy) sealing(key *saltcrypt.Crypticle) bool {
+	cur, prev := p.cfg.Epochs.Sealing()
+	return cur != nil && cur.Crypticle == key || prev != nil && prev.Crypticle == key
 }
 
 // openShared opens a load with the epoch in force, or the one before while it still is.

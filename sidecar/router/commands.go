@@ -132,6 +132,17 @@ func expression(by saltwire.Value) bool {
 	return false
 }
 
+// Nameless says whether Salt's minions ask it without an id where the payload version leaves that out (before 3): the file client's
+// requests, whose answers are the same for every minion.
+func Nameless(name string) bool {
+	switch name {
+	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",
+		"_symlink_list", "_file_envs", "_master_opts":
+		return true
+	}
+	return false
+}
+
 // ReadsRoots says whether a command reads below file_roots or pillar_roots.
 func ReadsRoots(name string) bool {
 	switch name {
