@@ -48,6 +48,7 @@ func (r *waitingRoom) size() int {
 
 // Rouse is to be called whenever a master may take requests that could not before: each that waits is decided anew.
 func (p *Proxy) Rouse() {
+	p.pillars.changed()
 	p.room.news.Add(1)
 	p.room.ring()
 }

@@ -32,11 +32,13 @@ type Config struct {
 	Sessions Sessions
 	Relay    Relay
 	Epochs   Epochs
-	Returns  Returns       // nil: returns go to the master like everything else
-	Events   Events        // nil: so do events
-	Files    Files         // nil: so do requests for files
-	Mines    Mines         // nil: so do requests about mines
-	Heard    *eventlog.Log // nil: nobody remembers which events this node's master got
+	Returns  Returns // nil: returns go to the master like everything else
+	Events   Events  // nil: so do events
+	Files    Files   // nil: so do requests for files
+	Mines    Mines   // nil: so do requests about mines
+	// PillarCache says that the local master answers from its own cache of pillars.
+	PillarCache bool
+	Heard       *eventlog.Log // nil: nobody remembers which events this node's master got
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it returns a
@@ -60,6 +62,7 @@ type Proxy struct {
 	files    *fileGate
 	bodies   bodies
 	handed   *handed
+	pillars  pillarCache
 
 	ctx    context.Context // ends with Close; every request at a peer or the master ends with it
 	cancel context.CancelFunc
@@ -291,6 +294,18 @@ func (p *Proxy) lose(x *exchange, cmd, where string, err error) {
 	x.trace.Failed()
 	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
 	x.drop()
+}
+
+// longPatience is how long a minion waits for an answer by Salt's defaults: request_channel_tries times request_channel_timeout. What a
+// worker of the master is busy with is asked of nobody else before that: it would be done twice, and be no sooner.
+const longPatience = 3 * 60 * time.Second
+
+// untilLong is until for a call, which may be one that takes long.
+func (p *Proxy) untilLong(c *call) time.Time {
+	if router.Long(c.peek.Cmd) {
+		return c.at.Add(max(p.cfg.ForwardTimeout, longPatience))
+	}
+	return p.until(c.exchange)
 }
 
 // deadline bounds a request from its arrival on. It outlives the reader of the connection it came on.

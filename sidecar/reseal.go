@@ -127,15 +127,18 @@ func (p *Proxy) forwardResealed(c *call, crypticle *saltcrypt.Crypticle, others 
 	})
 }
 
-// sender is the minion that a call comes from, empty when nobody can say; version 2 does not name it outside. What has a worker of the master's wait stands in a line of
-// its own: whatever else the minion asks does not wait for that.
+// sender is the minion that a call comes from, empty when nobody can say; version 2 does not name it outside. What has a worker of the
+// master's wait, or may take long, stands in a line of its own: whatever else the minion asks does not wait for that.
 func (c *call) sender() string {
 	id := c.env.ID
 	if id == "" && c.peek.HasTok { // which was verified; another's name would take his turns
 		id = c.peek.ID
 	}
-	if id != "" && router.Waits(&c.peek) {
+	switch {
+	case id != "" && router.Waits(&c.peek):
 		return upstream.Waiting + id
+	case router.Long(c.peek.Cmd):
+		return upstream.Long + id
 	}
 	return id
 }

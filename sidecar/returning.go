@@ -46,7 +46,10 @@ func (p *Proxy) here(c *call, others []node.ID) {
 		return
 	}
 	if !p.takesReturn(c) {
-		p.whenOpen(c, func() { p.forward(c, others) })
+		p.whenOpen(c, func() {
+			p.mistrustPillar(c)
+			p.forward(c, others)
+		})
 		return
 	}
 	c.trace.Step("journal")
@@ -147,7 +150,7 @@ func (p *Proxy) atMaster(c *call) (until time.Time) {
 	if p.takesReturn(c) && !c.shared && !c.late && p.cfg.Returns.Defers() {
 		return time.Now().Add(min(masterPatience, p.cfg.ForwardTimeout))
 	}
-	return p.until(c.exchange)
+	return p.untilLong(c)
 }
 
 // atPeer bounds a call at another node.
@@ -155,7 +158,7 @@ func (p *Proxy) atPeer(c *call, to node.ID) (context.Context, context.CancelFunc
 	if p.takesReturn(c) && c.job == to || c.asks() {
 		return context.WithTimeout(p.ctx, min(peerPatience, p.cfg.ForwardTimeout))
 	}
-	return p.deadline(c.exchange)
+	return context.WithDeadline(p.ctx, p.untilLong(c))
 }
 
 // Return gives the local master a load that a minion sent earlier (returns.Python), sealed with what the master holds for

@@ -217,3 +217,25 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 		t.Errorf("a master that does not answer: %v", err)
 	}
 }
+
+// What may take long is waited for as long as minions wait by Salt's defaults, at the master and at a peer, and nothing else is.
+func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
+	at := time.Now()
+	for _, c := range []struct {
+		cmd     string
+		forward time.Duration
+		want    time.Duration
+	}{
+		{"_pillar", time.Minute, longPatience}, {"_pillar", time.Hour, time.Hour}, {"minion_runner", time.Second, longPatience},
+		{"_file_list", time.Minute, longPatience}, {"_mine_get", time.Minute, time.Minute}, {"_minion_event", time.Minute, time.Minute},
+	} {
+		p := &Proxy{cfg: Config{ForwardTimeout: c.forward}, ctx: t.Context()}
+		one := &call{exchange: &exchange{at: at}, peek: saltwire.Peek{Cmd: c.cmd}}
+		ctx, cancel := p.atPeer(one, "b")
+		deadline, _ := ctx.Deadline()
+		cancel()
+		if until := p.atMaster(one); until.Sub(at) != c.want || deadline.Sub(at) != c.want {
+			t.Errorf("%s with %s: %s at the master, %s at a peer", c.cmd, c.forward, until.Sub(at), deadline.Sub(at))
+		}
+	}
+}

@@ -36,6 +36,7 @@ const (
 	flagReturns
 	flagMines
 	flagRoots
+	flagPillarCache
 )
 
 // ErrMeta is wrapped by every error ParseMeta returns.
@@ -53,6 +54,7 @@ type Meta struct {
 	Returns     bool   // takes returns of minions without its master
 	Mines       bool   // takes mines that other masters have written
 	Roots       bool   // understands what consensus says about file and pillar roots
+	PillarCache bool   // its stock master answers minions from a cache of pillars (pillar_cache)
 	Level       uint16 // of consensus commands it understands, see consensus/state
 	Subscribers uint32 // minions connected to its publish port
 	Work        uint32 // requests its stock master is working on, roughly
@@ -127,7 +129,7 @@ func (m Meta) flags() byte {
 	var f byte
 	for bit, on := range map[byte]bool{
 		flagReady: m.Ready, flagMasterUp: m.MasterUp, flagDraining: m.Draining, flagWitness: m.Witness,
-		flagReturns: m.Returns, flagMines: m.Mines, flagRoots: m.Roots,
+		flagReturns: m.Returns, flagMines: m.Mines, flagRoots: m.Roots, flagPillarCache: m.PillarCache,
 	} {
 		if on {
 			f |= bit
@@ -140,7 +142,7 @@ func (m *Meta) setFlags(f byte) {
 	m.Ready, m.MasterUp = f&flagReady != 0, f&flagMasterUp != 0
 	m.Draining, m.Witness = f&flagDraining != 0, f&flagWitness != 0
 	m.Returns, m.Mines = f&flagReturns != 0, f&flagMines != 0
-	m.Roots = f&flagRoots != 0
+	m.Roots, m.PillarCache = f&flagRoots != 0, f&flagPillarCache != 0
 }
 
 func appendRecord(dst []byte, number byte, value []byte) []byte {

@@ -28,6 +28,7 @@ const (
 	ByMinion                     // the ring's owner of the minion id
 	ByJob                        // ByJID when it is part of a job that a node is known for, ByMinion otherwise
 	ByOwner                      // ByMinion when every node gets what that one writes; otherwise every master writes it
+	ByCache                      // ByMinion while a master caches the answers, Local otherwise
 	AllNewest                    // every master whose version has the command keeps what is written, the local one answers
 )
 
@@ -70,7 +71,7 @@ var Commands = []Command{
 	{"_mine_get", AES, Local, 0, true, "reads mine, keys and grains, which all nodes have"},
 	{"_register_resources", AES, AllNewest, 3008, true, "resource index of the minion; older masters answer {}"},
 
-	{"_pillar", AES, Local, 0, true, "renders the pillar, stores the minion's grains"},
+	{"_pillar", AES, ByCache, 0, true, "renders the pillar, stores the minion's grains; with pillar_cache only that master clears what it has cached"},
 	{"_master_opts", AES, Local, 0, true, ""},
 	{"_master_tops", AES, Local, 0, true, ""},
 	{"verify_minion", AES, Local, 0, true, "checks a token with the minion's key"},
@@ -120,6 +121,16 @@ func Waits(p *saltwire.Peek) bool {
 		return expression(p.Raw.TgtType) || expression(p.Raw.ExprForm)
 	}
 	return false
+}
+
+// Long says whether a master answers a command by running code of the site's own (pillars, runners, file servers) or waits for minions, so
+// that the answer may take as long as its minion waits without anything being wrong.
+func Long(name string) bool {
+	switch name {
+	case "_pillar", "_master_tops", "minion_publish", "minion_runner":
+		return true
+	}
+	return ReadsRoots(name)
 }
 
 // expression says whether minions that are looked for that way may be by a regular expression.

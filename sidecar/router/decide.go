@@ -71,6 +71,8 @@ func Decide(p saltwire.Peek, v View) Decision {
 		d = v.event(p)
 	case ByOwner:
 		d = v.byOwner(p.ID)
+	case ByCache:
+		d = v.byCache(p.ID)
 	case AllNewest:
 		d = v.toAll(p.ID, c.Since)
 	default:
@@ -192,6 +194,21 @@ func (v View) byOwner(id string) Decision {
 		return v.toAll(id, 0)
 	}
 	return v.toRanked(v.ranked(id))
+}
+
+// byCache sends what masters cache to the ring's owner of the minion: a minion that asks for its pillar to be rendered anew has the cache of
+// one master cleared, and asks through any node later.
+func (v View) byCache(id string) Decision {
+	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && n.CachesPillars }) {
+		return v.toRanked(v.ranked(id))
+	}
+	return v.local(id)
+}
+
+// Owns says whether this node is the one that is asked first about a minion.
+func (v View) Owns(id string) bool {
+	ranked := v.ranked(id)
+	return len(ranked) > 0 && ranked[0] == v.Self
 }
 
 // toAll writes on every alive node whose Salt has the command. When the local master cannot answer, another one does.

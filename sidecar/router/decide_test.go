@@ -13,6 +13,8 @@ import (
 )
 
 // view is m1 (here, 3006), m2 (3007) and m3 (3008). The ring gives "web" and "db" to m3, "mail" to m2.
+func caching(i int) func(*View) { return func(v *View) { v.Nodes[i].CachesPillars = true } }
+
 func view(change ...func(*View)) View {
 	jobs := NewJobs(10)
 	jobs.Record("20260101000000000002", "m2")
@@ -132,6 +134,9 @@ func TestDecide(t *testing.T) {
 		{"lists are each master's own", pushed("_file_list", "mail/etc/hosts"), view(pushers), "local +m3 +m2"},
 		{"pushed files are not served", pushed("_serve_file", "mail/etc/hosts"), view(), "local +m3 +m2"},
 		{"pillar", peek{Cmd: "_pillar", ID: "db"}, view(gone(1)), "local +m3"},
+		{"pillar that masters cache", peek{Cmd: "_pillar", ID: "web"}, view(caching(1)), "node m3 +m1 +m2"},
+		{"pillar that masters cache, owner down", peek{Cmd: "_pillar", ID: "web"}, view(caching(1), masterDown(2)), "local +m2"},
+		{"pillar that a node which is gone has cached", peek{Cmd: "_pillar", ID: "web"}, view(caching(1), gone(1)), "local +m3"},
 
 		{"return by master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"}, view(), "node m3 +m2 +m1"},
 		{"return by configured master_id", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "master-two"}, view(), "node m2 +m1 +m3"},

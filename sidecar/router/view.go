@@ -18,7 +18,9 @@ type Node struct {
 	TakesReturns bool
 	// TakesMines says that it writes mines that another master has written; those of before do not say it.
 	TakesMines bool
-	MasterID   string // what its master puts into publications; empty: the node's id
+	// CachesPillars says that its master answers minions from its own cache of pillars.
+	CachesPillars bool
+	MasterID      string // what its master puts into publications; empty: the node's id
 }
 
 // Usable says whether requests can be carried out there.

@@ -22,6 +22,7 @@ type conn struct {
 
 	call      *call     // in flight, nil when idle or draining
 	owed      bool      // a reply is outstanding
+	long      bool      // to a call that may take long, see isLong
 	asked     time.Time // since when
 	idleSince time.Time // when it was put on the idle list
 	drain     *time.Timer

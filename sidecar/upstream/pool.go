@@ -70,7 +70,7 @@ func (c *ReqClient) refuse(ca *call) error {
 
 func (c *ReqClient) assign(cn *conn, ca *call) job {
 	ca.stage, ca.conn = inFlight, cn
-	cn.call, cn.owed, cn.asked = ca, true, time.Now()
+	cn.call, cn.owed, cn.long, cn.asked = ca, true, isLong(ca.from), time.Now()
 	if cn.counted = c.queue.begin(ca.from); cn.counted {
 		cn.from = ca.from
 	}

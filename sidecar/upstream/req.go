@@ -110,7 +110,11 @@ func (c *ReqClient) Close() error {
 func (c *ReqClient) Go(ctx context.Context, by time.Time, from string, body []byte, done func([]byte, error)) {
 	ca := &call{c: c, from: from, body: body, done: done}
 	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set
-	ca.start(min(c.cfg.Timeout, time.Until(by)))
+	timeout := time.Until(by)
+	if !isLong(from) {
+		timeout = min(c.cfg.Timeout, timeout)
+	}
+	ca.start(timeout)
 	if ctx.Done() != nil {
 		ca.unwatch = context.AfterFunc(ctx, func() { c.abandon(ca, context.Cause(ctx)) })
 	}

@@ -21,7 +21,7 @@ type ReqConfig struct {
 	PerWaiter        int           // the same of a sender whose name begins with Waiting (any number)
 	MaxRequest       int64         // bytes of a request body (256 MiB)
 	MaxReply         int64         // bytes of a reply body (256 MiB)
-	Timeout          time.Duration // a call without a nearer deadline ends after it (60 s)
+	Timeout          time.Duration // a call without a nearer deadline ends after it, unless it is Long (60 s)
 	DialTimeout      time.Duration // TCP connect and ZMTP handshake together (5 s)
 	DrainTimeout     time.Duration // how long a given-up request's connection waits for the stale reply (2 s)
 	StaleTimeout     time.Duration // and how long some wait all the same, where a limit counts them (5 min)
@@ -33,6 +33,7 @@ type ReqConfig struct {
 	HeartbeatTimeout time.Duration // and the silence after that which means that it stands still (20 s)
 	Probe            []byte        // a request that any worker of the master answers at once; nil: none is sent
 	ProbeAfter       time.Duration // time without any reply after which one is sent, while something is asked (1 s)
+	Workers          int           // of the master, that take requests (1)
 	StuckAfter       time.Duration // time without any reply, though asked, after which no worker works (15 s)
 	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
 	OnUp             func() // like ReqClient.OnUp, set before Open
@@ -55,6 +56,7 @@ func (c ReqConfig) withDefaults() ReqConfig {
 	c.BackoffMax = max(cmp.Or(c.BackoffMax, time.Second), c.BackoffMin)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
 	c.ProbeAfter = cmp.Or(c.ProbeAfter, time.Second)
+	c.Workers = max(c.Workers, 1)
 	c.StuckAfter = cmp.Or(c.StuckAfter, 15*time.Second)
 	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 20*time.Second)
 	if c.Dial == nil {

@@ -284,3 +284,39 @@ func TestSilentMaster(t *testing.T) {
 		t.Errorf("%d connections were made anew", after-before)
 	}
 }
+
+// TestWorkersBusyWithLongCalls: as long as each worker may be busy with a call that takes long, silence says nothing; when the last of
+// them was given up and there is still no answer, it does.
+func TestWorkersBusyWithLongCalls(t *testing.T) {
+	const busy = 3
+	w := &workers{}
+	f := startFake(t, "127.0.0.1:0", w.handle)
+	c := openStalling(t, ReqConfig{
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute, Timeout: 50 * time.Millisecond, Workers: busy,
+	})
+	w.sleep()
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, busy)
+	for _, from := range []string{Long + "a", Long + "", Waiting + "b"} {
+		c.Go(ctx, never, from, []byte("pillar"), func(_ []byte, err error) { ended <- err })
+	}
+	short := make(chan error, 1)
+	c.Go(ctx, never, "c", []byte("short"), func(_ []byte, err error) { short <- err })
+	if err := <-short; !errors.Is(err, ErrTimeout) {
+		t.Errorf("a call that does not take long: %v", err)
+	}
+	waitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.explained() })
+	c.look(time.Now().Add(time.Hour))
+	if !c.Up() || len(ended) > 0 {
+		t.Errorf("busy workers were taken for stuck ones: %+v", c.Stats())
+	}
+	giveUp()
+	for range busy {
+		<-ended
+	}
+	c.look(time.Now().Add(time.Hour))
+	if c.Stats().Stalled != Stuck {
+		t.Errorf("nothing explains the silence any more: %+v", c.Stats())
+	}
+	w.wake()
+}

@@ -31,7 +31,7 @@ func (s *service) buildMaster() error {
 	d, cfg := s.m.d, s.m.d.cfg
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
-		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()),
+		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
 		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
@@ -151,7 +151,7 @@ func (s *service) buildProxy() error {
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
 		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s}, Heard: s.heard,
-		MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
+		PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil

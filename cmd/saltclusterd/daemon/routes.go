@@ -93,6 +93,7 @@ func (m *member) routeNode(mem state.Member) router.Node {
 		meta = g.Meta
 	}
 	n.MasterUp, n.TakesReturns, n.TakesMines = meta.MasterUp, meta.Returns, meta.Mines
+	n.CachesPillars = meta.PillarCache
 	n.Draining = n.Draining || meta.Draining
 	n.Major = majorVersion(meta.Salt)
 	n.Load = int(meta.Work)
@@ -117,7 +118,7 @@ func (m *member) meta() node.Meta {
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
-		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), Roots: true, Level: state.Level,
+		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), PillarCache: m.d.master.Bool("pillar_cache"), Roots: true, Level: state.Level,
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }
