@@ -43,6 +43,15 @@ func (f *fake) Keys(_ context.Context, q adminapi.KeyQuery) (adminapi.Keys, erro
 	return out, f.err
 }
 
+func (f *fake) HeldKeys(context.Context) (adminapi.HeldKeys, error) {
+	return adminapi.HeldKeys{Node: "m1", IDs: slices.Clone(f.held)}, f.err
+}
+
+func (f *fake) ForgetHeldKeys(ctx context.Context) (adminapi.HeldKeys, error) {
+	defer func() { f.held = nil }()
+	return f.HeldKeys(ctx)
+}
+
 func (f *fake) DecideKeys(_ context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error) {
 	out := adminapi.DecidedKeys{Rev: 17}
 	for _, id := range r.IDs {

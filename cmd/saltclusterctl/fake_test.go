@@ -20,6 +20,7 @@ type fake struct {
 	config *adminapi.Config // nil: a few options
 
 	mute         bool                 // it does not tell its version
+	held         []string             // minions whose keys it has written back
 	part         int                  // how many keys it lists at most; 0: all
 	put          []adminapi.MinionKey // what somebody has put
 	share        fakeShare

@@ -19,12 +19,13 @@ func newKeysCommand(e *env) *cli.Command {
 			"MINION may be a pattern as Salt has them (web*).",
 		Subcommands: []*cli.Command{
 			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e), newKeysCollectCommand(e), newKeysMergeCommand(e),
+			newKeysHeldCommand(e),
 			newKeysDecideCommand(e, "accept", adminapi.KeyAccepted, "let minions in, in the whole cluster", adminapi.KeyPending),
 			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "keep minions out; what they have is worth nothing any more", ""),
 			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted, "forget keys; what they have is worth nothing any more, but they may ask again", ""),
 		},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl keys --help", "list, show, history, collect, merge, accept, reject or delete")
+			return noSuchWord(c, "saltclusterctl keys --help", "list, show, history, held, collect, merge, accept, reject or delete")
 		},
 	})
 }
@@ -191,17 +192,7 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 	if err := e.consent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"), clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
 		return err
 	}
-	var all adminapi.DecidedKeys
-	for some := range slices.Chunk(ids, adminapi.MaxDecided) {
-		done, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
-			return client.DecideKeys(ctx, adminapi.DecideKeysRequest{State: to, IDs: some})
-		})
-		if err != nil {
-			return err
-		}
-		all.Rev, all.Keys = done.Rev, append(all.Keys, done.Keys...)
-	}
-	return e.showDecided(c, all, to)
+	return e.decideKeys(c, ids, to)
 }
 
 func (e *env) showDecided(c *cli.Context, all adminapi.DecidedKeys, to string) error {

@@ -45,6 +45,8 @@ type Config struct {
 	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is laid out.
 	// Then it and the directories are kept the same.
 	Store *mmapkeys.Geometry
+	// HoldLosses says that accepted keys which are taken away in numbers are written back, see Held.
+	HoldLosses bool
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog
@@ -89,6 +91,9 @@ type Dir struct {
 	settled atomic.Bool
 	watcher func() (*watcher, error) // newWatcher, except in tests
 	work    work
+
+	heldKeys atomic.Pointer[[]string]
+	forget   atomic.Bool
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group

@@ -63,6 +63,8 @@ type loop struct {
 
 	storeTold *atomic.Pointer[StoreStatus]
 	settled   *atomic.Bool // see Dir.Settled
+	heldKeys  *atomic.Pointer[[]string]
+	forget    *atomic.Bool // see Dir.Forget
 
 	ctx      context.Context // of run
 	due      time.Time       // next round
@@ -102,7 +104,7 @@ func (d *Dir) newLoop() (*loop, error) {
 			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
-		store: st, storeTold: &d.store, settled: &d.settled, lacking: map[subject]struct{}{},
+		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: &d.forget, lacking: map[subject]struct{}{},
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}

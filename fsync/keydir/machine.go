@@ -22,6 +22,7 @@ type machine struct {
 	later  map[subject]time.Time // not to be proposed again before
 	edits  map[subject]edit      // edits that have not settled
 	calm   map[string]time.Time  // when a denied key of an id was last proposed
+	losses losses
 }
 
 // flight is a proposal on its way.
@@ -91,6 +92,7 @@ func (m *machine) plan(now time.Time, view state.View, look func(id string) sigh
 		m.planOne(&p, now, view, subject{id: id}, s)
 		m.planOne(&p, now, view, subject{id: id, denied: true}, s)
 	}
+	m.holdLosses(&p, now, view, look)
 	return p
 }
 

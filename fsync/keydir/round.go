@@ -37,7 +37,9 @@ func (l *loop) round(now time.Time) {
 			l.settleStore(waiting)
 		}
 	}
+	held := len(l.m.losses.held)
 	p := l.m.plan(now, view, l.disk.sight, ids)
+	l.showHeld(held)
 	for _, id := range p.open {
 		l.dirty[id] = struct{}{}
 	}

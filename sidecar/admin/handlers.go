@@ -57,6 +57,10 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /v1/keys", s.keys(k))
 		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
 	}
+	if k, ok := b.(KeyHolder); ok {
+		mux.HandleFunc("GET /v1/keys/held", read(s, "held_keys", k.HeldKeys))
+		mux.HandleFunc("POST /v1/keys/held/forget", read(s, "forget_held_keys", k.ForgetHeldKeys))
+	}
 	if k, ok := b.(KeyTaker); ok {
 		mux.HandleFunc("POST /v1/keys/of", s.keysOf(k))
 		mux.HandleFunc("POST /v1/keys/put", s.putKeys(k))

@@ -102,6 +102,22 @@ func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKe
 	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
 }
 
+// HeldKeys are minions whose accepted keys were taken away on one host, too many at once, and written back.
+type HeldKeys struct {
+	Node string   `json:"node"`
+	IDs  []string `json:"ids"`
+}
+
+// HeldKeys asks the node which keys it holds.
+func (c *Client) HeldKeys(ctx context.Context) (HeldKeys, error) {
+	return get[HeldKeys](ctx, c, "/keys/held", nil)
+}
+
+// ForgetHeldKeys has the node keep them without a word more.
+func (c *Client) ForgetHeldKeys(ctx context.Context) (HeldKeys, error) {
+	return send[HeldKeys](ctx, c, http.MethodPost, "/keys/held/forget", struct{}{})
+}
+
 // MaxKeysOf bounds the ids of one KeysOfRequest.
 const MaxKeysOf = 200
 

@@ -23,6 +23,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("options", health.ScopeReady, d.checkOptions)
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
 	checks.Register("roots", health.ScopeReady, d.checkRoots)
+	checks.Register("keys", health.ScopeReady, d.checkHeldKeys)
 	checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
 	checks.Register("share", health.ScopeReady, d.checkShare)
 	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
