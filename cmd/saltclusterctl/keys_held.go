@@ -37,11 +37,9 @@ func runKeysHeld(c *cli.Context, e *env) error {
 	}
 	switch {
 	case c.Bool("delete") && len(held.IDs) > 0:
-		if !c.Bool("yes") {
-			named := clean(strings.Join(held.IDs[:min(len(held.IDs), 10)], " "))
-			if err := e.agree(fmt.Sprintf("delete %s: %s?", plural(len(held.IDs), "key"), named)); err != nil {
-				return err
-			}
+		named := clean(strings.Join(held.IDs[:min(len(held.IDs), 10)], " "))
+		if err := e.consent(c, fmt.Sprintf("delete %s: %s?", plural(len(held.IDs), "key"), named)); err != nil {
+			return err
 		}
 		return e.decideKeys(c, held.IDs, adminapi.KeyDeleted)
 	case c.Bool("keep"):
