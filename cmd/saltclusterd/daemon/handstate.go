@@ -130,7 +130,7 @@ func parseRest(record []byte) (r rest, err error) {
 func encodeNode(e *handover.Encoder, n router.Node) {
 	e.String(string(n.ID))
 	e.Int(n.Weight)
-	for _, is := range []bool{n.Draining, n.Alive, n.MasterUp, n.TakesReturns, n.TakesMines} {
+	for _, is := range []bool{n.Draining, n.Alive, n.MasterUp, n.TakesReturns, n.TakesMines, n.CachesPillars} {
 		e.Bool(is)
 	}
 	e.Int(n.Major)
@@ -140,7 +140,7 @@ func encodeNode(e *handover.Encoder, n router.Node) {
 
 func decodeNode(d *handover.Decoder) (n router.Node) {
 	n.ID, n.Weight = node.ID(d.String()), d.Int(math.MaxInt32)
-	for _, is := range []*bool{&n.Draining, &n.Alive, &n.MasterUp, &n.TakesReturns, &n.TakesMines} {
+	for _, is := range []*bool{&n.Draining, &n.Alive, &n.MasterUp, &n.TakesReturns, &n.TakesMines, &n.CachesPillars} {
 		*is = d.Bool()
 	}
 	n.Major, n.Load, n.MasterID = d.Int(math.MaxInt32), d.Int(math.MaxInt32), d.String()
