@@ -136,3 +136,95 @@ func TestHandlerTakesFewAtATime(t *testing.T) {
 		t.Errorf("%d; %d bytes are held", got, s.served.Load())
 	}
 }
+
+// A peer hands over a batch, its connection breaks while the records wait for the disk, and it hands them over again. Each is fired once.
+func TestBatchWhoseSenderGoesAway(t *testing.T) {
+	for name, kept := range map[string]node.ID{"for this node": "p", "for another": "q"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["q"] = Unreachable
+			s := w.open("p")
+			r := request(t, "m1")
+			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: string(kept), Load: r.Load}
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = s.acceptBatch(gone, "a", []spool.Record{rec})
+			if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
+				t.Fatal(err)
+			}
+			if kept != "p" {
+				if n := s.Kept(); n != 1 {
+					t.Errorf("%d are kept", n)
+				}
+				return
+			}
+			eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+			w.set(func() {
+				if len(w.fired) != 1 {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+		})
+	}
+}
+
+// One record that fails must not end the others of its batch.
+func TestBatchWithOneThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.standing["away"] = Unknown
+	s := w.open("p")
+	bad, good := record(t, "m1"), record(t, "m2")
+	bad.To, good.To = "away", "p"
+	for range 2 {
+		if err := s.acceptBatch(t.Context(), "a", []spool.Record{bad, good}); !errors.Is(err, errUnknown) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+	w.set(func() {
+		if len(w.fired) != 1 {
+			t.Errorf("fired %v", w.fired)
+		}
+	})
+}
+
+// What the local master took while another node gave up waiting, or what was deferred to it, is not given to it twice.
+func TestDeferredAndHandedOver(t *testing.T) {
+	for name, first := range map[string]func(*Service, Request){
+		"deferred": func(s *Service, r Request) { must(t, func(f func([]byte, error)) { s.Defer(r, f) }) },
+		"answered": func(s *Service, r Request) { s.Answered(r.Minion, r.Load) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.open("p", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "off"}} })
+			r := request(t, "m1")
+			first(s, r)
+			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: "p", Load: r.Load}
+			if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+			want := map[string]int{"deferred": 1, "answered": 0}[name]
+			w.set(func() {
+				if len(w.pyGot) != want {
+					t.Errorf("the master got %v", w.pyGot)
+				}
+			})
+		})
+	}
+}
+
+// A minion has been answered for what a peer hands over, so what this version cannot read is not dropped.
+func TestBatchOfAnotherVersion(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("p")
+	unreadable := record(t, "m1")
+	unreadable.Load, unreadable.To = []byte("\xc1"), "p"
+	if err := s.acceptBatch(t.Context(), "a", []spool.Record{unreadable}); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := s.Unanswered()
+	if len(list) != 1 || list[0].Minion != "m1" || !list[0].Next.IsZero() {
+		t.Errorf("put aside %+v", list)
+	}
+}

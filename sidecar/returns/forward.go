@@ -132,8 +132,7 @@ func (s *Service) pending(of func(journal, consumer string) bool) (n uint64) {
 func (s *Service) adoptOne(ctx context.Context, rec spool.Record) error {
 	peek, err := saltwire.PeekLoad(rec.Load)
 	if err != nil {
-		s.metrics.failed(ErrMalformed)
-		return nil
+		return s.setAside(rec, err)
 	}
 	return s.accept(ctx, rec, peek.Cmd)
 }

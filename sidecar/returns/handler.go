@@ -3,6 +3,7 @@ package returns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -54,14 +55,14 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 	})
 }
 
-// acceptBatch takes all records at once, so that they share an fsync.
+// acceptBatch takes all records at once, so that they share an fsync. One that fails does not end the others: what was taken of a
+// batch that comes again is recognised.
 func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	for _, rec := range batch {
 		peek, err := sound(rec)
 		if err != nil {
-			s.metrics.failed(ErrMalformed)
-			s.c.Logger.Warn("return of another node left out", "node", peer, "minion", rec.Minion, "err", err)
+			g.Go(func() error { return s.setAside(rec, fmt.Errorf("from %s: %w", peer, err)) })
 			continue
 		}
 		rec.JID, rec.From = peek.JID, string(peer)
@@ -90,14 +91,18 @@ func (s *Service) acceptOne(ctx context.Context, rec spool.Record, cmd string) e
 	case Unknown:
 		return errUnknown
 	}
-	j, err := s.keeper(to)
-	if err == nil {
-		err = j.spool.Append(ctx, rec)
+	return await(ctx, func(done func(error)) { s.keepFor(to, rec, done) })
+}
+
+// setAside keeps a record that a minion has been answered for and that no code here understands, until an operator decides.
+func (s *Service) setAside(rec spool.Record, err error) error {
+	rec.Kind = 0
+	if kept := s.unanswered.put(rec, err, maxAsked); kept != nil {
+		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
-	if err == nil {
-		s.metrics.count("kept")
-	}
-	return err
+	s.metrics.failed(ErrMalformed)
+	s.c.Logger.Error("return that cannot be read is put aside for an operator", "minion", rec.Minion, "jid", rec.JID, "err", err)
+	return nil
 }
 
 var errUnknown = errors.New("returns: it is not known here whether the node belongs to the cluster")

@@ -68,12 +68,11 @@ func (s *Service) file(ctx context.Context, rec *spool.Record) error {
 	switch {
 	case err == nil && cache != nil:
 		return cache.Apply(ctx, plan)
-	case err == nil, needsPython(err):
-		return s.toPython(ctx, *rec)
+	case err != nil && !needsPython(err): // another version took it, perhaps: the master decides what it is
+		s.metrics.failed(ErrMalformed)
+		s.c.Logger.Error("return in the journal is left to the salt-master", "minion", rec.Minion, "jid", rec.JID, "err", err)
 	}
-	s.metrics.failed(ErrMalformed)
-	s.c.Logger.Error("return in the journal is not usable", "minion", rec.Minion, "jid", rec.JID, "err", err)
-	return nil
+	return s.toPython(ctx, *rec)
 }
 
 func needsPython(err error) bool {

@@ -96,14 +96,19 @@ func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
 
 // Keep takes a return for another node, the publisher of its job, which gets it when it can be reached; done as with Take.
 func (s *Service) Keep(to node.ID, r Request, done func(reply []byte, err error)) {
+	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to), Load: r.Load}
+	s.keepFor(to, rec, func(err error) { s.answer(err, done) })
+}
+
+// keepFor appends a record to the journal of what is kept for a node, once.
+func (s *Service) keepFor(to node.ID, rec spool.Record, done func(error)) {
 	j, err := s.keeper(to)
 	if err != nil {
-		s.metrics.failed(err)
-		done(nil, err)
+		done(err)
 		return
 	}
-	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to), Load: r.Load}
-	s.append(j, rec, "kept", done)
+	// Not the key of accept: this node may become responsible for the job, and then takes what it has kept.
+	s.append(j, s.window.Key(toPrefix+string(to)+"/"+rec.Minion, rec.Load), rec, "kept", done)
 }
 
 // Defers says whether returns are kept for the local master.
@@ -117,65 +122,94 @@ func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
 		return
 	}
 	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), Load: r.Load}
-	s.append(s.python, rec, "deferred", done)
+	s.append(s.python, s.window.Key(rec.Minion, rec.Load), rec, "deferred", func(err error) { s.answer(err, done) })
 }
 
-func (s *Service) append(j *journal, rec spool.Record, outcome string, done func([]byte, error)) {
-	j.spool.Go(rec, func(err error) {
-		if err != nil {
-			s.metrics.failed(err)
-			done(nil, err)
-			return
+// Answered notes that the local master has answered a return: the same load, kept elsewhere because this node took too long, is a
+// duplicate.
+func (s *Service) Answered(minion string, load []byte) {
+	if key := s.window.Key(minion, load); s.window.Claim(key, func(error) {}) {
+		s.window.Settle(key, nil)
+	}
+}
+
+// append claims key and appends a record. The claim is settled when the journal has answered, whoever still waits for that: a record
+// whose sender is gone is committed all the same.
+func (s *Service) append(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
+	same := func(err error) {
+		if err == nil {
+			s.metrics.count("duplicate")
 		}
-		s.metrics.count(outcome)
-		done(answered, nil)
+		done(err)
+	}
+	if s.window.Claim(key, same) {
+		s.appendClaimed(j, key, rec, outcome, done)
+	}
+}
+
+func (s *Service) appendClaimed(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
+	j.spool.Go(rec, func(err error) {
+		s.window.Settle(key, err)
+		if err == nil {
+			s.metrics.count(outcome)
+		}
+		done(err)
 	})
+}
+
+// answer calls done for a return whose journal has answered.
+func (s *Service) answer(err error, done func([]byte, error)) {
+	if err != nil {
+		s.metrics.failed(err)
+		done(nil, err)
+		return
+	}
+	done(answered, nil)
 }
 
 // accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
-	key := s.window.Key(rec.Minion, rec.Load)
-	other := make(chan error, 1)
-	if !s.window.Claim(key, func(err error) { other <- err }) {
-		select {
-		case err := <-other:
-			if err == nil {
-				s.metrics.count("duplicate")
-			}
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
+	return await(ctx, func(done func(error)) {
+		key := s.window.Key(rec.Minion, rec.Load)
+		if s.window.Claim(key, func(err error) { s.same(err, func(_ []byte, err error) { done(err) }) }) {
+			s.acceptNew(rec, cmd, key, done)
 		}
-	}
-	err := s.acceptNew(ctx, rec, cmd)
-	s.window.Settle(key, err)
-	return err
+	})
 }
 
-func (s *Service) acceptNew(ctx context.Context, rec spool.Record, cmd string) error {
+// await waits for what f does as long as ctx allows; f goes on without.
+func await(ctx context.Context, f func(done func(error))) error {
+	result := make(chan error, 1)
+	f(func(err error) { result <- err })
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(error)) {
 	r := Request{
 		Cmd: cmd, JID: rec.JID, Minion: rec.Minion, Load: rec.Load, Received: rec.Received, From: node.ID(rec.From),
 	}
 	own, plan, err := s.plan(r) // without the node it was kept for
 	if err == nil && cmd == "_return" && s.filed(plan) {
+		s.window.Settle(key, nil)
 		s.metrics.count("duplicate")
-		return nil
+		done(nil)
+		return
 	}
 	j, outcome := s.own, "accepted"
-	switch {
-	case errors.Is(err, ErrPython):
+	if err != nil {
 		own.Attachment = nil
 		j, outcome = s.python, "deferred"
-	case err != nil:
+	}
+	if err != nil && !errors.Is(err, ErrPython) { // its minion has been answered: the master decides what it is
 		s.metrics.failed(err)
-		s.c.Logger.Warn("return of another node left out", "node", rec.From, "minion", rec.Minion, "jid", rec.JID, "err", err)
-		return nil
+		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid", rec.JID, "err", err)
 	}
-	if err := j.spool.Append(ctx, own); err != nil {
-		return err
-	}
-	s.metrics.count(outcome)
-	return nil
+	s.appendClaimed(j, key, own, outcome, done)
 }
 
 // filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the minion's id, or that of
