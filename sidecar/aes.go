@@ -237,6 +237,9 @@ func (p *Proxy) answer(c *call, route string, reply []byte) {
 	p.note(c, route, reply)
 	c.trace.Step("reply")
 	var settle func(context.Context)
+	if route == "local" && p.takesReturn(c) {
+		p.cfg.Returns.Answered(c.peek.ID, c.plain)
+	}
 	if route == "local" && p.cfg.Done != nil {
 		settle = p.cfg.Done(c.peek.ID, c.peek.Cmd)
 	}

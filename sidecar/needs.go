@@ -68,6 +68,10 @@ type Returns interface {
 	// Defer takes one that the local master does not take now; Defers says whether it would.
 	Defers() bool
 	Defer(r returns.Request, done func(reply []byte, err error))
+	// HandOff has another node keep one for node to (this one, perhaps) when this node's journal fails.
+	HandOff(ctx context.Context, to node.ID, r returns.Request) (reply []byte, err error)
+	// Answered notes that the local master has answered one.
+	Answered(minion string, load []byte)
 	// Mend makes way in the job cache for a return that the local master is about to get.
 	Mend(jid, minion string)
 	// Published answers pub_ret of a minion from the job cache. Errors: returns.ErrPython, returns.ErrUnknown, the disk's.

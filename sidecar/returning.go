@@ -66,9 +66,33 @@ func (p *Proxy) here(c *call, others []node.ID) {
 				p.cfg.Returns.Mend(c.peek.JID, c.peek.ID)
 				p.forward(c, others)
 			})
-		default: // the journal does not take it; the goroutine may be the journal's
+		case returns.MasterMayTake(err):
 			p.wg.Go(func() { p.forward(c, others) })
+		default: // the goroutine may be the journal's
+			p.handOff(c, c.self, err)
 		}
+	})
+}
+
+// handOff has another node keep a return for node to, the publisher of its job, when this node's journal fails. The local master
+// must not get it: where the disk fails, a master answers and stores nothing. When no node keeps it, its minion gets no answer and
+// sends it again.
+func (p *Proxy) handOff(c *call, to node.ID, err error) {
+	if c.from != "" { // the node that relayed it keeps it
+		p.wg.Go(func() { p.passBack(c, "journal", false, err) })
+		return
+	}
+	c.trace.Carry("journal", "peer")
+	p.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, min(peerPatience, p.cfg.ForwardTimeout))
+		defer cancel()
+		reply, failed := p.cfg.Returns.HandOff(ctx, to, c.asReturn())
+		if failed != nil {
+			p.lose(c.exchange, c.peek.Cmd, "journal", errors.Join(err, failed))
+			return
+		}
+		p.metrics.request(c.peek.Cmd, "handed_off")
+		p.acknowledge(c, reply)
 	})
 }
 
@@ -103,7 +127,8 @@ func (p *Proxy) acknowledge(c *call, reply []byte) {
 	p.answer(c, "journal", c.seal(reply))
 }
 
-// keep keeps a return for the publisher of its job, which cannot be reached; when that fails one of others gets it.
+// keep keeps a return for the publisher of its job, which cannot be reached. When the journal fails, another node keeps it; only what no
+// journal takes goes to one of others.
 func (p *Proxy) keep(c *call, to node.ID, others []node.ID, err error) {
 	if !p.takesReturn(c) {
 		p.elsewhere(c, others, "publisher", true, err)
@@ -119,6 +144,10 @@ func (p *Proxy) keep(c *call, to node.ID, others []node.ID, err error) {
 		if kept == nil {
 			p.metrics.request(c.peek.Cmd, "kept")
 			p.acknowledge(c, reply)
+			return
+		}
+		if !returns.MasterMayTake(kept) {
+			p.handOff(c, to, errors.Join(err, kept))
 			return
 		}
 		p.wg.Go(func() { p.elsewhere(c, others, "publisher", true, errors.Join(err, kept)) })

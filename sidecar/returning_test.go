@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,12 +14,14 @@ import (
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/spool"
 	"saltclusterd/sidecar/upstream"
 )
 
 // journals is a Returns that says what it was asked for.
 type journals struct {
 	take, keep, late error
+	off              error
 	defers           bool
 	taken            []string
 
@@ -39,6 +43,13 @@ func (j *journals) Defer(r returns.Request, done func([]byte, error)) {
 	j.taken = append(j.taken, "later")
 	done([]byte{0xc0}, j.late)
 }
+
+func (j *journals) HandOff(_ context.Context, to node.ID, _ returns.Request) ([]byte, error) {
+	j.taken = append(j.taken, "hand off for "+string(to))
+	return []byte{0xc0}, j.off
+}
+
+func (j *journals) Answered(minion string, _ []byte) { j.taken = append(j.taken, "answered "+minion) }
 
 func (j *journals) Defers() bool { return j.defers }
 
@@ -63,7 +74,7 @@ func (w *world) answer(reply []byte) string {
 }
 
 func TestReturnWithoutTheMaster(t *testing.T) {
-	full := errors.New("full")
+	full := fmt.Errorf("write: %w", syscall.ENOSPC)
 	for _, c := range []struct {
 		name   string
 		j      journals
@@ -76,8 +87,14 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 	}{
 		{name: "own", want: "\xc2", did: []string{"take web1"}},
 		{name: "relayed", from: "c", load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"take web1"}},
-		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1", "mend web1"}, master: 1},
-		{name: "disk full", j: journals{take: full}, want: byMaster, did: []string{"take web1"}, master: 1},
+		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1", "mend web1", "answered web1"}, master: 1},
+		{name: "disk full: another node keeps it", j: journals{take: full}, want: "\xc0", did: []string{"take web1", "hand off for a"}},
+		{name: "disk full everywhere", j: journals{take: full, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
+		{name: "journal full everywhere", j: journals{take: spool.ErrFull, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
+		{name: "closed", j: journals{take: spool.ErrClosed, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
+		{name: "too large for a journal", j: journals{take: spool.ErrTooLarge}, want: byMaster, did: []string{"take web1", "answered web1"}, master: 1},
+		{name: "busy", j: journals{take: spool.ErrBusy}, want: byMaster, did: []string{"take web1", "answered web1"}, master: 1},
+		{name: "relayed, disk full: its node keeps it", from: "c", j: journals{take: full}, want: "", did: []string{"take web1"}},
 		{name: "malformed", j: journals{take: returns.ErrMalformed}, want: "", did: []string{"take web1"}}, // bad load, which is not sealed
 		{
 			name: "needs Python, which is down", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrDown },
@@ -88,8 +105,8 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
-			name: "nobody keeps it: another node gets it", j: journals{take: full, late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
-			want: byMaster, did: []string{"take web1", "later"}, master: 1,
+			name: "nobody keeps it: another node gets it", j: journals{take: returns.ErrPython, late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			want: byMaster, did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
 			name: "publisher is gone", change: func(w *world) { w.view.Nodes[1].Alive = false }, load: map[string]any{"master_id": "b"},
@@ -101,7 +118,12 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 		},
 		{
 			name: "publisher is gone, disk full", j: journals{keep: full}, change: func(w *world) { w.view.Nodes = w.view.Nodes[:2]; w.view.Nodes[1].Alive = false },
-			load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"keep for b", "take web1"},
+			load: map[string]any{"master_id": "b"}, want: "\xc0", did: []string{"keep for b", "hand off for b"},
+		},
+		{
+			name: "publisher is gone, too large for a journal", j: journals{keep: spool.ErrTooLarge},
+			change: func(w *world) { w.view.Nodes = w.view.Nodes[:2]; w.view.Nodes[1].Alive = false },
+			load:   map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"keep for b", "take web1"},
 		},
 		{name: "another command", load: map[string]any{"cmd": "_pillar"}, want: byMaster, master: 1},
 	} {

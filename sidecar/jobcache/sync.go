@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -121,4 +122,36 @@ func (c *Cache) Sync(context.Context) error {
 		return fmt.Errorf("sync the job cache: %w", err)
 	}
 	return nil
+}
+
+// Syncer makes what the local master writes into its job cache survive a power loss. Safe for concurrent use.
+type Syncer struct {
+	cacheDir string
+
+	mu    sync.Mutex
+	disks disks
+}
+
+// NewSyncer returns a Syncer that reports errors of the disk from now on.
+func NewSyncer(cacheDir string) *Syncer {
+	s := &Syncer{cacheDir: cacheDir, disks: newDisks()}
+	s.disks.watch(cacheDir)
+	return s
+}
+
+// Sync is Cache.Sync.
+func (s *Syncer) Sync(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.disks.sync(s.cacheDir); err != nil {
+		return fmt.Errorf("sync the job cache: %w", err)
+	}
+	return nil
+}
+
+// Close releases what is held open.
+func (s *Syncer) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disks.close()
 }

@@ -49,6 +49,8 @@ type Peers interface {
 	// Copiers are the nodes that file what is kept for a job's publisher ahead: those that shall have copies of the job, can be reached
 	// and take returns without Python, this one first.
 	Copiers(jid string) []node.ID
+	// Keepers are the nodes that can be reached and have journals, in the order in which they are asked to keep a return of a job.
+	Keepers(jid string) []node.ID
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
 	// Successor is the node responsible for a job when this one is no member any more.
@@ -71,8 +73,16 @@ type Mode struct {
 	Reasons map[string]string // command: why it needs Python; absent: it does not
 	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets the next try.
 	Mend func(jid, minion string)
+	// Disk, if set, makes what the local master has stored survive a power loss: it stores returns in files and does not sync them.
+	Disk Disk
 	// Stored, if set, says whether the master's job cache has a minion's return (jobcache.Stored).
 	Stored func(jid, minion string) bool
+}
+
+// Disk is that of a master's job cache (jobcache.Syncer). One is used until Close, or until another takes its place in Mode.
+type Disk interface {
+	Sync(context.Context) error
+	Close()
 }
 
 // Config configures a Service. Zero values take the defaults named.

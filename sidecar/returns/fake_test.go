@@ -3,6 +3,7 @@ package returns
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,6 +126,13 @@ func (w peers) Copiers(jid string) []node.ID {
 		ids = w.copiers[""]
 	}
 	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return id != w.self && w.at[id] == nil })
+}
+
+// Keepers of everything are all other nodes.
+func (w peers) Keepers(string) []node.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.at))
 }
 
 // Successor of everything is the heir.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -142,6 +143,12 @@ func (u *unanswered) give(ctx context.Context, id string) {
 		u.s.Mend(rec.JID, rec.Minion)
 		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
 			u.answered()
+		}
+	}
+	if err == nil { // its file is the only copy that survives a power loss
+		if err := u.s.syncMaster(ctx); err != nil {
+			u.failed(id, fmt.Errorf("sync what the salt-master has stored: %w", err), unasked)
+			return
 		}
 	}
 	switch {

@@ -42,6 +42,7 @@ type Service struct {
 	fireWithin  time.Duration // see own.go
 	aheadAfter  time.Duration // see ahead.go
 	aheadAgain  time.Duration
+	handOffs    chan struct{} // holds one for each return that is being handed to another node's journal
 
 	mu     sync.Mutex // guards what follows
 	kept   map[node.ID]*journal
@@ -58,7 +59,7 @@ func New(c Config) (*Service, error) {
 	s := &Service{
 		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), kept: map[node.ID]*journal{},
 		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}), stuckAfter: stuckAfter,
-		fireWithin: fireWithin, aheadAfter: aheadAfter, aheadAgain: aheadAgain,
+		fireWithin: fireWithin, aheadAfter: aheadAfter, aheadAgain: aheadAgain, handOffs: make(chan struct{}, maxHandOffs),
 	}
 	s.mode.Store(&c.Mode)
 	s.stuck, s.unanswered = &stuck{s: s}, newUnanswered(s)
@@ -129,6 +130,9 @@ func (s *Service) closeAll() error {
 		j.ended()
 	}
 	s.unanswered.close()
+	if disk := s.mode.Load().Disk; disk != nil {
+		disk.Close()
+	}
 	if cache := s.cache(); cache != nil {
 		errs = append(errs, cache.Close())
 	}
@@ -165,6 +169,9 @@ func (s *Service) path(name string) string { return filepath.Join(s.c.Dir, name)
 // Use changes the mode, for the master's options have changed. What is under way in the old one is finished.
 func (s *Service) Use(m Mode) error {
 	old := s.mode.Swap(&m)
+	if old.Disk != nil && old.Disk != m.Disk {
+		old.Disk.Close()
+	}
 	if old.Cache == nil || old.Cache == m.Cache {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (k *consumer) give(batch []Record) error {
 	if k.left = batch[n:]; n == 0 {
 		return err
 	}
-	if k.Sync == nil { // else the position must not be on disk before its effects are
+	if k.Sync == nil || k.Once { // else the position must not be on disk before its effects are
 		if werr := k.cursor.advance(batch[n-1].Seq); err == nil {
 			err = werr
 		}
@@ -243,6 +243,11 @@ func (k *consumer) goBack() {
 		return
 	}
 	k.rewind, k.done, k.left = false, k.durable, nil
+	if k.Once {
+		if err := k.cursor.advance(k.durable); err != nil {
+			k.s.c.Logger.Warn("journal's position not written", "consumer", k.Name, "err", err)
+		}
+	}
 	k.s.c.Logger.Warn("journal's consumer begins again, for the disk has failed", "consumer", k.Name, "index", k.durable)
 }
 

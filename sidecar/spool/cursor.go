@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"saltclusterd/durable"
 )
 
 // A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic with
@@ -33,9 +35,16 @@ type cursor struct {
 // openCursor reads or creates a consumer's cursor. After a power loss or reboot only durable holds: what was done later
 // may not be on disk.
 func openCursor(dir, name, boot string) (*cursor, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "cursor."+name), os.O_CREATE|os.O_RDWR, 0o600)
+	path := filepath.Join(dir, "cursor."+name)
+	_, missing := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
+	}
+	if missing != nil { // lost with a power loss it would repeat all there is
+		if err := durable.SyncDir(dir); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
 	c := &cursor{f: f, boot: boot}
 	var was string

@@ -17,6 +17,8 @@ var (
 	ErrTooLarge = errors.New("spool: record is too large")
 	// ErrClosed: the spool was closed or never opened.
 	ErrClosed = errors.New("spool: closed")
+	// ErrNewer: a newer version of the program has written the journal.
+	ErrNewer = errors.New("the journal was written by a newer saltclusterd: start that version again and let it empty the journal")
 	// ErrLocked: another process has the journal open.
 	ErrLocked = errors.New("spool: the journal is in use by another process")
 )

@@ -14,6 +14,9 @@ func (s *Spool) recover() error {
 	if err := s.takeLock(); err != nil {
 		return err
 	}
+	if err := checkVersion(s.c.Dir); err != nil {
+		return err
+	}
 	list, err := listSegments(s.c.Dir)
 	if err != nil {
 		return err

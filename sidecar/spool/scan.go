@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -26,6 +27,9 @@ func scan(dir string, s *segment) (found, error) {
 	r := found{last: s.first - 1, end: int64(min(start, len(b))), size: int64(len(b))}
 	if len(b) >= start && string(b[:start]) != segmentMagic {
 		if findFrame(b, s.salt, r.last) < 0 {
+			if len(b) > start && newerSegment(b) { // with records of ours it would be a damaged byte
+				return found{}, fmt.Errorf("%w (%s)", ErrNewer, s.name)
+			}
 			r.end = 0
 			return r, nil
 		}
@@ -34,6 +38,9 @@ func scan(dir string, s *segment) (found, error) {
 	for at := start; at < len(b); {
 		f, ok := parseFrame(b[at:], s.salt)
 		if ok && f.seq > r.last {
+			if len(f.body) > 0 && f.body[0] > recordVersion {
+				return found{}, fmt.Errorf("%w (%s: record %d)", ErrNewer, s.name, f.seq)
+			}
 			r.gap(s, int64(at), f.seq)
 			r.last = f.seq
 			at += int(f.size())

@@ -54,7 +54,7 @@ func (s *service) buildReturns() error {
 // returnMode says which returns are taken without a master of that configuration.
 func (s *service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 	d := s.m.d
-	mode := returns.Mode{Reasons: map[string]string{}, Mend: d.mendReturn(master), Stored: storedReturn(master)}
+	mode := returns.Mode{Reasons: map[string]string{}, Mend: d.mendReturn(master), Stored: storedReturn(master), Disk: returnDisk(master)}
 	for _, cmd := range returnCommands {
 		if ok, reason := jobcache.Native(master, master.Version.Major, cmd); !ok {
 			mode.Reasons[cmd] = reason
@@ -97,6 +97,14 @@ func (d *Daemon) mendReturn(master *localmaster.Config) func(jid, minion string)
 			d.log.Warn("half-written return of a killed salt-master removed", "jid", jid, "minion", minion, "err", err)
 		}
 	}
+}
+
+// returnDisk is where a master of that configuration stores returns; nil where they are no files.
+func returnDisk(master *localmaster.Config) returns.Disk {
+	if master.Text("master_job_cache") != "local_cache" {
+		return nil
+	}
+	return jobcache.NewSyncer(master.CacheDir)
 }
 
 // storedReturn looks into the job cache of a master of that configuration; nil where its returns are no files.
@@ -159,7 +167,10 @@ func (s *service) leaveToMaster(err error) {
 	s.files.Use(nil, reason)
 	s.mined.Use(nil, reason)
 	s.fired.Use(events.Mode{Reason: reason})
-	mode := returns.Mode{Reasons: map[string]string{}, Mend: s.m.d.mendReturn(s.returnOptions), Stored: storedReturn(s.returnOptions)}
+	mode := returns.Mode{
+		Reasons: map[string]string{}, Mend: s.m.d.mendReturn(s.returnOptions), Stored: storedReturn(s.returnOptions),
+		Disk: returnDisk(s.returnOptions),
+	}
 	for _, cmd := range returnCommands {
 		mode.Reasons[cmd] = reason
 	}
@@ -255,6 +266,17 @@ func (p returnPeers) Successor(jid string) (node.ID, bool) {
 		usable = any
 	}
 	return ring.Owner(jid, usable)
+}
+
+// Keepers implements returns.Peers.
+func (p returnPeers) Keepers(jid string) []node.ID {
+	var nodes []ring.Node
+	for _, n := range p.m.ringOf(p.m.cons.View()) {
+		if n.ID != p.m.d.id && p.Standing(n.ID) == returns.Reachable {
+			nodes = append(nodes, n)
+		}
+	}
+	return ring.Ranked(jid, nodes)
 }
 
 // Copiers implements returns.Peers.

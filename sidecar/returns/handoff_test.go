@@ -1,0 +1,100 @@
+package returns
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"saltclusterd/sidecar/spool"
+)
+
+// A node whose journal fails has another keep a return, which comes back when the journal works again.
+func TestHandOff(t *testing.T) {
+	w := newWorld(t)
+	w.standing["p"] = Unreachable
+	p, q := w.service("p"), w.open("q")
+	r := request(t, "web1")
+	if _, err := take(t, func(f func([]byte, error)) { p.Take(r, f) }); err == nil || MasterMayTake(err) {
+		t.Fatalf("a journal that is closed: %v", err)
+	}
+	for range 2 { // the answer was lost, perhaps
+		if reply, err := p.HandOff(t.Context(), "p", r); err != nil || string(reply) != string(answered) {
+			t.Fatalf("%x, %v", reply, err)
+		}
+	}
+	if n := q.Kept(); n != 1 {
+		t.Errorf("%d are kept", n)
+	}
+	if err := p.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	w.set(func() { w.at["p"], w.standing["p"] = p, Reachable })
+	eventually(t, "its publisher", func() bool { return p.cache().Has(jid, "web1") })
+}
+
+func TestHandOffToNobody(t *testing.T) {
+	w := newWorld(t)
+	p := w.open("p")
+	if _, err := p.HandOff(t.Context(), "p", request(t, "web1")); !errors.Is(err, errNoKeeper) {
+		t.Errorf("error %v", err)
+	}
+	for range maxHandOffs {
+		p.handOffs <- struct{}{}
+	}
+	if _, err := p.HandOff(t.Context(), "p", request(t, "web1")); !errors.Is(err, errHandOffs) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestMasterMayTake(t *testing.T) {
+	for err, want := range map[error]bool{
+		spool.ErrTooLarge: true, spool.ErrBusy: true, spool.ErrFull: false, spool.ErrClosed: false, errors.New("input/output error"): false,
+	} {
+		if MasterMayTake(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}
+
+// disk counts its syncs.
+type disk struct {
+	syncs atomic.Int32
+	fails atomic.Bool
+}
+
+func (d *disk) Sync(context.Context) error {
+	d.syncs.Add(1)
+	if d.fails.Load() {
+		return errors.New("input/output error")
+	}
+	return nil
+}
+
+func (d *disk) Close() {}
+
+// What was deferred is synced where the master has stored it before its last copy is removed.
+func TestDeferredReturnsAreSynced(t *testing.T) {
+	w := newWorld(t)
+	d := &disk{}
+	s := w.open("a", func(c *Config) { c.Mode.Disk = d })
+	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
+	eventually(t, "the sync of what was deferred", func() bool { return pending(s, pythonName) == 0 && d.syncs.Load() > 0 })
+
+	d.fails.Store(true)
+	u := s.unanswered
+	if err := u.put(record(t, "web2"), errors.New("no answer"), 1); err != nil {
+		t.Fatal(err)
+	}
+	id := u.list()[0].ID
+	u.give(t.Context(), id)
+	if len(u.list()) != 1 {
+		t.Error("removed before it was synced")
+	}
+	d.fails.Store(false)
+	u.give(t.Context(), id)
+	if len(u.list()) != 0 {
+		t.Error("not removed")
+	}
+}

@@ -1,0 +1,113 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What a newer version has written is no damage: nothing may be passed over, renamed or begun again.
+func TestNewerVersionIsRefused(t *testing.T) {
+	for name, edit := range map[string]func(t *testing.T, dir, segment string){
+		"directory": func(t *testing.T, dir, _ string) { overwrite(t, filepath.Join(dir, versionFile), 0, "2") },
+		"segment": func(t *testing.T, _, segment string) {
+			overwrite(t, segment, int64(len(segmentMagic)-1), "\x02records as this version does not write them")
+			if err := os.Truncate(segment, 60); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"record": func(t *testing.T, dir, segment string) {
+			g, _ := parseSegmentName(filepath.Base(segment))
+			body, err := AppendRecord(nil, Record{Minion: "m"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body[0] = recordVersion + 1
+			info, err := os.Stat(segment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			overwrite(t, segment, info.Size(), string(appendFrame(nil, g.salt, 4, uint64(info.Size()), body)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got sink
+			got.set(errors.New("not now"))
+			c := Config{Dir: t.TempDir(), Checkpoint: time.Millisecond, Consumers: []Consumer{{Name: "c", Consume: got.consume}}}
+			s := open(t, c)
+			add(t, s, 0, 3)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, c.Dir, journals(t, c.Dir)[0])
+			before := journals(t, c.Dir)
+			if _, err := tryOpen(c); !errors.Is(err, ErrNewer) {
+				t.Errorf("error %v", err)
+			}
+			if after := journals(t, c.Dir); len(after) != len(before) || after[0] != before[0] {
+				t.Errorf("%v became %v", before, after)
+			}
+		})
+	}
+}
+
+// A journal of the version before has no mark, and gets one.
+func TestJournalWithoutVersion(t *testing.T) {
+	c := Config{Dir: t.TempDir()}
+	if err := open(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(c.Dir, versionFile)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "1\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func overwrite(t *testing.T, path string, at int64, with string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte(with), at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nothing(context.Context) error { return nil }
+
+// With Once a kill repeats nothing, a power loss what was done since the last checkpoint.
+func TestOnceAndSync(t *testing.T) {
+	var got sink
+	c := Config{Dir: t.TempDir(), Checkpoint: time.Hour, Consumers: []Consumer{{
+		Name: "c", Consume: got.consume, Once: true, Sync: nothing,
+	}}}
+	s := open(t, c)
+	add(t, s, 0, 3)
+	eventually(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
+	for boot, want := range map[string]int{"": 0, "another": 3} { // the copies are what a kill leaves
+		var again sink
+		d := c
+		d.Dir = t.TempDir()
+		copyDir(t, c.Dir, d.Dir)
+		d.Disk.Boot = boot
+		d.Consumers = []Consumer{{Name: "c", Consume: again.consume, Once: true, Sync: nothing}}
+		k := open(t, d)
+		eventually(t, "all is consumed", func() bool { return k.Stats().Consumers[0].Pending == 0 })
+		if n := len(again.records()); n != want {
+			t.Errorf("boot %q: %d again, want %d", boot, n, want)
+		}
+	}
+}
