@@ -47,18 +47,20 @@ func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string, new
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	var cmd state.Command = state.EpochRotate{Expect: expect, Key: key, Reason: reason}
+	cmds := []state.Command{state.EpochRotate{Expect: expect, Key: key, Reason: reason}}
 	if n.View().Level() >= state.LevelSeeds { // minions sign in for the one: they get the other with it, at no cost
 		seed := make([]byte, state.MinSeed)
 		_, _ = rand.Read(seed) // never fails
-		cmd = state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed), Reason: reason}
+		cmds = append([]state.Command{state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed), Reason: reason}}, cmds...)
 	}
-	results, err := n.Propose(ctx, cmd)
-	if err != nil {
-		return err
-	}
-	if err := results[0].Err(); err != nil && !state.IsConflict(err) {
-		return err
+	for _, cmd := range cmds { // the second when a member is being removed: the seed waits until it is gone, see Node.admit
+		results, err := n.Propose(ctx, cmd)
+		if err != nil {
+			return err
+		}
+		if err := results[0].Err(); err == nil || !state.IsConflict(err) {
+			return err
+		}
 	}
 	if n.View().Epochs().Current.N < expect {
 		return fmt.Errorf("%w: epoch %d is in force", ErrInvalid, n.View().Epochs().Current.N)

@@ -116,6 +116,62 @@ func TestARemovalIsRepeatedWhileTheVoteIsThere(t *testing.T) {
 	}
 }
 
+// What a removed node must not know is not decided while raft still sends it the log, whoever asks for it: else the secret would be newer
+// than the removal and known to the node all the same, and nobody would replace it any more.
+func TestSecretsWaitForARemoval(t *testing.T) {
+	var silent atomic.Bool // the leader waits for the removed one to know, before it takes the vote
+	c := form(t, 3, func(cfg *Config) {
+		stats := cfg.Stats
+		cfg.Stats = func(ctx context.Context, id node.ID) (PeerStats, error) {
+			if silent.Load() {
+				return PeerStats{}, nil
+			}
+			return stats(ctx, id)
+		}
+		cfg.Timing.Attempt = patience
+	})
+	l := c.leader()
+	gone, stays := other(c, l), c.nodes["m3"]
+	if l.cfg.ID == "m3" {
+		gone, stays = "m1", c.nodes["m2"]
+	}
+	c.must(l, state.LevelSet{Level: state.LevelSeeds})
+	first := l.View().Seeds().Current
+	silent.Store(true)
+	gossip := state.GossipKeyAdd{Expect: 1, Key: state.SecretText(strings.Repeat("n", 32))}
+	seed := state.SeedRotate{Expect: 1, Key: epochKey(2), Seed: state.SecretText(strings.Repeat("n", 32))}
+	results, err := l.Propose(t.Context(), state.MemberRemove{ID: gone}, seed)
+	if err != nil || !state.IsConflict(results[1].Err()) {
+		t.Fatalf("removal and secret in one request: %+v, %v", results, err)
+	}
+	c.must(l, state.MemberRemove{ID: gone})
+	rotate := func(n *Node) state.View {
+		t.Helper()
+		now := n.View().Epochs().Current.N
+		if _, err := n.RotateEpoch(t.Context(), now, "test", func() (state.Secret, error) { return epochKey(byte(10 + now)), nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n.View()
+	}
+	for _, n := range []*Node{l, stays} {
+		if v := rotate(n); !v.SeedDue() || !v.Seeds().Current.Key.Equal(first.Key) {
+			t.Errorf("%s, while the removed node gets the log: seed %d, due %v", n.cfg.ID, v.Seeds().Current.N, v.SeedDue())
+		}
+		if results, err := n.Propose(t.Context(), gossip); err != nil || !state.IsConflict(results[0].Err()) || !n.View().GossipDue() {
+			t.Errorf("%s, gossip key: %+v, %v", n.cfg.ID, results, err)
+		}
+	}
+	silent.Store(false)
+	c.eventually("its vote is gone", func() (bool, string) { s := l.Status(); return len(s.Voters) == 2, fmt.Sprintf("%+v", s) })
+	if v := rotate(stays); v.SeedDue() || v.Seeds().Current.Key.Equal(first.Key) {
+		t.Errorf("afterwards: seed %d, due %v", v.Seeds().Current.N, v.SeedDue())
+	}
+	c.must(l, gossip)
+	if v := c.nodes[gone].View(); !v.Seeds().Current.Key.Equal(first.Key) || len(v.GossipKeys()) != 1 {
+		t.Errorf("the removed node was told: seed %d, %d gossip keys", v.Seeds().Current.N, len(v.GossipKeys()))
+	}
+}
+
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
