@@ -22,6 +22,12 @@ def is_finished(log):
     return re.search(r"^=+ .*(passed|failed|skipped|error|no tests ran).* in [0-9.]+s.*=+$", log, re.MULTILINE) is not None
 
 
+def failures(log, lines=150):
+    """What pytest says of the tests that failed: the last lines of it."""
+    match = re.search(r"^=+ (ERRORS|FAILURES) =+$.*?(?=^=+ short test summary info =+$|\Z)", log, re.MULTILINE | re.DOTALL)
+    return "\n".join(match[0].splitlines()[-lines:]) if match else ""
+
+
 def compare(bare, front):
     """Tests that pass without saltclusterd and not through it, with their outcome there."""
     return {test: front.get(test, "missing") for test, was in bare.items() if was == "PASSED" and front.get(test) != "PASSED"}

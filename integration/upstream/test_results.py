@@ -26,6 +26,12 @@ def test_is_finished():
     assert not results.is_finished(LOG.rsplit("=", 30)[0].rsplit("\n", 1)[0])
 
 
+def test_failures():
+    log = "===== FAILURES =====\n__ test_two __\nE   one\nE   two\n===== short test summary info =====\nFAILED tests/a.py\n"
+    assert results.failures(log, lines=2) == "E   one\nE   two"
+    assert results.failures(LOG) == ""
+
+
 @pytest.mark.parametrize(
     "bare, front, want",
     [

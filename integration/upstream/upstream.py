@@ -2,6 +2,7 @@
 
 import argparse
 import concurrent.futures
+import os
 import pathlib
 import shlex
 import subprocess
@@ -14,9 +15,16 @@ import results
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 OUT = TOP / "bin/upstream"
+LOG = "tmp/results/pytest.log"
 VERSIONS = ("3008.3", "3007.15", "3006.28")
 SESSION_SECONDS = 5400  # of one selection
 PART_SECONDS = 460  # of the part in `make test`
+
+
+def read_log(version, name):
+    """What pytest wrote in a session; nothing when it did not start."""
+    path = OUT / version / name / LOG
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def run(version, nodes, name, seconds, arguments):
@@ -25,18 +33,19 @@ def run(version, nodes, name, seconds, arguments):
     started = time.monotonic()
     command = [str(HERE / "session"), version, str(nodes), str(out), str(seconds), *arguments]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
-    path = out / "tmp/results/pytest.log"
-    log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else process.stdout + process.stderr
+    log = read_log(version, name) or process.stdout + process.stderr
     summary = (log.strip().splitlines() or ["no output"])[-1].strip("= ")
-    print(f"upstream: Salt {version}, {name}: {summary} ({time.monotonic() - started:.0f} s, {path})", flush=True)
+    print(f"upstream: Salt {version}, {name}: {summary} ({time.monotonic() - started:.0f} s, {out / LOG})", flush=True)
     return results.read(log), results.is_finished(log)
 
 
-def read_finished(version, name):
-    """What an earlier run left, if it came to its end."""
-    path = OUT / version / name / "tmp/results/pytest.log"
-    log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    return results.read(log) if results.is_finished(log) else None
+def run_again(version, nodes, name, seconds, differs):
+    """Runs tests that differ once more, by themselves; returns those that differ again."""
+    again, _ = run(version, nodes, f"{name}-again", seconds, sorted(differs))
+    once = [test for test in sorted(differs) if again.get(test) == "PASSED"]
+    for test in once:
+        print(f"upstream: FAILED ONCE, passed alone: {test}")
+    return {test: outcome for test, outcome in differs.items() if test not in once}
 
 
 def arguments_of(selection, source):
@@ -53,8 +62,10 @@ def run_selection(version, nodes, name, arguments, resume):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = {}
         for side, (size, label) in sides.items():
-            outcomes[side] = read_finished(version, label) if resume else None
-            if outcomes[side] is None:
+            log = read_log(version, label) if resume else ""
+            if results.is_finished(log):
+                outcomes[side] = results.read(log)
+            else:
                 waiting[side] = pool.submit(run, version, size, label, SESSION_SECONDS, arguments)
         for side, future in waiting.items():
             outcomes[side], finished = future.result()
@@ -65,12 +76,7 @@ def run_selection(version, nodes, name, arguments, resume):
     differs = results.compare(outcomes["bare"], outcomes["front"])
     if not differs:
         return {}
-    again, _ = run(version, nodes, f"{name}-front{nodes}-again", SESSION_SECONDS, sorted(differs))
-    for test in sorted(differs):
-        if again.get(test) == "PASSED":
-            print(f"upstream: FAILED ONCE, passed alone: {test}")
-            del differs[test]
-    return differs
+    return run_again(version, nodes, f"{name}-front{nodes}", SESSION_SECONDS, differs)
 
 
 def report(differs, expected, version, nodes):
@@ -105,12 +111,9 @@ def run_part(expected):
         outcomes, _ = run(version, 1, "part", PART_SECONDS, tests)
         differs = results.compare(dict.fromkeys(tests, "PASSED"), outcomes)
         if 0 < len(differs) <= 3:
-            again, _ = run(version, 1, "part-again", PART_SECONDS, sorted(differs))
-            once = [test for test in differs if again.get(test) == "PASSED"]
-            for test in once:
-                print(f"upstream: FAILED ONCE, passed alone: {test}")
-                del differs[test]
-        bad += report(differs, expected, version, 1)
+            differs = run_again(version, 1, "part", PART_SECONDS, differs)
+        if report(differs, expected, version, 1):
+            print(results.failures(read_log(version, "part")), flush=True)
     return bad
 
 
@@ -127,6 +130,9 @@ def parse():
 
 def main():
     args = parse()
+    if os.geteuid() != 0:
+        print("upstream: SKIPPED: only root can make the namespaces of a session")
+        return 0 if args.part else 1
     print(f"upstream: {shlex.join(sys.argv[1:])}", flush=True)
     expected = results.read_expected((HERE / "expected.toml").read_text(encoding="utf-8"))
     bad = run_part(expected) if args.part else run_all(args, expected, args.cache)
