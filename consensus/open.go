@@ -52,10 +52,12 @@ func (n *Node) Open(ctx context.Context) (err error) {
 }
 
 func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
-	stream := newStream(n.cfg.Port, n.cfg.ID)
-	out := func(timeout time.Duration) *raft.NetworkTransport { return n.newOutbound(stream, timeout, hlog) }
+	stream := newStream(n.cfg.Port, n.cfg.ID, false)
 	return &transport{
-		out(n.cfg.Timing.Transport), out(min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport)), newReach(n.replicates),
+		n.newOutbound(stream, n.cfg.Timing.Transport, hlog),
+		n.newOutbound(stream, min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport), hlog),
+		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
+		newReach(n.replicates),
 		newInbound(inboundConfig{
 			ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log, m: n.m,
 		}),

@@ -9,9 +9,11 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/sys/unix"
 
 	"saltclusterd/gossip/node"
 )
@@ -23,6 +25,7 @@ const maxPool = 3
 type transport struct {
 	*raft.NetworkTransport
 	beats *raft.NetworkTransport // for heartbeats: it gives up sooner, so that a link that is back is noticed
+	snaps *raft.NetworkTransport // for snapshots: its connections bear a receiver that stands still for a while
 	reach *reach
 	in    *inbound
 }
@@ -37,7 +40,7 @@ func (t *transport) SetHeartbeatHandler(beat func(raft.RPC)) { t.in.beat.Store(&
 
 // Close implements raft.WithClose. It ends every connection.
 func (t *transport) Close() error {
-	err := errors.Join(t.NetworkTransport.Close(), t.beats.Close())
+	err := errors.Join(t.NetworkTransport.Close(), t.beats.Close(), t.snaps.Close())
 	t.in.close()
 	return err
 }
@@ -77,7 +80,7 @@ func (t *transport) spread(id raft.ServerID, req *raft.AppendEntriesRequest, res
 // InstallSnapshot implements raft.Transport. Raft counts the failure, but sends the next snapshot when the member
 // answers heartbeats again.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	err := t.answered(t.NetworkTransport.InstallSnapshot(id, to, req, resp, data), &resp.Term)
+	err := t.answered(t.snaps.InstallSnapshot(id, to, req, resp, data), &resp.Term)
 	if err != nil {
 		t.reach.wait(t.in.ctx, id, req.Term, retryFirst)
 	}
@@ -110,16 +113,17 @@ func (t *transport) answered(err error, term *uint64) error {
 // It keeps track of the connections, because raft's transport does not end the
 // idle ones when it is closed.
 type stream struct {
-	port Port
-	self node.ID
+	port    Port
+	self    node.ID
+	patient bool // connections are not limited by Port, see unlimit
 
 	mu     sync.Mutex
 	conns  map[*streamConn]struct{}
 	closed chan struct{}
 }
 
-func newStream(port Port, self node.ID) *stream {
-	return &stream{port: port, self: self, conns: map[*streamConn]struct{}{}, closed: make(chan struct{})}
+func newStream(port Port, self node.ID, patient bool) *stream {
+	return &stream{port: port, self: self, patient: patient, conns: map[*streamConn]struct{}{}, closed: make(chan struct{})}
 }
 
 // Addr is what raft takes for its own address.
@@ -139,7 +143,31 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
+	if s.patient {
+		if err := unlimit(c); err != nil {
+			return nil, errors.Join(fmt.Errorf("connect to %s: %w", to, err), c.Close())
+		}
+	}
 	return s.track(c)
+}
+
+// unlimit takes TCP_USER_TIMEOUT off a connection. With it the kernel ends one whose receiver does not read for so long, as the disk of a
+// member may cause that stores a snapshot while it comes: the snapshot would begin anew each time, and the member never catch up.
+func unlimit(c net.Conn) error {
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // below TLS
+		c = t.NetConn()
+	}
+	tcp, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0) })
+	return errors.Join(err, failed)
 }
 
 // Close ends every connection.

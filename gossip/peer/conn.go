@@ -2,8 +2,10 @@ package peer
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 
 	"saltclusterd/gossip/node"
 )
@@ -29,6 +31,15 @@ func (c *conn) Close() error {
 		c.err = c.Conn.Close()
 	})
 	return c.err
+}
+
+// SyscallConn implements syscall.Conn, for those who need another socket option.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	s, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return s.SyscallConn()
 }
 
 // Remote returns the member at the other end of a connection which came from a Listener or from Dial.
