@@ -296,14 +296,19 @@ func (p *Proxy) lose(x *exchange, cmd, where string, err error) {
 	x.drop()
 }
 
-// longPatience is how long a minion waits for an answer by Salt's defaults: request_channel_tries times request_channel_timeout. What a
-// worker of the master is busy with is asked of nobody else before that: it would be done twice, and be no sooner.
-const longPatience = 3 * 60 * time.Second
+// longPatience is how long a minion waits for an answer by Salt's defaults: request_channel_tries times request_channel_timeout. Until then a
+// request that a worker of the master works on is sent to no other master, which would only do the same work again.
+const longPatience = 3 * time.Minute
+
+// LongPatience is the time that a call which may take long has (router.Long) where forwarded requests have forwardTimeout.
+func LongPatience(forwardTimeout time.Duration) time.Duration {
+	return max(forwardTimeout, longPatience)
+}
 
 // untilLong is until for a call, which may be one that takes long.
 func (p *Proxy) untilLong(c *call) time.Time {
 	if router.Long(c.peek.Cmd) {
-		return c.at.Add(max(p.cfg.ForwardTimeout, longPatience))
+		return c.at.Add(LongPatience(p.cfg.ForwardTimeout))
 	}
 	return p.until(c.exchange)
 }

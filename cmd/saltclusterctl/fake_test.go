@@ -149,6 +149,7 @@ func ptr[T any](v T) *T { return &v }
 func daemons() map[string]*fake {
 	return map[string]*fake{
 		"healthy":  healthy(),
+		"holds":    holds(),
 		"upgrades": healthy(), // as upgraded
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
@@ -269,6 +270,13 @@ func same() *fake {
 	f.verification = adminapi.Verification{From: "m1", Sections: []adminapi.VerifiedSection{
 		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"},
 	}}
+	return f
+}
+
+// holds has restored two keys that were deleted on m1, too many at once.
+func holds() *fake {
+	f := healthy()
+	f.held = []string{"db1", "web1"}
 	return f
 }
 

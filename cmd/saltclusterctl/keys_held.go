@@ -13,12 +13,13 @@ import (
 func newKeysHeldCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "held",
-		Usage: "list accepted keys that were taken away on this host, too many at once, and decide about them",
-		Description: "More than three, or a tenth of the accepted keys, that are deleted or rejected within a minute by way of the salt-master's\n" +
-			"directories are written back, whoever did it: thorium, a reactor, a script or salt-key. saltclusterctl keys delete is never held.",
+		Usage: "list accepted keys that were deleted on this host, too many at once, and decide about them",
+		Description: "Accepted keys that are deleted or rejected within a minute by way of the salt-masters, more than three and more than\n" +
+			"cluster_keys_max_delete percent (10) of them, are restored: thorium, reactors and scripts delete keys of minions that use\n" +
+			"other masters, and salt-key cannot be told from them. saltclusterctl keys delete and keys reject are never held.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "delete", Usage: "delete them in the whole cluster"},
-			&cli.BoolFlag{Name: "keep", Usage: "it was a mistake: they stay, and are listed no more"},
+			&cli.BoolFlag{Name: "keep", Usage: "keep them, and empty the list"},
 			yesFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -56,8 +57,10 @@ func runKeysHeld(c *cli.Context, e *env) error {
 			s.line("%s", clean(id))
 		}
 		if c.Bool("keep") {
-			s.line("%s: accepted, as before", plural(len(held.IDs), "key"))
+			s.line("%s kept", plural(len(held.IDs), "key"))
+			return
 		}
+		s.line("%s restored; --delete deletes them in the whole cluster, --keep keeps them", plural(len(held.IDs), "key"))
 	})
 }
 

@@ -39,11 +39,12 @@ type base struct {
 	Dirs   map[string]string // the directories by name, as dirid tells them apart; none in files of older versions
 	Keys   map[string]based
 	Denied map[string]based
-	Store  *storeFile // as it was saved last; nil: the master had no store
+	Store  *storeFile        // as it was saved last; nil: the master had no store
+	Held   map[string]uint64 // by minion, revisions of accepted keys that were lost on disk and restored
 }
 
 func newBase(s staleness) *base {
-	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{}}
+	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{}, Held: map[string]uint64{}}
 }
 
 func (b *base) of(s subject) (based, bool) {

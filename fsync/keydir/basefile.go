@@ -29,6 +29,7 @@ type baseFile struct {
 	Keys    map[string]basedFile `json:"keys"`
 	Denied  map[string]basedFile `json:"denied,omitempty"`
 	Store   *storeFile           `json:"store,omitempty"`
+	Held    map[string]uint64    `json:"held,omitempty"`
 }
 
 type basedFile struct {
@@ -77,7 +78,10 @@ func parseBase(content []byte) (*base, error) {
 	}
 	b := &base{
 		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,
-		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied), Store: f.Store,
+		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied), Store: f.Store, Held: f.Held,
+	}
+	if b.Held == nil {
+		b.Held = map[string]uint64{}
 	}
 	if b.Dirs == nil {
 		b.Dirs = map[string]string{}
@@ -88,7 +92,7 @@ func parseBase(content []byte) (*base, error) {
 func saveBase(dir string, b *base) error {
 	content, err := json.Marshal(baseFile{
 		Version: baseVersion, UUID: b.UUID, Seen: b.Seen, Stamp: b.Stamp, Prev: b.Prev, Stale: b.Stale,
-		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied), Store: b.Store,
+		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied), Store: b.Store, Held: b.Held,
 	})
 	if err != nil {
 		return fmt.Errorf("encode base: %w", err)

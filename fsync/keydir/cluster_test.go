@@ -110,7 +110,7 @@ type testNode struct {
 	cur   func() bool
 	late  *lateLog // its own sight of log, in directories that it shares; nil: log itself
 	store *mmapkeys.Geometry
-	holds bool // Config.HoldLosses
+	holds int  // Config.MaxLosses
 	once  bool // nothing that happens makes it look again
 	dir   *Dir
 	logs  *syncBuffer
@@ -176,7 +176,7 @@ func (n *testNode) open() {
 	cfg := Config{
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
-		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, HoldLosses: n.holds,
+		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, MaxLosses: n.holds,
 	}
 	if n.once {
 		cfg.Timing.Debounce = time.Hour

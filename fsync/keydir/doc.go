@@ -34,8 +34,8 @@
 // next one; see Shared. A keeper that is stopped, as by SIGSTOP, keeps its turn: then what consensus decides is not written
 // until it goes on, while it holds at the edges.
 //
-// Limits: files that are removed one by one are deletions, even when they are all there are: `salt-key -D` does just
-// that. When single files come back from a backup while the marker stays, they are told from new ones by their
+// Limits: files that are removed one by one are deletions, even when they are all there are, as `salt-key -D` does it; more of them
+// than Config.MaxLosses allows are restored and held (losses.go). When single files come back from a backup while the marker stays, they are told from new ones by their
 // modification times and the tombstones of consensus. A tombstone that was pruned, or a copy with a new time, looks like
 // an operator who puts a key there.
 package keydir

@@ -45,8 +45,9 @@ type Config struct {
 	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is laid out.
 	// Then it and the directories are kept the same.
 	Store *mmapkeys.Geometry
-	// HoldLosses says that accepted keys which are taken away in numbers are written back, see Held.
-	HoldLosses bool
+	// MaxLosses is the percentage of the accepted keys that may be deleted or rejected in the directories within a minute. More than
+	// that, and more than three, are held, see Held. Zero: nothing is held.
+	MaxLosses int
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog
@@ -93,7 +94,7 @@ type Dir struct {
 	work    work
 
 	heldKeys atomic.Pointer[[]string]
-	forget   atomic.Bool
+	forget   chan struct{}
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group
@@ -120,7 +121,7 @@ func New(cfg Config) (*Dir, error) {
 		cfg.Timing.Rescan = sharedRescan
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher}, nil
+	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher, forget: make(chan struct{}, 1)}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.

@@ -64,7 +64,7 @@ type loop struct {
 	storeTold *atomic.Pointer[StoreStatus]
 	settled   *atomic.Bool // see Dir.Settled
 	heldKeys  *atomic.Pointer[[]string]
-	forget    *atomic.Bool // see Dir.Forget
+	forget    <-chan struct{} // see Dir.Forget
 
 	ctx      context.Context // of run
 	due      time.Time       // next round
@@ -104,7 +104,7 @@ func (d *Dir) newLoop() (*loop, error) {
 			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
-		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: &d.forget, lacking: map[subject]struct{}{},
+		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: d.forget, lacking: map[subject]struct{}{},
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}
@@ -137,6 +137,11 @@ func (l *loop) run(ctx context.Context) error {
 		case _, ok := <-changes:
 			if !ok {
 				changes = nil
+			}
+			l.wake(0)
+		case <-l.forget:
+			if l.m != nil {
+				l.m.forgetHeld()
 			}
 			l.wake(0)
 		case b := <-l.proposer.out:

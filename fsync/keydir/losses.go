@@ -8,55 +8,53 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// Accepted keys that disappear from the directories in numbers are held: they are written back and not deleted in the cluster until
-// somebody says so. A program that judges minions by what one master hears of them (thorium's key.timeout, a reactor, a script) deletes
-// the keys of all minions that talk to other masters, and nothing in the directories tells that from salt-key.
+// Accepted keys that disappear from the directories in numbers are held: they are restored on disk and stay accepted in the cluster until
+// an operator decides. A program that judges minions by the events of one master (thorium's key.timeout, a reactor, a script) deletes the
+// keys of all minions that use other masters, and nothing in the directories tells its deletions from those of salt-key.
 const (
-	// lossWindow is the time in which losses are counted, of which lossesAtLeast, or one in lossShare of the accepted keys, are
-	// let through.
-	lossWindow    = time.Minute
+	// lossWindow is the time in which losses are counted, those of other nodes included.
+	lossWindow = time.Minute
+	// lossesAtLeast losses within it are never too many.
 	lossesAtLeast = 3
-	lossShare     = 10
-	// waveMost is how long losses wait for others that follow at once, so that all of them are judged together.
+	// waveMost bounds how long losses wait for others that follow at once, so that all of them are judged together.
 	waveMost = 2 * time.Second
-	// maxHeld bounds how many held keys are named.
-	maxHeld = 1000
 )
 
-// losses judges what takes accepted keys away. It belongs to the machine.
+// losses counts the accepted keys that are taken away by way of the directories. It belongs to the machine; what is held is in its base.
 type losses struct {
-	on     bool
-	recent []time.Time          // of those let through or held, within lossWindow
-	wave   time.Time            // since when some wait for others; zero: none do
-	held   map[string]time.Time // by minion: when its key was written back last
+	percent int                  // of the accepted keys that may be lost within lossWindow; zero: any number
+	seen    uint64               // revision up to which the losses of other nodes have been counted
+	recent  map[string]time.Time // by minion: when its key was lost; those of the last lossWindow
+	wave    time.Time            // since when losses wait for others; zero: none waits
+	changed bool                 // base.Held has changed since the loop published it
 }
 
-// isLoss says whether a step takes an accepted key away that nothing has replaced.
+// isLoss reports whether a step takes an accepted key away without another one in its place.
 func (k kase) isLoss(s subject) bool {
 	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted && (k.disk == entry{} || k.disk.State == state.KeyRejected)
 }
 
-// holdLosses takes from a plan the proposals that take too many accepted keys away, and has these written back instead.
+// countLosses adds to the recent losses those that other nodes have proposed since the last round. The base still has the keys then.
+func (m *machine) countLosses(now time.Time, view state.View) {
+	t := &m.losses
+	if t.recent == nil {
+		t.recent, t.seen = map[string]time.Time{}, view.Rev()
+	}
+	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossWindow })
+	for _, c := range view.KeysSince(t.seen) {
+		lost := c.Deleted || c.State == state.KeyRejected
+		if lost && c.Cause == causeKeyFile && m.base.Keys[c.ID].State == state.KeyAccepted && now.Sub(time.UnixMilli(c.At)) < lossWindow {
+			t.recent[c.ID] = now
+		}
+	}
+	t.seen = view.Rev()
+}
+
+// holdLosses removes from a plan the proposals that take too many accepted keys away, and restores these keys instead.
 func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(id string) sight) {
 	t := &m.losses
-	if !t.on {
-		return
-	}
-	for id := range t.held { // deleted or rejected in the cluster by somebody
-		if key, ok := view.Key(id); !ok || key.State != state.KeyAccepted {
-			delete(t.held, id)
-		}
-	}
-	var lost []writing
-	for _, prop := range p.proposals {
-		f := look(prop.subject.id).of(prop.subject)
-		if k, text := m.kase(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
-			lost = append(lost, writing{
-				subject: prop.subject, want: k.cons, text: text, rev: k.rev, aside: k.disk != entry{},
-				why: "too many accepted keys were taken away at once", finding: f,
-			})
-		}
-	}
+	m.releaseHeld(view)
+	lost := m.losses.of(m, p, view, look)
 	if len(lost) == 0 {
 		t.wave = time.Time{}
 		return
@@ -70,30 +68,70 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 		return
 	}
 	t.wave = time.Time{}
-	t.recent = slices.DeleteFunc(t.recent, func(at time.Time) bool { return now.Sub(at) >= lossWindow })
-	if len(t.recent)+len(lost) > max(lossesAtLeast, (accepted(view)+len(t.recent))/lossShare) {
-		m.withdraw(p, lost)
-		p.writes = append(p.writes, lost...)
-		if t.held == nil {
-			t.held = map[string]time.Time{}
-		}
-		for _, w := range lost {
-			if len(t.held) < maxHeld {
-				t.held[w.subject.id] = now
-			}
+	for _, w := range lost {
+		if since := m.edits[w.subject].since; now.Sub(since) < lossWindow {
+			t.recent[w.subject.id] = since
 		}
 	}
-	for range lost {
-		t.recent = append(t.recent, now)
+	if !m.tooManyLosses(view) { // then only those that are held already
+		lost = slices.DeleteFunc(lost, func(w writing) bool { return m.base.Held[w.subject.id] == 0 })
+	}
+	m.withdraw(p, lost)
+	p.writes = append(p.writes, lost...)
+	for _, w := range lost {
+		if m.base.Held[w.subject.id] != w.rev {
+			m.base.Held[w.subject.id] = w.rev
+			m.dirty, t.changed = true, true
+		}
 	}
 }
 
-// moreLosses says until when others may join a wave: some accepted keys are gone from disk that have not settled yet.
+// of lists the losses that a plan proposes, as writings that restore the keys.
+func (t *losses) of(m *machine, p *plan, view state.View, look func(id string) sight) (lost []writing) {
+	if t.percent == 0 {
+		return nil
+	}
+	for _, prop := range p.proposals {
+		f := look(prop.subject.id).of(prop.subject)
+		if k, text := m.kase(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
+			lost = append(lost, writing{
+				subject: prop.subject, want: k.cons, text: text, rev: k.rev, aside: k.disk != entry{},
+				why: "too many accepted keys were taken away at once", finding: f,
+			})
+		}
+	}
+	return lost
+}
+
+// tooManyLosses reports whether the losses of the last lossWindow exceed what is let through.
+func (m *machine) tooManyLosses(view state.View) bool {
+	fleet := 0
+	view.Keys(func(k state.Key) bool {
+		if k.State == state.KeyAccepted {
+			fleet++
+		}
+		return true
+	})
+	for id := range m.losses.recent {
+		if k, ok := view.Key(id); !ok || k.State != state.KeyAccepted {
+			fleet++
+		}
+	}
+	return len(m.losses.recent) > max(lossesAtLeast, fleet*m.losses.percent/100)
+}
+
+// moreLosses returns until when others may join a wave: some accepted keys are gone from disk whose edits have not settled yet.
 func (m *machine) moreLosses(now time.Time, view state.View, lost []writing) (until time.Time) {
+	judged := make(map[subject]struct{}, len(lost))
+	for _, w := range lost {
+		judged[w.subject] = struct{}{}
+	}
 	for s, e := range m.edits {
-		k, _ := m.kase(view, s, e.finding)
 		at := e.since.Add(m.timing.Deletion)
-		if k.isLoss(s) && now.Before(at) && !slices.ContainsFunc(lost, func(w writing) bool { return w.subject == s }) && at.After(until) {
+		if _, is := judged[s]; is || !now.Before(at) || !at.After(until) {
+			continue
+		}
+		if k, _ := m.kase(view, s, e.finding); k.isLoss(s) {
 			until = at
 		}
 	}
@@ -102,6 +140,9 @@ func (m *machine) moreLosses(now time.Time, view state.View, lost []writing) (un
 
 // withdraw takes the proposals about some subjects out of a plan.
 func (m *machine) withdraw(p *plan, about []writing) {
+	if len(about) == 0 {
+		return
+	}
 	subjects := make(map[subject]bool, len(about))
 	for _, w := range about {
 		subjects[w.subject] = true
@@ -110,31 +151,36 @@ func (m *machine) withdraw(p *plan, about []writing) {
 	p.proposals = slices.DeleteFunc(p.proposals, func(prop proposal) bool { return subjects[prop.subject] })
 }
 
-func accepted(view state.View) (n int) {
-	view.Keys(func(k state.Key) bool {
-		if k.State == state.KeyAccepted {
-			n++
-		}
-		return true
-	})
-	return n
+// releaseHeld drops from the held keys those that the cluster has decided about since.
+func (m *machine) releaseHeld(view state.View) {
+	before := len(m.base.Held)
+	maps.DeleteFunc(m.base.Held, func(id string, rev uint64) bool { return view.KeyRev(id) != rev })
+	if len(m.base.Held) != before {
+		m.dirty, m.losses.changed = true, true
+	}
 }
 
-// showHeld tells others which keys are held, after a round.
-func (l *loop) showHeld(before int) {
-	if l.forget.Swap(false) {
-		clear(l.m.losses.held)
+// forgetHeld drops all held keys.
+func (m *machine) forgetHeld() {
+	clear(m.base.Held)
+	m.dirty, m.losses.changed = true, true
+}
+
+// publishHeld makes the held keys visible to Held after a round that changed them.
+func (l *loop) publishHeld() {
+	if !l.m.losses.changed {
+		return
 	}
-	ids := slices.Sorted(maps.Keys(l.m.losses.held))
-	l.heldKeys.Store(&ids)
-	if len(ids) > before {
-		l.log.Error("accepted keys that were taken away on this host were written back: too many at once", "count", len(ids),
+	l.m.losses.changed = false
+	ids := slices.Sorted(maps.Keys(l.m.base.Held))
+	if before := l.heldKeys.Swap(&ids); len(ids) > 0 && (before == nil || len(ids) > len(*before)) {
+		l.log.Error("accepted keys deleted or rejected on this host restored: too many at once", "count", len(ids),
 			"fix", "saltclusterctl keys held")
 	}
 }
 
-// Held lists the minions whose accepted keys were taken away on this host, too many at once, and written back; nobody has decided about
-// them since.
+// Held lists the minions whose accepted keys were taken away on this host, too many at once, and restored, as far as the cluster has not
+// decided about them since.
 func (d *Dir) Held() []string {
 	if ids := d.heldKeys.Load(); ids != nil {
 		return *ids
@@ -142,8 +188,11 @@ func (d *Dir) Held() []string {
 	return nil
 }
 
-// Forget takes what Held lists for a mistake that nobody has to decide about: the keys stay.
+// Forget drops what Held lists: the keys stay accepted.
 func (d *Dir) Forget() {
-	d.forget.Store(true)
 	d.heldKeys.Store(nil)
+	select {
+	case d.forget <- struct{}{}:
+	default: // one is on its way
+	}
 }

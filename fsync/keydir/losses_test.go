@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/mmapkeys"
 )
 
 // fleet is a node with n accepted keys m00, m01, … that holds losses.
 func fleet(t *testing.T, n int) (*testNode, files) {
 	t.Helper()
 	node := newTestNode(t, "m1", newShared(t))
-	node.found, node.holds = true, true
+	node.found, node.holds = true, 10
 	all := files{}
 	for i := range n {
 		id := fmt.Sprintf("m%02d", i)
@@ -23,6 +25,7 @@ func fleet(t *testing.T, n int) (*testNode, files) {
 	}
 	node.start()
 	await(t, all, node)
+	node.synced() // else a deletion may come before the node has noted what it deletes
 	return node, all
 }
 
@@ -100,50 +103,189 @@ func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	await(t, all, node)
 }
 
-// Losses one after the other are judged together as long as each follows at once, and by those of the last minute.
-func TestLossesOfOneWaveAndOneMinute(t *testing.T) {
+// lossMachine is a machine with six accepted keys m00, m01, … and what a test does to them.
+type lossMachine struct {
+	*machine
+	view state.View
+	gone map[string]bool
+	now  time.Time
+}
+
+func newLossMachine(t *testing.T) *lossMachine {
+	t.Helper()
 	node, _ := fleet(t, 6)
 	node.stop()
-	m := newMachine("m1", Timing{}, newBase(fresh))
-	m.losses.on = true
-	view := node.log.View()
-	view.Keys(func(k state.Key) bool {
-		m.agree(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
+	l := &lossMachine{machine: newMachine("m1", Timing{}, newBase(fresh)), view: node.log.View(), gone: map[string]bool{}, now: time.Now()}
+	l.losses.percent = 10
+	l.view.Keys(func(k state.Key) bool {
+		l.agree(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
 		return true
 	})
-	m.base.Seen = view.Rev()
-	gone := map[string]bool{}
+	l.base.Seen = l.view.Rev()
+	return l
+}
+
+// step lets time pass, deletes keys on disk and returns the machine's plan.
+func (l *lossMachine) step(after time.Duration, lose ...string) plan {
+	l.now = l.now.Add(after)
+	for _, id := range lose {
+		l.gone[id] = true
+	}
 	look := func(id string) sight {
-		if gone[id] {
+		if l.gone[id] {
 			return sight{}
 		}
-		key, _ := view.Key(id)
+		key, _ := l.view.Key(id)
 		return sight{key: finding{entry: entry{key.State, printOf(key.Pub)}}}
 	}
-	now := time.Now()
-	step := func(after time.Duration, lose ...string) plan {
-		now = now.Add(after)
-		for _, id := range lose {
-			gone[id] = true
-		}
-		return m.plan(now, view, look, slices.Sorted(maps.Keys(gone)))
-	}
-	step(0, "m00", "m01")
-	if p := step(100*time.Millisecond, "m02", "m03"); len(p.proposals)+len(p.writes) > 0 {
+	return l.plan(l.now, l.view, look, slices.Sorted(maps.Keys(l.gone)))
+}
+
+// Losses one after the other are judged together as long as each follows at once, and by those of the last minute.
+func TestLossesOfOneWaveAndOneMinute(t *testing.T) {
+	m := newLossMachine(t)
+	m.step(0, "m00", "m01")
+	if p := m.step(100*time.Millisecond, "m02", "m03"); len(p.proposals)+len(p.writes) > 0 {
 		t.Errorf("before anything has settled: %+v", p)
 	}
-	if p := step(50 * time.Millisecond); len(p.proposals)+len(p.writes) > 0 || p.next.IsZero() { // the first two have
+	if p := m.step(50 * time.Millisecond); len(p.proposals)+len(p.writes) > 0 || p.next.IsZero() { // the first two have
 		t.Errorf("while others follow: %+v", p)
 	}
-	if p := step(100 * time.Millisecond); len(p.proposals) > 0 || len(p.writes) != 4 {
+	if p := m.step(100 * time.Millisecond); len(p.proposals) > 0 || len(p.writes) != 4 {
 		t.Errorf("four of six at once: %+v", p)
 	}
-	clear(gone)
+	clear(m.gone)
 	clear(m.edits)
-	if p := step(time.Hour, "m00"); len(p.proposals)+len(p.writes) > 0 {
+	if p := m.step(time.Hour, "m04"); len(p.proposals)+len(p.writes) > 0 {
 		t.Errorf("%+v", p)
 	}
-	if p := step(time.Second); len(p.proposals) != 1 || len(p.writes) > 0 {
+	if p := m.step(time.Second); len(p.proposals) != 1 || len(p.writes) > 0 {
 		t.Errorf("one, an hour later: %+v", p)
 	}
+	m.step(time.Hour, "m03")
+	if p := m.step(time.Second); len(p.writes) != 1 || p.writes[0].subject.id != "m03" {
+		t.Errorf("one that is held, much later: %+v", p)
+	}
+}
+
+// A loss counts once, however often it is proposed: while another batch is on its way, or without a quorum.
+func TestALossIsCountedOnce(t *testing.T) {
+	m := newLossMachine(t)
+	m.step(0, "m00")
+	for i := range 200 {
+		p := m.step(time.Second)
+		if len(p.writes) > 0 || len(p.proposals) != 1 {
+			t.Fatalf("try %d: %+v", i, p)
+		}
+		if i%2 == 0 {
+			m.sent(m.now, p.proposals)
+			m.failed(m.now, p.proposals[0])
+		}
+	}
+	// One a minute for hours, none of which has come through.
+	for i, id := range []string{"m01", "m02", "m03", "m04"} {
+		m.step(2*time.Minute, id)
+		if p := m.step(time.Second); len(p.writes) > 0 || len(p.proposals) != i+2 {
+			t.Fatalf("%s: %+v", id, p)
+		}
+	}
+}
+
+// What other nodes' directories have lost counts, too.
+func TestLossesOnSeveralNodes(t *testing.T) {
+	m1, all := fleet(t, 6)
+	m2 := newTestNode(t, "m2", m1.log)
+	m2.holds = 10
+	m2.start()
+	await(t, all, m1, m2)
+	m2.synced()
+	for _, id := range []string{"m00", "m01"} {
+		m1.remove(acceptedDir, id)
+		delete(all, "minions/"+id)
+	}
+	await(t, all, m1, m2)
+	m2.synced()
+	for _, id := range []string{"m02", "m03"} {
+		m2.remove(acceptedDir, id)
+	}
+	poll(t, "they are held", func() bool { return slices.Equal(m2.dir.Held(), []string{"m02", "m03"}) })
+	await(t, all, m1, m2)
+	if held := m1.dir.Held(); len(held) > 0 {
+		t.Errorf("m1 holds %q", held)
+	}
+}
+
+// Held keys stay held while saltclusterd restarts, losses while it is away are held, and what the cluster decides meanwhile counts.
+func TestHeldKeysAndRestarts(t *testing.T) {
+	node, all := fleet(t, 6)
+	node.stop()
+	ids := []string{"m00", "m01", "m02", "m03"}
+	for _, id := range ids {
+		node.remove(acceptedDir, id)
+	}
+	node.start()
+	poll(t, "they are held", func() bool { return slices.Equal(node.dir.Held(), ids) })
+	await(t, all, node)
+	node.stop()
+	for _, st := range []state.KeyState{state.KeyDeleted, state.KeyAccepted} { // decided about: m00 has another life
+		node.log.ApplyAs(t, "m00", st, keyTexts()[0])
+	}
+	node.start()
+	poll(t, "they are still held", func() bool { return slices.Equal(node.dir.Held(), ids[1:]) })
+	node.dir.Forget()
+	poll(t, "none is held", func() bool { return len(node.dir.Held()) == 0 })
+	await(t, all, node)
+	node.stop()
+	node.start()
+	if held := node.dir.Held(); len(held) > 0 {
+		t.Errorf("held again: %q", held)
+	}
+}
+
+// A 3008 master with mmap_key deletes keys in its store, where they are restored as well.
+func TestLossesInAStore(t *testing.T) {
+	node := withStore(newTestNode(t, "m1", newShared(t)))
+	node.found, node.holds = true, 10
+	node.start()
+	all := files{}
+	for i := range 6 {
+		id := fmt.Sprintf("m%02d", i)
+		node.saltKey(mmapkeys.Accepted, id, keyTexts()[0])
+		all["minions/"+id] = keyTexts()[0]
+	}
+	awaitStore(t, all, node)
+	node.synced()
+	for id := range all {
+		node.saltKey(0, strings.TrimPrefix(id, "minions/"), "")
+	}
+	poll(t, "they are held", func() bool { return len(node.dir.Held()) == 6 })
+	awaitStore(t, all, node)
+}
+
+// Nodes that share directories hand what is held on with them, and only the keeper lists it.
+func TestHeldKeysOfAShare(t *testing.T) {
+	nodes := sharing(t, newShared(t), "m1", "m2")
+	nodes[0].stop()
+	nodes[1].stop()
+	nodes[0].holds, nodes[1].holds = 10, 10
+	nodes[0].start()
+	all := files{}
+	for i := range 5 {
+		id := fmt.Sprintf("m%02d", i)
+		nodes[0].put(acceptedDir, id, keyTexts()[0])
+		all["minions/"+id] = keyTexts()[0]
+	}
+	await(t, all, nodes[0])
+	nodes[0].synced()
+	nodes[1].open()
+	for i := range 5 {
+		nodes[0].remove(acceptedDir, fmt.Sprintf("m%02d", i))
+	}
+	poll(t, "they are held", func() bool { return len(nodes[0].dir.Held()) == 5 })
+	await(t, all, nodes...)
+	if held := nodes[1].dir.Held(); len(held) > 0 {
+		t.Errorf("a node that is not the keeper holds %q", held)
+	}
+	nodes[0].stop()
+	poll(t, "the next keeper holds them", func() bool { return len(nodes[1].dir.Held()) == 5 })
 }

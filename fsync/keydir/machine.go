@@ -87,6 +87,7 @@ func (p *plan) again(id string, at time.Time) {
 // plan decides about ids. look tells what is on disk, view what consensus says.
 func (m *machine) plan(now time.Time, view state.View, look func(id string) sight, ids []string) plan {
 	var p plan
+	m.countLosses(now, view)
 	for _, id := range ids {
 		s := look(id)
 		m.planOne(&p, now, view, subject{id: id}, s)

@@ -129,9 +129,12 @@ func (m *machine) command(now time.Time, p proposal, text string) state.Command 
 	return state.DeniedSet{ID: p.subject.id, Pub: text, Audit: audit}
 }
 
+// causeKeyFile is the audit's cause of what was done in the directories.
+const causeKeyFile = "key file"
+
 func cause(p proposal) string {
 	if p.why != "" {
 		return p.why
 	}
-	return "key file"
+	return causeKeyFile
 }

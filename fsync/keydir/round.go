@@ -37,9 +37,8 @@ func (l *loop) round(now time.Time) {
 			l.settleStore(waiting)
 		}
 	}
-	held := len(l.m.losses.held)
 	p := l.m.plan(now, view, l.disk.sight, ids)
-	l.showHeld(held)
+	l.publishHeld()
 	for _, id := range p.open {
 		l.dirty[id] = struct{}{}
 	}

@@ -37,7 +37,7 @@ func (l *loop) start(now time.Time, view state.View) bool {
 	}
 	l.told = recall(b, b.Store)
 	l.m = newMachine(l.cfg.Node, l.cfg.Timing, b)
-	l.m.losses.on = l.cfg.HoldLosses
+	l.m.losses.percent, l.m.losses.changed = l.cfg.MaxLosses, true
 	l.m.dirty = true
 	l.started = true
 	return true

@@ -58,7 +58,8 @@ func (d *Dir) takeTurns(ctx context.Context) error {
 		}
 		d.cfg.Logger.Info("this node sees to the shared key directories")
 		err = d.keep(ctx, lock)
-		_ = lock.Close() // unlocks
+		_ = lock.Close()      // unlocks
+		d.heldKeys.Store(nil) // the next keeper lists them
 		if ctx.Err() != nil {
 			return err
 		}

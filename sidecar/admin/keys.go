@@ -14,10 +14,10 @@ type KeyKeeper interface {
 	DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error)
 }
 
-// KeyHolder is a Backend that writes accepted keys back which are taken away on its host, too many at once.
+// KeyHolder is a Backend that restores accepted keys when too many of them are taken away on its host at once.
 type KeyHolder interface {
 	HeldKeys(ctx context.Context) (adminapi.HeldKeys, error)
-	// ForgetHeldKeys takes that for a mistake, and returns what was held.
+	// ForgetHeldKeys keeps these keys, and returns what was held.
 	ForgetHeldKeys(ctx context.Context) (adminapi.HeldKeys, error)
 }
 

@@ -102,7 +102,7 @@ func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKe
 	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
 }
 
-// HeldKeys are minions whose accepted keys were taken away on one host, too many at once, and written back.
+// HeldKeys are minions whose accepted keys were taken away on one host, too many at once, and restored.
 type HeldKeys struct {
 	Node string   `json:"node"`
 	IDs  []string `json:"ids"`
@@ -113,7 +113,7 @@ func (c *Client) HeldKeys(ctx context.Context) (HeldKeys, error) {
 	return get[HeldKeys](ctx, c, "/keys/held", nil)
 }
 
-// ForgetHeldKeys has the node keep them without a word more.
+// ForgetHeldKeys keeps these keys, and drops them from the list.
 func (c *Client) ForgetHeldKeys(ctx context.Context) (HeldKeys, error) {
 	return send[HeldKeys](ctx, c, http.MethodPost, "/keys/held/forget", struct{}{})
 }

@@ -35,6 +35,7 @@ type ReqConfig struct {
 	ProbeAfter       time.Duration // time without any reply after which one is sent, while something is asked (1 s)
 	Workers          int           // of the master, that take requests (1)
 	StuckAfter       time.Duration // time without any reply, though asked, after which no worker works (15 s)
+	BusyAtMost       time.Duration // the same while each worker may be busy with a call that is Long or Waiting (3 min)
 	Dial             func(ctx context.Context, network, addr string) (net.Conn, error)
 	OnUp             func() // like ReqClient.OnUp, set before Open
 	Logger           *slog.Logger
@@ -58,6 +59,7 @@ func (c ReqConfig) withDefaults() ReqConfig {
 	c.ProbeAfter = cmp.Or(c.ProbeAfter, time.Second)
 	c.Workers = max(c.Workers, 1)
 	c.StuckAfter = cmp.Or(c.StuckAfter, 15*time.Second)
+	c.BusyAtMost = max(cmp.Or(c.BusyAtMost, 3*time.Minute), c.StuckAfter)
 	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 20*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext

@@ -12,8 +12,9 @@ import (
 // A master can be there without working. PINGs are answered by its I/O thread, whatever Python does: when they are not, the
 // process stands still (SIGSTOP, a host that hangs). Replies come from its workers. While they are only busy, one reply or
 // another comes every few seconds; when none comes to anything for StuckAfter, nor to small requests that are sent only to
-// find out, none of them works, unless all of them may be busy with calls that take long by their nature (Long, Waiting). In both cases
-// calls fail at once, so that another master can be asked, and connections are kept: the first sign of life on one of them ends it.
+// find out, none of them works. While each of them may be busy with a call that takes long by its nature (Long, Waiting), that takes
+// BusyAtMost instead of StuckAfter. In both cases calls fail at once, so that another master can be asked, and connections are kept: the
+// first sign of life on one of them ends it.
 
 // Stall says how a connected master does not work; empty: it does.
 type Stall string
@@ -127,7 +128,7 @@ func (c *ReqClient) look(now time.Time) {
 	quiet := now.Sub(c.lastReply)
 	since, asked := c.unanswered()
 	fail := func() {}
-	if asked && quiet > c.cfg.StuckAfter && now.Sub(since) > c.cfg.StuckAfter && !c.explained() {
+	if asked && min(quiet, now.Sub(since)) > c.stuckAfter() {
 		fail = c.stall(Stuck)
 	}
 	due := c.state == up && !c.closed && (len(c.probes) < maxProbes || c.stalled == "") && now.Sub(c.probed) >= c.cfg.ProbeAfter &&
@@ -166,16 +167,19 @@ func (c *ReqClient) owed() (n int) {
 	return n
 }
 
-// explained says whether every worker may be busy with a call that takes long: then nothing else can be answered, however long that takes. A call
-// that was given up explains nothing any more, so a master that hangs in one is found stuck after that. Wants mu.
-func (c *ReqClient) explained() bool {
+// stuckAfter is the time without any reply after which no worker works. It is longer while each of them may be busy with a call that takes
+// long. A call that was given up does not count. Wants mu.
+func (c *ReqClient) stuckAfter() time.Duration {
 	long := 0
 	for cn := range c.conns {
 		if cn.owed && cn.long && cn.call != nil {
 			long++
 		}
 	}
-	return long >= c.cfg.Workers
+	if long >= c.cfg.Workers {
+		return c.cfg.BusyAtMost
+	}
+	return c.cfg.StuckAfter
 }
 
 func isLong(from string) bool {

@@ -285,9 +285,15 @@ func TestSilentMaster(t *testing.T) {
 	}
 }
 
-// TestWorkersBusyWithLongCalls: as long as each worker may be busy with a call that takes long, silence says nothing; when the last of
-// them was given up and there is still no answer, it does.
+// While each worker may be busy with a call that takes long, a short silence means nothing. It does when those calls were given up, and a
+// long one always does: a master that hangs gets such calls all the time.
 func TestWorkersBusyWithLongCalls(t *testing.T) {
+	for name, givenUp := range map[string]bool{"given up": true, "under way for too long": false} {
+		t.Run(name, func(t *testing.T) { testWorkersBusyWithLongCalls(t, givenUp) })
+	}
+}
+
+func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	const busy = 3
 	w := &workers{}
 	f := startFake(t, "127.0.0.1:0", w.handle)
@@ -305,18 +311,24 @@ func TestWorkersBusyWithLongCalls(t *testing.T) {
 	if err := <-short; !errors.Is(err, ErrTimeout) {
 		t.Errorf("a call that does not take long: %v", err)
 	}
-	waitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.explained() })
-	c.look(time.Now().Add(time.Hour))
+	waitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.stuckAfter() == c.cfg.BusyAtMost })
+	late := time.Now().Add(2 * time.Minute)
+	c.look(late)
 	if !c.Up() || len(ended) > 0 {
 		t.Errorf("busy workers were taken for stuck ones: %+v", c.Stats())
 	}
-	giveUp()
-	for range busy {
-		<-ended
+	if givenUp {
+		giveUp()
+		for range busy {
+			<-ended
+		}
+	} else {
+		late = late.Add(2 * time.Minute)
 	}
-	c.look(time.Now().Add(time.Hour))
+	c.look(late)
 	if c.Stats().Stalled != Stuck {
-		t.Errorf("nothing explains the silence any more: %+v", c.Stats())
+		t.Errorf("not stuck: %+v", c.Stats())
 	}
+	giveUp()
 	w.wake()
 }

@@ -70,6 +70,7 @@ type SignIn struct {
 	NewRate           int // keys that nobody knows yet, per second
 	NewRatePerAddress int
 	MaxPendingKeys    int
+	KeysMaxDelete     int // percent of the accepted keys; more waits for a decision
 }
 
 // Cluster is who belongs together.

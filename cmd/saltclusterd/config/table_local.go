@@ -26,13 +26,13 @@ func saltOptions() []Option {
 		{
 			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
 			Doc: "Time a forwarded request may take. Pillars, runners and files that the salt-master itself serves have three minutes at least, " +
-				"for as long minions wait by Salt's defaults; make it longer when request_channel_timeout of the minions is.", check: durationBetween(time.Second, time.Hour),
+				"the time that minions wait by Salt's defaults. Raise it where minions have a longer request_channel_timeout.", check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "master_stuck_after", Section: section, field: func(c *Config) any { return &c.Salt.StuckAfter },
 			Doc: "A salt-master that answers nothing for so long, not even the small requests sent to find out, counts as hung: others " +
-				"do its work until it answers again. Not while each of its workers may be busy with a pillar, a runner or a file server. A process that is stopped is " +
-				"noticed within five seconds whatever this says.", check: durationBetween(time.Second, time.Hour),
+				"do its work until it answers again. While each of its workers may be busy with a pillar, a runner or a file server, it counts as hung " +
+				"after three minutes (forward_timeout, when that is longer). A process that is stopped is noticed within five seconds whatever this says.", check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },

@@ -33,7 +33,8 @@ func (s *service) buildMaster() error {
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
-		OnUp: s.masterUp, Logger: d.log, Registerer: d.reg,
+		BusyAtMost: sidecar.LongPatience(cfg.Salt.ForwardTimeout),
+		OnUp:       s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
 		FireOnly: len(cfg.Events.Mirror) == 0, Serving: s.takesEvents,
@@ -55,8 +56,8 @@ func (s *service) buildMaster() error {
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(), HoldLosses: true,
-		Logger: d.log, Registerer: d.reg,
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(),
+		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }

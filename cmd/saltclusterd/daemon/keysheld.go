@@ -35,7 +35,7 @@ func (d *Daemon) ForgetHeldKeys(ctx context.Context) (adminapi.HeldKeys, error) 
 // maxNamedKeys bounds how many held keys a check names.
 const maxNamedKeys = 5
 
-// checkHeldKeys warns of keys that are held until somebody decides about them.
+// checkHeldKeys warns of keys that are held until an operator decides about them.
 func (d *Daemon) checkHeldKeys(context.Context) health.Result {
 	m := d.current()
 	if m == nil || m.svc == nil {
@@ -51,8 +51,8 @@ func (d *Daemon) checkHeldKeys(context.Context) health.Result {
 	}
 	return health.Result{
 		Level: health.Warn,
-		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host, too many at once, and were written back: %s; "+
-			"thorium, a reactor or a script may do that, and so does salt-key", len(ids), named),
-		Hint: "on this node: saltclusterctl keys held --delete if it was meant, saltclusterctl keys held --keep if it was not",
+		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host, too many at once, and were restored: %s; "+
+			"salt-key does that, and so do thorium, reactors and scripts", len(ids), named),
+		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, saltclusterctl keys held --keep to keep them", d.id),
 	}
 }
