@@ -134,5 +134,8 @@ func (s *Service) adoptOne(ctx context.Context, rec spool.Record) error {
 	if err != nil {
 		return s.setAside(rec, err)
 	}
-	return s.accept(ctx, rec, peek.Cmd)
+	if err = s.accept(ctx, rec, peek.Cmd); errors.Is(err, errKnown) {
+		return s.syncMaster(ctx)
+	}
+	return err
 }

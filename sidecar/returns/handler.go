@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -59,6 +60,7 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 // batch that comes again is recognised.
 func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
 	var g errgroup.Group
+	var known atomic.Bool
 	for _, rec := range batch {
 		peek, err := sound(rec)
 		if err != nil {
@@ -74,9 +76,19 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 			g.Go(func() error { return s.fileAhead(ctx, &rec) })
 			continue
 		}
-		g.Go(func() error { return s.acceptOne(ctx, rec, peek.Cmd) })
+		g.Go(func() error {
+			err := s.acceptOne(ctx, rec, peek.Cmd)
+			if errors.Is(err, errKnown) {
+				known.Store(true)
+				return nil
+			}
+			return err
+		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil || !known.Load() {
+		return err
+	}
+	return s.syncMaster(ctx)
 }
 
 // acceptOne takes a return as this node's own, or to be kept for the node it was kept for where it comes from.

@@ -3,6 +3,8 @@ package returns
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -96,5 +98,55 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 	u.give(t.Context(), id)
 	if len(u.list()) != 0 {
 		t.Error("not removed")
+	}
+}
+
+// What another node kept is given up there only when what the local master has stored of it meanwhile survives a power loss.
+func TestKnownReturnsAreSynced(t *testing.T) {
+	for name, take := range map[string]func(*Service, spool.Record) error{
+		"handed over": func(s *Service, rec spool.Record) error { return s.acceptBatch(t.Context(), "a", []spool.Record{rec}) },
+		"adopted":     func(s *Service, rec spool.Record) error { return s.adoptOne(t.Context(), rec) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, d := newWorld(t), &disk{}
+			s := w.open("p", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "off"}, Disk: d} })
+			r := request(t, "m1")
+			s.Answered(r.Minion, r.Load)
+			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: "p", Load: r.Load}
+			d.fails.Store(true)
+			if err := take(s, rec); err == nil {
+				t.Error("taken, though the disk has failed")
+			}
+			d.fails.Store(false)
+			if err := take(s, rec); err != nil || d.syncs.Load() != 2 {
+				t.Errorf("%v after %d syncs", err, d.syncs.Load())
+			}
+		})
+	}
+}
+
+// Where the disk may have lost what the master stored, it gets everything since then again, also what it had out of turn.
+func TestReplayBeginsAgain(t *testing.T) {
+	w := newWorld(t)
+	s := w.service("p")
+	r := &replay{s: s, done: map[uint64]bool{}, failed: map[uint64]*failure{}}
+	batch := []spool.Record{record(t, "m1"), record(t, "m2"), record(t, "m3")}
+	for i := range batch {
+		batch[i].Seq = uint64(i) + 1
+	}
+	w.pyErr["m2"] = errors.New("no answer")
+	if n, err := r.consume(t.Context(), batch); n != 1 || err == nil {
+		t.Fatalf("%d done, %v", n, err)
+	}
+	w.set(func() { w.pyErr, w.pyGot = nil, nil })
+	if n, err := r.consume(t.Context(), batch); n != 3 || err != nil {
+		t.Fatalf("%d done, %v", n, err)
+	}
+	slices.Sort(w.pyGot)
+	if got := strings.Join(w.pyGot, " "); got != "m1 m2 m3" {
+		t.Errorf("the master got %s", got)
+	}
+	if n, err := r.consume(t.Context(), batch[:1]); n != 1 || err != nil || len(r.done) != 0 {
+		t.Errorf("%d done, %v; remembered %v", n, err, r.done)
 	}
 }

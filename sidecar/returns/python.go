@@ -40,6 +40,7 @@ func (s *Service) syncMaster(ctx context.Context) error {
 type replay struct {
 	s    *Service
 	done map[uint64]bool // records beyond the first that is not done, not to be given twice
+	next uint64          // the first that is not done
 	// careful: the last one that the master had it has not answered, which may cost it a worker for good. It gets one at a time.
 	careful atomic.Bool
 
@@ -55,6 +56,9 @@ type failure struct {
 }
 
 func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error) {
+	if batch[0].Seq < r.next { // the disk may have lost what the master has stored since then
+		clear(r.done)
+	}
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup
 	places := make(chan struct{}, replays)
@@ -87,6 +91,7 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 		}
 		if err == nil {
 			delete(r.done, batch[i].Seq)
+			r.next = batch[i].Seq + 1
 		}
 	}
 	return first, err

@@ -167,11 +167,22 @@ func (s *Service) answer(err error, done func([]byte, error)) {
 	done(answered, nil)
 }
 
-// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
+// errKnown: a record was taken here before. Who has taken it may be the local master alone, which does not sync what it stores.
+var errKnown = errors.New("returns: it was taken before")
+
+// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own. After errKnown
+// call syncMaster before the copy that was kept is given up.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
 	return await(ctx, func(done func(error)) {
 		key := s.window.Key(rec.Minion, rec.Load)
-		if s.window.Claim(key, func(err error) { s.same(err, func(_ []byte, err error) { done(err) }) }) {
+		same := func(err error) {
+			if err == nil {
+				s.metrics.count("duplicate")
+				err = errKnown
+			}
+			done(err)
+		}
+		if s.window.Claim(key, same) {
 			s.acceptNew(rec, cmd, key, done)
 		}
 	})
@@ -197,7 +208,7 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(
 	if err == nil && cmd == "_return" && s.filed(plan) {
 		s.window.Settle(key, nil)
 		s.metrics.count("duplicate")
-		done(nil)
+		done(errKnown)
 		return
 	}
 	j, outcome := s.own, "accepted"
