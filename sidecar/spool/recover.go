@@ -14,7 +14,7 @@ func (s *Spool) recover() error {
 	if err := s.takeLock(); err != nil {
 		return err
 	}
-	if err := checkVersion(s.c.Dir); err != nil {
+	if err := s.checkVersion(); err != nil {
 		return err
 	}
 	list, err := listSegments(s.c.Dir)

@@ -21,18 +21,23 @@ const (
 )
 
 // checkVersion refuses a directory that a newer version has written, and marks one that has no mark.
-func checkVersion(dir string) error {
+func (s *Spool) checkVersion() error {
+	dir := s.c.Dir
 	path := filepath.Join(dir, versionFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return durable.WriteFile(path, []byte(strconv.Itoa(formatVersion)+"\n"), 0o600)
+		// Without a mark it is of version 1 all the same: a full disk is no reason not to read what is there.
+		if err := durable.WriteFile(path, []byte(strconv.Itoa(formatVersion)+"\n"), 0o600); err != nil {
+			s.c.Logger.Warn("journal's version not written", "path", path, "err", err)
+		}
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	v, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
-		return fmt.Errorf("read %s: not a version", path)
+		return fmt.Errorf("read %s: %q is not a version (if no newer saltclusterd ran here, remove the file and start saltclusterd again)", path, b)
 	}
 	if v > formatVersion {
 		return fmt.Errorf("%w (%s: version %d, this one reads %d)", ErrNewer, dir, v, formatVersion)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -109,5 +110,39 @@ func TestOnceAndSync(t *testing.T) {
 		if n := len(again.records()); n != want {
 			t.Errorf("boot %q: %d again, want %d", boot, n, want)
 		}
+	}
+}
+
+// A disk without room for the mark is no reason not to deliver what is there.
+func TestJournalWithoutVersionOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,nr_inodes=8"); err != nil {
+		t.Skipf("no file system of its own: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	var got sink
+	got.set(errors.New("not now"))
+	c := Config{Dir: dir, SegmentBytes: 4096, Consumers: []Consumer{{Name: "c", Consume: got.consume}}}
+	s := open(t, c)
+	add(t, s, 0, 3)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, versionFile)); err != nil {
+		t.Fatal(err)
+	}
+	ballast, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b := make([]byte, 4096); err == nil; {
+		_, err = ballast.Write(b)
+	}
+	_ = ballast.Close()
+	got.set(nil)
+	k := open(t, c)
+	eventually(t, "the records", func() bool { return k.Stats().Consumers[0].Pending == 0 })
+	if n := len(got.records()); n != 3 {
+		t.Errorf("%d records", n)
 	}
 }
