@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // date sets from when on a node's master counts the age of a job.
@@ -205,6 +209,32 @@ func TestDamagedTable(t *testing.T) {
 	})
 	a.ret(jid, "m1", "one")
 	same(t, jid, 4, a, b)
+}
+
+// A table that a newer version has written is not passed over: what was removed would come back.
+func TestNewerTableIsRefused(t *testing.T) {
+	a := newWorld(t).add("a", nil)
+	a.close()
+	raw := (table{}).encode()
+	raw[len(tableMagic)] = tableVersion + 1
+	raw = binary.BigEndian.AppendUint64(raw[:len(raw)-8], xxhash.Sum64(raw[:len(raw)-8]))
+	path := filepath.Join(a.cfg.StateDir, tableName)
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(a.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); !errors.Is(err, errNewer) {
+		t.Errorf("error %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, raw) {
+		t.Errorf("the table became %q, %v", now, err)
+	}
 }
 
 // The table is saved when it changes, not only at the end.

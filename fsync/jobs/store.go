@@ -76,6 +76,9 @@ func (s *Store) Open(ctx context.Context) error {
 		return fmt.Errorf("open jobs: %w", err)
 	}
 	t, err := loadTable(s.cfg.StateDir)
+	if errors.Is(err, errNewer) {
+		return fmt.Errorf("open jobs: %w", err)
+	}
 	if err != nil {
 		s.cfg.Logger.Warn("it is not known which jobs were removed while saltclusterd was away", "err", err)
 	}

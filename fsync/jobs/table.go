@@ -32,7 +32,11 @@ type table struct {
 	gone  []string         // removed by the master's cleaning, the oldest first
 }
 
-var errTable = errors.New("malformed table of jobs")
+var (
+	errTable = errors.New("malformed table of jobs")
+	// errNewer: to go on without the table would bring jobs back that were removed.
+	errNewer = errors.New("it was written by a newer saltclusterd: start that version again")
+)
 
 func (t table) encode() []byte {
 	out := append([]byte(tableMagic), tableVersion)
@@ -53,12 +57,15 @@ func decodeTable(b []byte) (t table, err error) {
 	if len(b) < head+tail || string(b[:len(tableMagic)]) != tableMagic {
 		return t, errTable
 	}
-	if v := b[head-1]; v != tableVersion {
-		return t, fmt.Errorf("%w: version %d", errTable, v)
-	}
 	body := b[:len(b)-tail]
 	if xxhash.Sum64(body) != binary.BigEndian.Uint64(b[len(body):]) {
 		return t, fmt.Errorf("%w: damaged", errTable)
+	}
+	switch v := b[head-1]; {
+	case v > tableVersion:
+		return t, fmt.Errorf("%w (%s: version %d, this one reads %d)", errNewer, tableName, v, tableVersion)
+	case v != tableVersion:
+		return t, fmt.Errorf("%w: version %d", errTable, v)
 	}
 	r := &reader{b: body[head:]}
 	t.keep = time.Duration(r.number())

@@ -72,6 +72,9 @@ func (s *Store) Open(ctx context.Context) error {
 		s.fail("tidy", err)
 	}
 	t, err := loadTable(s.cfg.StateDir)
+	if errors.Is(err, errNewer) {
+		return fmt.Errorf("open tokens: %w", err)
+	}
 	if err != nil {
 		s.log.Warn("it is not known which tokens were revoked while saltclusterd was away", "err", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -275,6 +276,24 @@ func TestTableHoldsNoToken(t *testing.T) {
 		if err != nil || bytes.Contains(raw, []byte(secret(0))) || !bytes.Contains(raw, []byte(`"h":true`)) {
 			t.Errorf("%s, %v", raw, err)
 		}
+	}
+}
+
+// A table that a newer version has written is not passed over: tokens that were revoked would come back.
+func TestNewerTableIsRefused(t *testing.T) {
+	_, a, _, _ := three(t)
+	s := a.store
+	a.close()
+	path := filepath.Join(a.state, tableName)
+	raw := fmt.Appendf(nil, `{"v":%d}`, tableVersion+1)
+	if err := os.WriteFile(path, raw, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); !errors.Is(err, errNewer) {
+		t.Errorf("error %v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, raw) {
+		t.Errorf("the table became %q, %v", now, err)
 	}
 }
 

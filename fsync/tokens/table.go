@@ -92,6 +92,9 @@ type tableLine struct {
 	Sum     string `json:"s,omitempty"`
 }
 
+// errNewer: a newer version has written the table. To go on without it would lose which tokens were revoked here.
+var errNewer = errors.New("it was written by a newer saltclusterd: start that version again")
+
 // loadTable returns an empty table and an error when there is one that cannot be understood.
 func loadTable(stateDir string) (table, error) {
 	t := table{entries: map[print]entry{}}
@@ -103,7 +106,9 @@ func loadTable(stateDir string) (table, error) {
 	if err == nil {
 		err = json.Unmarshal(raw, &f)
 	}
-	if err == nil && f.Version != tableVersion {
+	if err == nil && f.Version > tableVersion {
+		err = fmt.Errorf("%w (%s: version %d, this one reads %d)", errNewer, tableName, f.Version, tableVersion)
+	} else if err == nil && f.Version != tableVersion {
 		err = fmt.Errorf("version %d, not %d", f.Version, tableVersion)
 	}
 	if err != nil {
