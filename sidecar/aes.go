@@ -64,7 +64,9 @@ func (p *Proxy) serveOpened(x *exchange, env saltwire.Envelope, s *session, plai
 		return
 	}
 	x.authenticated(peek.ID)
-	p.follow(&call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: by})
+	c := &call{exchange: x, env: env, peek: peek, plain: plain, session: s, crypticle: by}
+	p.completeJob(c)
+	p.follow(c)
 }
 
 // call is a request that has been opened and found good.

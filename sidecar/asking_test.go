@@ -22,7 +22,7 @@ func TestQuestionsForAPublishedJob(t *testing.T) {
 	publisher := func(id node.ID) func(*world) {
 		return func(w *world) {
 			jobs := router.NewJobs(1)
-			jobs.Record(jid, id)
+			jobs.Record(jid, id, 0)
 			w.view.Jobs = jobs
 		}
 	}

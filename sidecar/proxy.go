@@ -33,9 +33,12 @@ type Config struct {
 	Relay    Relay
 	Epochs   Epochs
 	Returns  Returns // nil: returns go to the master like everything else
-	Events   Events  // nil: so do events
-	Files    Files   // nil: so do requests for files
-	Mines    Mines   // nil: so do requests about mines
+	// WholeJob returns the published job whose id a minion has cut at "_" when it queued the job; empty: an id is to stay as it is. nil:
+	// none is looked for.
+	WholeJob func(jid, masterID string) string
+	Events   Events // nil: so do events
+	Files    Files  // nil: so do requests for files
+	Mines    Mines  // nil: so do requests about mines
 	// PillarCache says that the local master answers from its own cache of pillars.
 	PillarCache bool
 	Heard       *eventlog.Log // nil: nobody remembers which events this node's master got

@@ -116,6 +116,26 @@ func (p *Proxy) fire(c *call, others []node.ID) {
 	})
 }
 
+// completeJob gives the return of a queued job the id of the job that was published: minions with unique_jid cut it (saltwire.CutJID). A
+// signed load stays as it is; the id goes along with it, and Python alone would file it under the cut one.
+func (p *Proxy) completeJob(c *call) {
+	if p.cfg.WholeJob == nil || c.peek.Cmd != "_return" || !saltwire.IsCutJID(c.peek.JID) {
+		return
+	}
+	full := p.cfg.WholeJob(c.peek.JID, c.peek.MasterID)
+	if full == "" {
+		return
+	}
+	if c.peek.HasSig {
+		c.peek.JID = full
+		return
+	}
+	plain, err := saltwire.ReplaceValue(c.plain, "jid", saltwire.AppendStr(nil, full))
+	if err != nil || !c.replace(plain) {
+		p.cfg.Logger.Warn("return of a queued job stays under the id that its minion has cut", "minion", c.peek.ID, "jid", c.peek.JID, "err", err)
+	}
+}
+
 func (c *call) asReturn() returns.Request {
 	return returns.Request{
 		Cmd: c.peek.Cmd, JID: c.peek.JID, Minion: c.peek.ID, Load: c.plain, Received: c.at, From: c.from,

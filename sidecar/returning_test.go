@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"syscall"
 	"testing"
 	"time"
@@ -24,13 +25,14 @@ type journals struct {
 	off              error
 	defers           bool
 	taken            []string
+	requests         []returns.Request // of Take
 
 	published    string // what the job of a question has returned
 	publishedErr error
 }
 
 func (j *journals) Take(r returns.Request, done func([]byte, error)) {
-	j.taken = append(j.taken, "take "+r.Minion)
+	j.taken, j.requests = append(j.taken, "take "+r.Minion), append(j.requests, r)
 	done([]byte{0xc2}, j.take)
 }
 
@@ -259,5 +261,43 @@ func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
 		if until := p.atMaster(one); until.Sub(at) != c.want || deadline.Sub(at) != c.want {
 			t.Errorf("%s with %s: %s at the master, %s at a peer", c.cmd, c.forward, until.Sub(at), deadline.Sub(at))
 		}
+	}
+}
+
+// The return of a queued job goes on under the id of the job that was published; a signed one stays as it was signed.
+func TestReturnOfAQueuedJob(t *testing.T) {
+	const cut, whole = "20261121000000000001", "20261121000000000001_4711"
+	for name, c := range map[string]struct {
+		load       map[string]any
+		jid, inner string
+	}{
+		"cut":            {jid: whole, inner: whole},
+		"signed":         {load: map[string]any{"sig": "s"}, jid: whole, inner: cut},
+		"of another job": {load: map[string]any{"jid": "20261121000000000002"}, jid: "20261121000000000002", inner: "20261121000000000002"},
+		"of a schedule":  {load: map[string]any{"jid": "req"}, jid: "req", inner: "req"},
+		"whole":          {load: map[string]any{"jid": whole}, jid: whole, inner: whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var j journals
+			w.proxy.cfg.Returns = &j
+			w.proxy.cfg.WholeJob = func(jid, masterID string) string {
+				if jid == cut && masterID == "a" {
+					return whole
+				}
+				return ""
+			}
+			load := map[string]any{"cmd": "_return", "jid": cut, "master_id": "a", "return": true}
+			maps.Copy(load, c.load)
+			if got := w.answer(w.send(t, w.request(t, load), "")); got != "\xc2" {
+				t.Errorf("answered %q", got)
+			}
+			if len(j.requests) != 1 || j.requests[0].JID != c.jid {
+				t.Fatalf("taken %+v", j.requests)
+			}
+			if peek, err := saltwire.PeekLoad(j.requests[0].Load); err != nil || peek.JID != c.inner || peek.ID != "web1" {
+				t.Errorf("load %+v, %v", peek, err)
+			}
+		})
 	}
 }

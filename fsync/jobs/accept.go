@@ -12,9 +12,10 @@ import (
 const (
 	outcomeWritten = "written"
 	outcomeKnown   = "known"
-	outcomeOld     = "old"     // nearly as old as keep_jobs
-	outcomeRemoved = "removed" // the master has removed the job
-	outcomeFull    = "full"    // there are more jobs than can be known
+	outcomeOld     = "old"       // nearly as old as keep_jobs
+	outcomeRemoved = "removed"   // the master has removed the job
+	outcomeTwo     = "contested" // two masters gave the id to different jobs
+	outcomeFull    = "full"      // there are more jobs than can be known
 	outcomeFailed  = "failed"
 )
 
@@ -71,6 +72,10 @@ func (s *Store) accept(rs []*record) error {
 
 // acceptJob writes records of one job. It tries again when the master has just removed the directory.
 func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
+	if s.cfg.Contested != nil && s.cfg.Contested(rs[0].jid) {
+		s.metrics.received.WithLabelValues(outcomeTwo).Add(float64(len(rs)))
+		return false, nil
+	}
 	jid, at := rs[0].jid, min(rs[0].at, s.cfg.Now().Add(maxAhead).UnixNano())
 	for tries := 0; tries < 3; tries++ {
 		fd, err := s.disk.openJob(jid, at, false)

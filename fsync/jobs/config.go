@@ -77,6 +77,9 @@ type Config struct {
 	// Members are the other members that have a master; Replicas those, this node among them, that shall have a job.
 	Members  func() []node.ID
 	Replicas func(jid string) []node.ID
+	// Contested says whether an id is that of two different jobs, of two masters: what others have of it must not be mixed with what is
+	// here. nil: none is.
+	Contested func(jid string) bool
 	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
 	Changed func(ctx context.Context) <-chan struct{}
 	Peers   Peers

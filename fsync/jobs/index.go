@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +36,8 @@ type index struct {
 	mu       sync.Mutex // guards what follows
 	keep     time.Duration
 	jobs     map[string]*job
-	places   map[uint64]*job // by directory
+	places   map[uint64]*job     // by directory
+	whole    map[string][]string // job ids by what is left of them without a suffix (cutID)
 	gone     map[string]struct{}
 	goneList []string // in order
 	goneNext int
@@ -48,6 +51,7 @@ func newIndex(d disk, keep time.Duration, now func() time.Time) *index {
 	return &index{
 		disk: d, keep: keep, now: now,
 		jobs: map[string]*job{}, places: map[uint64]*job{}, gone: map[string]struct{}{},
+		whole: map[string][]string{},
 	}
 }
 
@@ -57,6 +61,23 @@ func placeKey(top, name string) uint64 {
 	_, _ = h.WriteString(top)
 	_, _ = h.WriteString(name)
 	return h.Sum64()
+}
+
+// cutID is a job id up to the "_" that unique_jid appends a process id with; false: it has none.
+func cutID(jid string) (string, bool) {
+	cut, _, ok := strings.Cut(jid, "_")
+	return cut, ok
+}
+
+// Whole returns the one job on disk whose id begins with cut and "_"; false: there is none, or several, or a job of that very id.
+func (s *Store) Whole(cut string) (jid string, ok bool) {
+	x := s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if full := x.whole[cut]; x.jobs[cut] == nil && len(full) == 1 {
+		return full[0], true
+	}
+	return "", false
 }
 
 // add returns what is known of a job, making it known. It is nil when there are too many. x.mu is held.
@@ -71,6 +92,9 @@ func (x *index) add(jid string) *job {
 	j := &job{jid: jid, stale: true}
 	x.jobs[jid] = j
 	delete(x.past, jid)
+	if cut, ok := cutID(jid); ok {
+		x.whole[cut] = append(x.whole[cut], jid)
+	}
 	x.places[placeKey(x.disk.place(jid))] = j
 	return j
 }
@@ -78,6 +102,12 @@ func (x *index) add(jid string) *job {
 // drop forgets a job whose directory is gone. When the master's cleaning explains that, it must not come back. x.mu is held.
 func (x *index) drop(j *job) {
 	delete(x.jobs, j.jid)
+	if cut, ok := cutID(j.jid); ok {
+		x.whole[cut] = slices.DeleteFunc(x.whole[cut], func(jid string) bool { return jid == j.jid })
+		if len(x.whole[cut]) == 0 {
+			delete(x.whole, cut)
+		}
+	}
 	delete(x.places, placeKey(x.disk.place(j.jid)))
 	if !j.there {
 		return

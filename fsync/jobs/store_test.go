@@ -374,3 +374,49 @@ func TestUnasked(t *testing.T) {
 		t.Error("the job is watched")
 	}
 }
+
+// Of an id that two masters gave to different jobs, each node keeps what its own master has.
+func TestContestedJobsAreNotMixed(t *testing.T) {
+	w := newWorld(t)
+	two := w.jid()
+	contested := func(c *Config) { c.Contested = func(jid string) bool { return jid == two } }
+	a, b := w.add("a", contested), w.add("b", contested)
+	a.publish(two, "m1")
+	a.ret(two, "m1", "of a")
+	b.publish(two, "m2")
+	b.ret(two, "m2", "of b")
+	other := w.jid()
+	a.publish(other, "m1")
+	same(t, other, 3, a, b) // which comes after
+	w.quiet()
+	for n, foreign := range map[*testNode]string{a: "m2/" + returnFile, b: "m1/" + returnFile} {
+		if _, ok := n.content(two)[foreign]; ok {
+			t.Errorf("%s has %s of the other job", n.store.cfg.Self, foreign)
+		}
+	}
+}
+
+// What minions make of ids with a suffix is found as long as the job is there, also after a restart.
+func TestWholeJobID(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("a", nil)
+	cut, twice := w.jid(), w.jid()
+	for _, jid := range []string{cut + "_1", twice + "_1", twice + "_2"} {
+		a.publish(jid, "m1")
+	}
+	check := func() {
+		t.Helper()
+		w.quiet()
+		if jid, ok := a.store.Whole(cut); !ok || jid != cut+"_1" {
+			t.Errorf("%q, %v", jid, ok)
+		}
+		for _, none := range []string{twice, cut + "_1", w.jid()} {
+			if jid, ok := a.store.Whole(none); ok {
+				t.Errorf("%s is %s", none, jid)
+			}
+		}
+	}
+	check()
+	w.restart(func() {})
+	check()
+}

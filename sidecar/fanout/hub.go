@@ -43,9 +43,9 @@ type Config struct {
 	Signer    Signer
 	Algorithm func() string // publish_signing_algorithm; empty when the master does not sign publications; nil: it never does
 	Clock     *hlc.Clock
-	HTTP      *http.Client                          // the peer port's client
-	From      func(context.Context) (node.ID, bool) // which peer a request came from
-	JobSeen   func(jid string, origin node.ID)      // called before the publication leaves, so that no return is faster
+	HTTP      *http.Client                                   // the peer port's client
+	From      func(context.Context) (node.ID, bool)          // which peer a request came from
+	JobSeen   func(jid string, origin node.ID, plain []byte) // called before the publication leaves, so that no return is faster
 	// Hold waits, not for long, while the epoch in force is one that somebody holds whose key was taken away.
 	Hold func()
 	// Withhold reports whether this node has known for too long that it lacks what the cluster has decided: a revocation,
@@ -169,7 +169,7 @@ func (h *Hub) Local(p Publication) error {
 		p.Topics = listTopics(peek.Targets)
 	}
 	if peek.JID != "" {
-		h.cfg.JobSeen(peek.JID, h.cfg.Self)
+		h.cfg.JobSeen(peek.JID, h.cfg.Self, p.Plain)
 	}
 	payload, err := appendPublication(nil, p)
 	if err != nil {
@@ -207,7 +207,7 @@ func (h *Hub) remotePublication(origin node.ID, p Publication) {
 		return
 	}
 	if peek.JID != "" {
-		h.cfg.JobSeen(peek.JID, origin)
+		h.cfg.JobSeen(peek.JID, origin, p.Plain)
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()

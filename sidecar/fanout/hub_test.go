@@ -47,7 +47,7 @@ func newHubFixture(t *testing.T) *hubFixture {
 	f.Hub = New(Config{
 		Self: "a", Edge: f.edge, Epochs: f.epochs, Signer: key, Algorithm: func() string { return saltcrypt.PKCS1v15SHA1 },
 		Clock: hlc.New(time.Now, 0), From: func(context.Context) (node.ID, bool) { return "b", true },
-		JobSeen: func(jid string, origin node.ID) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given, Hold: func() { f.held++ },
+		JobSeen: func(jid string, origin node.ID, _ []byte) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given, Hold: func() { f.held++ },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return f

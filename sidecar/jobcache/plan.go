@@ -9,7 +9,9 @@ import (
 // Facts are what a plan depends on besides the load and the master's options.
 type Facts struct {
 	Received time.Time // when the load came in: _stamp and endtime
-	JID      string    // from Cache.Assign, when the load's jid is "req"; the same one whenever the load is planned again
+	// JID is from Cache.Assign when the load's jid is "req", the same one whenever the load is planned again; the whole id when the load's was
+	// cut (saltwire.CutJID); else that of the load, or none.
+	JID string
 }
 
 // Plan is what a load makes a master do. The slices are shared and must not be changed.

@@ -115,6 +115,10 @@ func (p *planner) job(d fields, job *Job) (fields, error) {
 		return d, needs("a jid that is not text")
 	}
 	if jid != "req" {
+		if cut, ok := saltwire.CutJID(p.facts.JID); ok && cut == jid { // its minion queued the job, and cut its id
+			jid = p.facts.JID
+			d = d.Set("jid", rawText(jid))
+		}
 		is, sure := isJID(jid)
 		if !sure {
 			return d, needs("a jid that only Python can read")

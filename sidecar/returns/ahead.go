@@ -201,7 +201,7 @@ func (s *Service) fileAhead(ctx context.Context, rec *spool.Record) error {
 		return nil
 	}
 	plan, err := s.again(rec)
-	if err != nil || plan.Unasked() {
+	if err != nil || plan.Unasked() || s.c.Contested != nil && s.c.Contested(rec.JID) {
 		return nil
 	}
 	plan.Syndics, plan.Jobs = nil, slices.Clone(plan.Jobs)

@@ -228,3 +228,37 @@ func TestBatchOfAnotherVersion(t *testing.T) {
 		t.Errorf("put aside %+v", list)
 	}
 }
+
+// A signed return of a queued job has the id that its minion has cut; the job's own goes along with it, also to another node.
+func TestSignedReturnOfAQueuedJob(t *testing.T) {
+	const whole = jid + "_4711"
+	for name, give := range map[string]func(*Service, Request) error{
+		"taken": func(s *Service, r Request) error {
+			_, err := take(t, func(f func([]byte, error)) { s.Take(r, f) })
+			return err
+		},
+		"handed over": func(s *Service, r Request) error {
+			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: "p", Load: r.Load}
+			return s.acceptBatch(t.Context(), "a", []spool.Record{rec})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.open("p")
+			r := request(t, "m1")
+			r.JID = whole
+			if err := give(s, r); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+			if !s.cache().Has(whole, "m1") || s.cache().Has(jid, "m1") {
+				t.Error("it is not under the job's id, or under the cut one")
+			}
+			w.set(func() {
+				if len(w.fired) != 1 || !strings.Contains(w.fired[0], whole) {
+					t.Errorf("fired %v", w.fired)
+				}
+			})
+		})
+	}
+}

@@ -98,6 +98,8 @@ type Config struct {
 
 	// Ahead: what is kept for another node is filed meanwhile where the job has copies, so that it is whole for who looks it up.
 	Ahead bool
+	// Contested says whether two masters gave an id to different jobs: what is kept of one must not be filed with the other's. nil: never.
+	Contested func(jid string) bool
 	// KeepForPython: what needs Python may be acknowledged and given to the master later; nil: never.
 	KeepForPython func() bool
 	// HoldBack is how long after its publication a job's first events are fired; Published tells when that was.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -67,7 +68,10 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 			g.Go(func() error { return s.setAside(rec, fmt.Errorf("from %s: %w", peer, err)) })
 			continue
 		}
-		rec.JID, rec.From = peek.JID, string(peer)
+		if cut, _ := saltwire.CutJID(rec.JID); cut != peek.JID || cut == "" { // else a signed return of a queued job
+			rec.JID = peek.JID
+		}
+		rec.From = string(peer)
 		if rec.Kind&asideKind != 0 {
 			g.Go(func() error { return s.unanswered.inherit(peer, rec) })
 			continue

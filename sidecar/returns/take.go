@@ -1,6 +1,7 @@
 package returns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 	if ok, _ := mode.native(r.Cmd); !ok {
 		return rec, jobcache.Plan{}, ErrPython
 	}
-	facts := jobcache.Facts{Received: r.Received, JID: mode.Cache.Assign(r.JID, r.Received)}
+	facts := jobcache.Facts{Received: r.Received, JID: cmp.Or(mode.Cache.Assign(r.JID, r.Received), r.JID)}
 	plan, err := mode.Cache.Plan(r.Load, facts)
 	python, deferred := errors.AsType[*jobcache.NeedsPython](err)
 	switch {
@@ -69,9 +70,7 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 	case err != nil:
 		return rec, plan, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if facts.JID != "" {
-		rec.JID = facts.JID
-	}
+	rec.JID = facts.JID
 	if plan.Size <= attached*len(r.Load)+1<<10 {
 		rec.Attachment = &plan
 	}

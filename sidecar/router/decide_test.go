@@ -17,8 +17,8 @@ func caching(i int) func(*View) { return func(v *View) { v.Nodes[i].CachesPillar
 
 func view(change ...func(*View)) View {
 	jobs := NewJobs(10)
-	jobs.Record("20260101000000000002", "m2")
-	jobs.Record("20260101000000000001", "m1")
+	jobs.Record("20260101000000000002", "m2", 0)
+	jobs.Record("20260101000000000001", "m1", 0)
 	v := View{Self: "m1", Jobs: jobs, Nodes: []Node{
 		{ID: "m1", Weight: 100, Alive: true, MasterUp: true, Major: 3006},
 		{ID: "m2", Weight: 100, Alive: true, MasterUp: true, Major: 3007, MasterID: "master-two"},
@@ -255,20 +255,69 @@ func TestAllNodesAgree(t *testing.T) {
 	})
 }
 
+// Ids that minions cut are found as long as their job is, and none that could mean two jobs.
+func TestWholeJobs(t *testing.T) {
+	const cut = "20261127101112000001"
+	j := NewJobs(2)
+	j.Record(cut+"_1", "m1", 0)
+	for publisher, want := range map[node.ID]string{"": cut + "_1", "m1": cut + "_1", "m2": ""} {
+		if got, ok := j.Whole(cut, publisher); got != want || ok != (want != "") {
+			t.Errorf("of %q: %q, %v", publisher, got, ok)
+		}
+	}
+	j.Record(cut+"_2", "m2", 0)
+	if got, ok := j.Whole(cut, ""); ok {
+		t.Errorf("one of two jobs: %q", got)
+	}
+	j.Record("20261127101112000009_1", "m1", 0) // the first is forgotten
+	if got, _ := j.Whole(cut, ""); got != cut+"_2" {
+		t.Errorf("the job that is left: %q", got)
+	}
+	j.Record("20261127101112000008", "m1", 0)
+	if len(j.cut) != 1 || len(j.byJID) != 2 {
+		t.Errorf("%d cut ids of %d jobs are remembered", len(j.cut), len(j.byJID))
+	}
+}
+
+// An id is contested when another node publishes another job under it.
+func TestContestedIDs(t *testing.T) {
+	for name, c := range map[string]struct {
+		publisher node.ID
+		content   uint64
+		want      bool
+	}{
+		"another job": {"m2", 2, true}, "the same job through another syndic": {"m2", 1, false},
+		"its own node": {"m1", 2, false}, "content not known": {"m2", 0, false},
+	} {
+		j := NewJobs(0)
+		j.Record("1", "m1", 1)
+		first, clash := j.Record("1", c.publisher, c.content)
+		if clash != c.want || j.Contested("1") != c.want || clash && first != "m1" {
+			t.Errorf("%s: %q, %v, %v", name, first, clash, j.Contested("1"))
+		}
+		if _, again := j.Record("1", c.publisher, c.content); again {
+			t.Errorf("%s: named twice", name)
+		}
+		if n, _ := j.Lookup("1"); n != "m1" {
+			t.Errorf("%s: belongs to %q", name, n)
+		}
+	}
+}
+
 func TestJobs(t *testing.T) {
 	j := NewJobs(2)
-	j.Record("1", "m1")
-	j.Record("2", "m2")
-	j.Record("1", "m3") // a second publisher of a jid is a mistake
+	j.Record("1", "m1", 0)
+	j.Record("2", "m2", 0)
+	j.Record("1", "m3", 0) // a second publisher of a jid is a mistake
 	if n, ok := j.Lookup("1"); !ok || n != "m1" {
 		t.Errorf("job 1 belongs to %q", n)
 	}
-	j.Record("3", "m3")
+	j.Record("3", "m3", 0)
 	if _, ok := j.Lookup("2"); ok || j.Len() != 2 {
 		t.Error("the job used longest ago was not forgotten")
 	}
 	for _, jid := range []string{"", "req"} {
-		j.Record(jid, "m1")
+		j.Record(jid, "m1", 0)
 		if _, ok := j.Lookup(jid); ok {
 			t.Errorf("%q is a job", jid)
 		}

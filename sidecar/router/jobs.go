@@ -2,10 +2,12 @@ package router
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/saltwire"
 )
 
 // DefaultJobs is how many jobs a Jobs remembers unless told otherwise; one takes about 250 bytes.
@@ -17,13 +19,17 @@ type Jobs struct {
 
 	mu    sync.Mutex
 	byJID map[string]*list.Element
-	order *list.List // of job, the latest first
+	order *list.List          // of job, the latest first
+	cut   map[string][]string // job ids by what minions that queue jobs make of them (saltwire.CutJID)
 }
 
 type job struct {
 	jid  string
 	node node.ID
 	seen time.Time
+	// content tells two jobs with one id from one that several masters publish (syndics do); zero: not known.
+	content uint64
+	other   node.ID // who published another job under the same id; empty: no node has
 }
 
 // NewJobs returns a table for max jobs; zero or below: DefaultJobs.
@@ -31,25 +37,75 @@ func NewJobs(max int) *Jobs {
 	if max <= 0 {
 		max = DefaultJobs
 	}
-	return &Jobs{max: max, byJID: map[string]*list.Element{}, order: list.New()}
+	return &Jobs{max: max, byJID: map[string]*list.Element{}, order: list.New(), cut: map[string][]string{}}
 }
 
-// Record notes the publisher of a job. The first one named stays: only one master publishes a jid.
-func (j *Jobs) Record(jid string, publisher node.ID) {
+// Record notes the publisher of a job and a hash of what it is about, zero when that is not known. The first publisher named stays: where
+// another one has published another job under the same id, clash names the first, once.
+func (j *Jobs) Record(jid string, publisher node.ID, content uint64) (first node.ID, clash bool) {
 	if jid == "" || jid == noJob {
-		return
+		return "", false
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if e, ok := j.byJID[jid]; ok {
 		j.order.MoveToFront(e)
+		is := e.Value.(job)
+		if is.node == publisher || is.other != "" || content == 0 || is.content == 0 || content == is.content {
+			return "", false
+		}
+		is.other = publisher
+		e.Value = is
+		return is.node, true
+	}
+	j.byJID[jid] = j.order.PushFront(job{jid: jid, node: publisher, seen: time.Now(), content: content})
+	if cut, ok := saltwire.CutJID(jid); ok {
+		j.cut[cut] = append(j.cut[cut], jid)
+	}
+	if j.order.Len() > j.max {
+		j.forget(j.order.Remove(j.order.Back()).(job).jid)
+	}
+	return "", false
+}
+
+// forget wants mu.
+func (j *Jobs) forget(jid string) {
+	delete(j.byJID, jid)
+	cut, ok := saltwire.CutJID(jid)
+	if !ok {
 		return
 	}
-	j.byJID[jid] = j.order.PushFront(job{jid, publisher, time.Now()})
-	if j.order.Len() > j.max {
-		oldest := j.order.Back()
-		delete(j.byJID, j.order.Remove(oldest).(job).jid)
+	if j.cut[cut] = slices.DeleteFunc(j.cut[cut], func(o string) bool { return o == jid }); len(j.cut[cut]) == 0 {
+		delete(j.cut, cut)
 	}
+}
+
+// Contested says whether two nodes have published different jobs under one id.
+func (j *Jobs) Contested(jid string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.byJID[jid]
+	return ok && e.Value.(job).other != ""
+}
+
+// Whole returns the one published job whose id a minion has cut (saltwire.CutJID), of publisher where that is known. False: there is
+// none, or several, or the id itself is that of a job.
+func (j *Jobs) Whole(cut string, publisher node.ID) (jid string, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, whole := j.byJID[cut]; whole {
+		return "", false
+	}
+	for _, full := range j.cut[cut] {
+		if is := j.byJID[full].Value.(job); publisher != "" && is.node != publisher {
+			continue
+		}
+		if jid != "" {
+			return "", false
+		}
+		jid = full
+	}
+	return jid, jid != ""
 }
 
 // Lookup names the publisher of a job.

@@ -127,7 +127,7 @@ func (s *service) buildProxy() error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Logger:   d.log, Registerer: d.reg,
 	})
@@ -151,8 +151,9 @@ func (s *service) buildProxy() error {
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, Events: s.fired, Files: servedFiles{s}, Mines: answeredMines{s}, Heard: s.heard,
-		PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES, Done: s.carriedOut, Trace: s.trace,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, WholeJob: s.wholeJob, Events: s.fired, Files: servedFiles{s},
+		Mines: answeredMines{s}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
+		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil

@@ -165,7 +165,7 @@ func parseJobs(d *handover.Decoder) (l jobList) {
 // record notes the jobs, the oldest first, so that the table has them in order.
 func (l jobList) record(jobs *router.Jobs) {
 	for i := len(l.JIDs) - 1; i >= 0; i-- {
-		jobs.Record(l.JIDs[i], l.Publishers[i])
+		jobs.Record(l.JIDs[i], l.Publishers[i], 0)
 	}
 }
 

@@ -21,6 +21,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
 	checks.Register("version", health.ScopeReady, d.checkVersion)
 	checks.Register("options", health.ScopeReady, d.checkOptions)
+	checks.Register("job ids", health.ScopeReady, d.checkJobIDs)
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
 	checks.Register("roots", health.ScopeReady, d.checkRoots)
 	checks.Register("keys", health.ScopeReady, d.checkHeldKeys)

@@ -27,7 +27,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 	return jobs.New(jobs.Config{
 		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
-		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Changed: s.m.cons.Watch,
+		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
 }

@@ -45,7 +45,7 @@ func (s *service) buildReturns() error {
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
 		Ahead:         s.jobsOff() == "",
 		KeepForPython: func() bool { return s.followed.ttl() <= 0 },
-		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Behind: busPatience(d.master),
+		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Contested: s.jobs.Contested, Behind: busPatience(d.master),
 		Logger: d.log, Registerer: d.reg,
 	})
 	return err

@@ -68,6 +68,7 @@ type service struct {
 	mined         *mines.Service
 	mineOptions   *localmaster.Config // which the settings for mines were made for
 	jobs          *router.Jobs
+	clash         jobClash
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,13 +15,16 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
 )
 
-func TestWhatIsKnownOfAJob(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// roster is a cluster of the masters m1 and m2 and the witness w1.
+func roster(t *testing.T) *state.State {
+	t.Helper()
 	members := state.New()
 	for _, r := range members.ApplyCommands(
 		state.Init{
@@ -35,9 +40,15 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 			t.Fatal(r.Err())
 		}
 	}
+	return members
+}
+
+func TestWhatIsKnownOfAJob(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	members := roster(t)
 	s := &service{jobs: router.NewJobs(0), since: now, members: members.View, m: &member{d: &Daemon{id: "m1", master: &localmaster.Config{MasterID: "master-1"}}}}
 	jid := func(at time.Time) string { return at.Format(jidTime) + "000001" }
-	s.jobs.Record("published", "m2")
+	s.jobs.Record("published", "m2", 0)
 	for _, c := range []struct {
 		jid, masterID string
 		want          wall.Knowledge
@@ -60,6 +71,83 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 		if got := s.knowsJob(c.jid, c.masterID); got != c.want {
 			t.Errorf("%s of %q: %d, not %d", c.jid, c.masterID, got, c.want)
 		}
+	}
+}
+
+// A minion that queues a job cuts its id at "_" and returns it under the rest, on a node that has run for hours.
+func TestReturnsOfQueuedJobs(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Second)
+	members := roster(t)
+	s := &service{jobs: router.NewJobs(0), since: now.Add(-5 * time.Hour), members: members.View, m: &member{d: &Daemon{id: "m1", master: &localmaster.Config{MasterID: "master-1"}}}}
+	id := func(n int) string { return now.Format(jidTime) + fmt.Sprintf("%06d", n) }
+	for jid, publisher := range map[string]node.ID{
+		id(1) + "_11": "m1", id(2) + "_21": "m2", id(3): "m1", id(3) + "_31": "m1",
+		id(4) + "_41": "m1", id(4) + "_42": "m2", id(5) + "_51": "m1", id(5) + "_52": "m1",
+	} {
+		s.jobs.Record(jid, publisher, 0)
+	}
+	for _, c := range []struct {
+		jid, masterID, want string
+	}{
+		{id(1), "", id(1) + "_11"},
+		{id(1), "master-1", id(1) + "_11"},
+		{id(1), "m1", id(1) + "_11"},
+		{id(1), "m2", ""}, // it has published no such job
+		{id(2), "m2", id(2) + "_21"},
+		{id(2), "", id(2) + "_21"},
+		{id(3), "m1", ""}, // a job of its own
+		{id(4), "m1", id(4) + "_41"},
+		{id(4), "m2", id(4) + "_42"},
+		{id(4), "", ""}, // one of two
+		{id(5), "m1", ""},
+		{id(6), "m1", ""},
+		{id(1) + "_11", "m1", ""},
+		{id(1)[:19], "m1", ""},
+		{"req", "", ""},
+		{"", "", ""},
+	} {
+		if got := s.wholeJob(c.jid, c.masterID); got != c.want {
+			t.Errorf("%q of %q: %q, not %q", c.jid, c.masterID, got, c.want)
+		}
+	}
+	if got := s.knowsJob(id(1), "m1"); got != wall.NotPublished {
+		t.Errorf("the cut id: %d", got)
+	}
+	if got := s.knowsJob(s.wholeJob(id(1), "m1"), "m1"); got != wall.Published {
+		t.Errorf("the whole id: %d", got)
+	}
+}
+
+// Two masters that give one id to different jobs are named; a job that several syndics publish is one job.
+func TestOneIDForTwoJobs(t *testing.T) {
+	job := func(fun string, serial int) []byte {
+		b, err := saltwire.AppendAny(nil, map[string]any{
+			"fun": fun, "arg": []any{"x"}, "tgt": "*", "tgt_type": "glob", "user": fmt.Sprint(serial),
+		}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	d := &Daemon{id: "m1", log: slog.New(slog.DiscardHandler)}
+	s := &service{jobs: router.NewJobs(0), m: &member{d: d}}
+	s.m.svc, d.member = s, s.m
+	s.jobSeen("20261127000000000001", "m1", job("test.ping", 1))
+	s.jobSeen("20261127000000000001", "m2", job("test.ping", 2))
+	s.jobSeen("20261127000000000001", "m1", job("test.sleep", 3)) // its own master's doing
+	if r := d.checkJobIDs(t.Context()); r.Level != fine.Level || s.jobs.Contested("20261127000000000001") {
+		t.Errorf("one job: %+v", r)
+	}
+	for range 2 {
+		s.jobSeen("20261127000000000002", "m1", job("test.ping", 1))
+		s.jobSeen("20261127000000000002", "m2", job("state.apply", 2))
+	}
+	if !s.jobs.Contested("20261127000000000002") {
+		t.Error("two jobs under one id are not noticed")
+	}
+	r := d.checkJobIDs(t.Context())
+	if r.Level != health.Warn || !strings.Contains(r.Reason, "m1 and m2 gave the id 20261127000000000002 to two different jobs (1 such id ") {
+		t.Errorf("%+v", r)
 	}
 }
 
