@@ -29,9 +29,13 @@ func (c *Cache) Apply(ctx context.Context, p Plan) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := c.applyJob(&p.Jobs[i]); err != nil {
+		job := &p.Jobs[i]
+		if err := c.applyJob(job); err != nil {
 			c.metrics.failed()
 			return fmt.Errorf("job cache: %w", err)
+		}
+		if job.Minion != "" && !job.Ahead {
+			c.cfg.Log.Return(job.Minion, job.JID)
 		}
 	}
 	for _, id := range p.Syndics {
@@ -275,6 +279,9 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 		c.metrics.repeated()
 		if wasAhead {
 			c.Tell(*job)
+		}
+		if !job.Ahead {
+			c.compare(j, job)
 		}
 		return nil
 	}

@@ -44,10 +44,10 @@ func stockOptions() options {
 	return options{"master_job_cache": "local_cache", "job_cache": true, "hash_type": "sha256", "max_event_size": int64(1 << 20)}
 }
 
-func newCache(t testing.TB, o options) (*jobcache.Cache, string) {
+func newCache(t testing.TB, o options, change ...func(*jobcache.Config)) (*jobcache.Cache, string) {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := newCacheIn(dir, o)
+	c, err := newCacheIn(dir, o, change...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +55,14 @@ func newCache(t testing.TB, o options) (*jobcache.Cache, string) {
 	return c, dir
 }
 
-func newCacheIn(dir string, o options) (*jobcache.Cache, error) {
-	return jobcache.New(jobcache.Config{
+func newCacheIn(dir string, o options, change ...func(*jobcache.Config)) (*jobcache.Cache, error) {
+	c := jobcache.Config{
 		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
-	})
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return jobcache.New(c)
 }
 
 func plan(t testing.TB, c *jobcache.Cache, load dict) jobcache.Plan {

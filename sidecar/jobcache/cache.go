@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltlog"
 )
 
 // Keys is what the cluster knows of minion keys.
@@ -36,6 +37,7 @@ type Config struct {
 	Keys  Keys
 	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must not block nor change the job.
 	Stored   func(*Job)
+	Log      *saltlog.Log // says what a stock master says of returns; nil: nothing
 	Logger   *slog.Logger
 	Register prometheus.Registerer
 }

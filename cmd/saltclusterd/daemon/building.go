@@ -16,6 +16,7 @@ import (
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
 	"saltclusterd/sidecar/upstream"
@@ -119,6 +120,7 @@ func (s *service) buildProxy() error {
 	if err := s.obey(d.master); err != nil {
 		return err
 	}
+	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().informs })
 	operations := m.operations()
 	s.signin = signin.New(signin.Config{
 		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/signin"
 )
 
@@ -26,6 +27,7 @@ type masterOptions struct {
 	ttl        time.Duration    // of a request; 0: it does not age
 	algorithm  string           // by which publications are signed; empty: they are not
 	minionfs   minionFS         // what minions push is served
+	informs    bool             // its log has the level info
 	pubSigner  signin.PubSigner // nil: master_sign_pubkey is off
 }
 
@@ -138,6 +140,7 @@ func optionsOf(master *localmaster.Config) *masterOptions {
 		authStrips: master.Version.Major >= 3008,
 		ttl:        time.Duration(max(master.Int("request_server_ttl"), 0)) * time.Second,
 		minionfs:   minionFSOf(master),
+		informs:    saltlog.Informs(master),
 	}
 	if master.Bool("sign_pub_messages") {
 		o.algorithm = master.Text("publish_signing_algorithm")

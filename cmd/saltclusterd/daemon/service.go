@@ -28,6 +28,7 @@ import (
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
@@ -62,6 +63,7 @@ type service struct {
 	returns       *returns.Service
 	fired         *events.Service
 	heard         *eventlog.Log
+	said          *saltlog.Log
 	returnOptions *localmaster.Config // which the returns' mode was made for
 	files         *fileserve.Server
 	fileOptions   *localmaster.Config // which the files' settings were made for
@@ -149,8 +151,9 @@ func (s *service) clockPath() string { return clockPath(s.m.d.cfg.Paths.StateDir
 
 func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock") }
 
-// authEvent fires what a stock master fires for a sign-in it accepts (salt/channel/server.py _auth).
+// authEvent says and fires what a stock master does for a sign-in it accepts (salt/channel/server.py _auth).
 func (s *service) authEvent(a saltwire.AuthRequest) {
+	s.said.SignIn(a.ID)
 	options := s.followed.Load()
 	if !options.authEvents {
 		return

@@ -66,6 +66,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Problems = append(st.Problems, ownProblems(stats)...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
+		st.Problems = append(st.Problems, twinProblems(m.svc.said.Twins())...)
 	}
 	st.Node.Sync = m.syncReport()
 }
