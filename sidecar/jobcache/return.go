@@ -57,7 +57,12 @@ func signedBy(v localmaster.Version, o Options) string {
 // signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises it
 // again, without nonce, tok and sig; afterwards sig stands last.
 func (p *planner) signature(d *fields) (bool, error) {
+	id, _ := d.Get("id")
+	name, _ := saltvalue.Text(id)
 	if !d.Has("sig") {
+		if p.c.requireSig {
+			p.c.cfg.Log.Unsigned(name)
+		}
 		return !p.c.requireSig, nil
 	}
 	if p.c.sigAlgo == "" {
@@ -65,8 +70,6 @@ func (p *planner) signature(d *fields) (bool, error) {
 	}
 	rest, sig := d.Drop("sig")
 	*d = rest
-	id, _ := d.Get("id")
-	name, _ := saltvalue.Text(id)
 	pub, ok := p.c.cfg.Keys.Accepted(name)
 	if !ok {
 		return false, needs("a signed return for an id without accepted key")
@@ -88,6 +91,9 @@ func (p *planner) signature(d *fields) (bool, error) {
 		return false, needs("a signed return, and the master's signing_algorithm is none that Salt has")
 	}
 	*d = d.Set("sig", sig)
+	if err != nil {
+		p.c.cfg.Log.Forged(name, p.c.dropUnsigned)
+	}
 	return err == nil || !p.c.dropUnsigned, nil
 }
 

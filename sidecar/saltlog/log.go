@@ -2,6 +2,7 @@ package saltlog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,8 +15,8 @@ const (
 	repeatEvery = time.Minute
 	// rememberFor is how long Twins lists a minion after its last such return.
 	rememberFor = time.Hour
-	// maxTwins bounds the minions remembered; the one that was seen longest ago makes room.
-	maxTwins = 256
+	// maxRemembered bounds the warnings remembered; the one that came longest ago makes room.
+	maxRemembered = 256
 )
 
 // Log writes the lines. Create it with New. Methods of a nil Log do nothing.
@@ -24,17 +25,35 @@ type Log struct {
 	info func() bool
 	now  func() time.Time
 
-	mu    sync.Mutex
-	twins map[string]*Twin
+	mu       sync.Mutex
+	warnings map[about]*warning
+}
+
+// about is what one line a minute is for.
+type about struct {
+	what   kind
+	minion string
+}
+
+type kind uint8
+
+const (
+	differs kind = iota
+	unsigned
+	forged
+)
+
+type warning struct {
+	jid     string
+	at      time.Time // the last one
+	said    time.Time // when one was logged last
+	skipped int       // since then
 }
 
 // Twin is a minion of which two returns for one job differed: two hosts with the same id and key, as a rule.
 type Twin struct {
 	Minion, JID string
 	At          time.Time // of the last one
-
-	said    time.Time // when it was logged last
-	skipped int       // since then
 }
 
 // Outcome is what a return says of itself, as Python writes it.
@@ -42,7 +61,7 @@ type Outcome struct{ Retcode, Success string }
 
 // New returns a Log. info says whether the local master logs what has the level info.
 func New(log *slog.Logger, info func() bool) *Log {
-	return &Log{log: log, info: info, now: time.Now, twins: map[string]*Twin{}}
+	return &Log{log: log, info: info, now: time.Now, warnings: map[about]*warning{}}
 }
 
 // Informs says whether the local master logs what has the level info (its options log_level_logfile and log_level).
@@ -76,7 +95,35 @@ func (l *Log) Differs(minion, jid string, first, second Outcome) {
 	if l == nil {
 		return
 	}
-	skipped, say := l.note(minion, jid)
+	l.warn(about{differs, minion}, jid, slog.LevelWarn, fmt.Sprintf("Duplicate return from minion %s for jid %s with a *differing* payload; "+
+		"ignoring the second return. This may indicate two minions sharing the same id, a misconfigured returner, or in rare cases a replay "+
+		"attempt. Cached retcode=%s success=%s; new retcode=%s success=%s.",
+		minion, jid, first.Retcode, first.Success, second.Retcode, second.Success))
+}
+
+// Unsigned says what a master says of a return without the signature that it demands (salt/master.py _return).
+func (l *Log) Unsigned(minion string) {
+	if l != nil {
+		l.warn(about{unsigned, minion}, "", slog.LevelError, "_return: Master is requiring minions to sign their messages, but there is no "+
+			"signature in this payload from "+minion+".")
+	}
+}
+
+// Forged says what a master says of a return whose signature is not the minion's (salt/master.py _return).
+func (l *Log) Forged(minion string, dropped bool) {
+	if l == nil || !dropped && !l.info() {
+		return
+	}
+	text := "Failed to verify event signature from minion " + minion + "."
+	if dropped {
+		text += " drop_messages_signature_fail is enabled, dropping message from " + minion
+	}
+	l.warn(about{forged, minion}, "", slog.LevelError, text)
+}
+
+// warn logs, if that was not done about the same a moment ago.
+func (l *Log) warn(of about, jid string, level slog.Level, text string) {
+	skipped, say := l.note(of, jid)
 	if !say {
 		return
 	}
@@ -84,42 +131,40 @@ func (l *Log) Differs(minion, jid string, first, second Outcome) {
 	if skipped > 0 {
 		more = []any{"suppressed", skipped}
 	}
-	l.log.Warn(fmt.Sprintf("Duplicate return from minion %s for jid %s with a *differing* payload; ignoring the second return. This may indicate "+
-		"two minions sharing the same id, a misconfigured returner, or in rare cases a replay attempt. Cached retcode=%s success=%s; new "+
-		"retcode=%s success=%s.", minion, jid, first.Retcode, first.Success, second.Retcode, second.Success), more...)
+	l.log.Log(context.Background(), level, text, more...)
 }
 
-// note remembers a minion, and says whether it is to be logged and how often it was not since the last time.
-func (l *Log) note(minion, jid string) (skipped int, say bool) {
+// note remembers a warning, and says whether it is to be logged and how often it was not since the last time.
+func (l *Log) note(of about, jid string) (skipped int, say bool) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.twins[minion]
-	if t == nil {
-		if len(l.twins) >= maxTwins {
-			delete(l.twins, l.oldest())
+	w := l.warnings[of]
+	if w == nil {
+		if len(l.warnings) >= maxRemembered {
+			delete(l.warnings, l.oldest())
 		}
-		t = &Twin{Minion: minion}
-		l.twins[minion] = t
+		w = &warning{}
+		l.warnings[of] = w
 	}
-	t.JID, t.At = jid, now
-	if !t.said.IsZero() && now.Sub(t.said) < repeatEvery {
-		t.skipped++
+	w.jid, w.at = jid, now
+	if !w.said.IsZero() && now.Sub(w.said) < repeatEvery {
+		w.skipped++
 		return 0, false
 	}
-	skipped, t.said, t.skipped = t.skipped, now, 0
+	skipped, w.said, w.skipped = w.skipped, now, 0
 	return skipped, true
 }
 
 // oldest wants mu.
-func (l *Log) oldest() (minion string) {
+func (l *Log) oldest() (of about) {
 	var at time.Time
-	for id, t := range l.twins {
-		if minion == "" || t.At.Before(at) {
-			minion, at = id, t.At
+	for a, w := range l.warnings {
+		if at.IsZero() || w.at.Before(at) {
+			of, at = a, w.at
 		}
 	}
-	return minion
+	return of
 }
 
 // Twins lists the minions of which two returns for one job have differed lately, the latest first.
@@ -130,12 +175,10 @@ func (l *Log) Twins() (out []Twin) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id, t := range l.twins {
-		if now.Sub(t.At) >= rememberFor {
-			delete(l.twins, id)
-			continue
+	for of, w := range l.warnings {
+		if of.what == differs && now.Sub(w.at) < rememberFor {
+			out = append(out, Twin{of.minion, w.jid, w.at})
 		}
-		out = append(out, *t)
 	}
 	slices.SortFunc(out, func(a, b Twin) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Minion, b.Minion)) })
 	return out

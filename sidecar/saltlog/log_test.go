@@ -79,12 +79,12 @@ func TestWarningsAreBounded(t *testing.T) {
 	if !strings.Contains(out.String(), "suppressed=4") {
 		t.Errorf("no count in %s", out)
 	}
-	for i := range 2 * maxTwins {
+	for i := range 2 * maxRemembered {
 		*now = now.Add(time.Millisecond)
 		l.Differs(fmt.Sprint("m", i), "3", Outcome{}, Outcome{})
 	}
 	twins := l.Twins()
-	if len(twins) != maxTwins || twins[0].Minion != fmt.Sprint("m", 2*maxTwins-1) {
+	if len(twins) != maxRemembered || twins[0].Minion != fmt.Sprint("m", 2*maxRemembered-1) {
 		t.Errorf("%d minions remembered, %v the latest", len(twins), twins[:1])
 	}
 	*now = now.Add(rememberFor)
@@ -93,11 +93,31 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
+// A minion that signs with another key, or not at all, is named as a stock master names it.
+func TestSignatures(t *testing.T) {
+	l, out, _ := newLog(false)
+	l.Unsigned("web1")
+	l.Forged("web1", true)
+	l.Forged("web2", false)
+	for line, want := range map[string]bool{
+		"_return: Master is requiring minions to sign their messages, but there is no signature in this payload from web1.": true,
+		"Failed to verify event signature from minion web1.":                                                                true,
+		"drop_messages_signature_fail is enabled, dropping message from web1":                                               true,
+		"web2": false, // which is taken all the same
+	} {
+		if strings.Contains(out.String(), line) != want {
+			t.Errorf("%q in %s", line, out)
+		}
+	}
+}
+
 func TestNoLog(t *testing.T) {
 	var l *Log
 	l.SignIn("web1")
 	l.Return("web1", "1")
 	l.Differs("web1", "1", Outcome{}, Outcome{})
+	l.Unsigned("web1")
+	l.Forged("web1", true)
 	if l.Twins() != nil {
 		t.Error("twins of nothing")
 	}
