@@ -80,6 +80,10 @@ func Symptoms() []Symptom {
 		{"Message signature failed to validate", "minions", []Cause{
 			{"sign_pub_messages is on, and the minion has another master.pub than the cluster.", "saltclusterctl doctor", "as Invalid master key"},
 		}},
+		{"Duplicate return from minion", "saltclusterd, in the words of a salt-master", []Cause{
+			{"Two hosts have the same id and key: a virtual machine was cloned with its /etc/salt. Each job runs on both, and the return that comes first is the one that is stored.", "salt MINION network.ip_addrs, a few times", "on the clone: systemctl stop salt-minion; remove /etc/salt/minion_id and /etc/salt/pki/minion; systemctl start salt-minion"},
+			{"The host was restored, or installed anew, while its former self still runs.", "saltclusterctl minions MINION", "stop the former one"},
+		}},
 		{"DNS lookup or connection check of", "minions", []Cause{
 			{"The name the minion has as its master does not resolve.", "getent hosts NAME, on the minion", "DNS, or the address of the load balancer in the minion's configuration"},
 		}},
