@@ -4,8 +4,10 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/zmtp"
 )
 
 // TestEdge is what stands between a minion and a node that minds its load balancer: an impatient HAProxy with PROXY
@@ -100,6 +103,7 @@ func testIdle(t *testing.T, c *lab.Cluster) {
 func keepIdle(t *testing.T, c *lab.Cluster, idle time.Duration) {
 	ctx := t.Context()
 	labtest.Must(t, c.Answering(ctx, c.Nodes[0]))
+	old := oldSubscriber(t, c)
 	before, marks := pubAccepted(t, c), logSizes(t, c)
 	select {
 	case <-time.After(idle): // nothing is to happen: there is nothing to wait for
@@ -116,6 +120,26 @@ func keepIdle(t *testing.T, c *lab.Cluster, idle time.Duration) {
 		}
 	}
 	quietLogs(t, c, marks)
+	labtest.Must(t, old.SetReadDeadline(time.Now().Add(time.Second)))
+	if _, err := io.Copy(io.Discard, old); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a subscriber that knows no PING was cut in %s of silence: %v", idle, err)
+	}
+}
+
+// oldSubscriber subscribes through the load balancer as libzmq before 4.2 does, whose ZMTP 3.0 knows no PING.
+func oldSubscriber(t *testing.T, c *lab.Cluster) net.Conn {
+	t.Helper()
+	conn, err := c.Minions[0].Host().Dial(t.Context(), "tcp", net.JoinHostPort(c.LB.Host().Addr, "4505"))
+	labtest.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	greeting := zmtp.AppendGreeting(nil)
+	greeting[11] = 0 // its minor version
+	_, err = conn.Write(zmtp.AppendSubscription(zmtp.AppendReady(greeting, "SUB", ""), nil, true))
+	labtest.Must(t, err)
+	var first [1]byte // the node has answered: it is let in
+	_, err = conn.Read(first[:])
+	labtest.Must(t, err)
+	return conn
 }
 
 // quietLogs wants no minion to have signed in again, or waited in vain, since the marks.

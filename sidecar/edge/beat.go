@@ -27,8 +27,8 @@ func (e *PubEdge) pulse() time.Duration {
 	return min(max(min(e.cfg.Heartbeat, e.cfg.HeartbeatTimeout)/16, 5*time.Millisecond), 500*time.Millisecond)
 }
 
-// checkBeats pings who is due and cuts who is silent, stalled, or behind
-// while nothing is published.
+// checkBeats sends a sign of life to who is due, and cuts who is silent,
+// stalled, or behind while nothing is published.
 func (h *shard) checkBeats(now int64) {
 	if h.edge.frost.on() {
 		return
@@ -47,16 +47,17 @@ func (h *shard) checkBeats(now int64) {
 			s.cut(ReasonSilent)
 			continue
 		}
-		due := b.asked == 0 && now >= b.next
-		if due {
+		var sign *chunk
+		if b.asked == 0 && now >= b.next {
 			b.again(now, h.edge.cfg.Heartbeat)
+			sign = h.signOfLife(s)
 		}
-		h.checkOutput(s, now, due)
+		h.checkOutput(s, now, sign)
 	}
 }
 
-// checkOutput cuts a subscriber that takes nothing, and pings it if due.
-func (h *shard) checkOutput(s *sub, now int64, due bool) {
+// checkOutput cuts a subscriber that takes nothing, and sends it a sign of life, if one is due.
+func (h *shard) checkOutput(s *sub, now int64, sign *chunk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen || s.held {
@@ -66,11 +67,15 @@ func (h *shard) checkOutput(s *sub, now int64, due bool) {
 		s.cut(ReasonStalled)
 		return
 	}
-	if !due || s.closed || s.dec.Minor() < 1 { // 3.0 knows no PING
+	if sign == nil || s.closed {
 		return
 	}
-	s.beat.asked = now
-	s.insert(h.edge.ping)
+	if sign == h.edge.ping {
+		s.beat.asked = now
+	} else if s.blocked { // it answers nothing that would tell when it takes the next one
+		return
+	}
+	s.insert(sign)
 	s.flush()
 }
 

@@ -3,6 +3,7 @@ package edge
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"os"
@@ -83,6 +84,16 @@ func TestSaltSub(t *testing.T) {
 		}
 		e.Publish(Publication{Body: []byte("for me"), Topics: []string{"0123abcd", "gone"}, TopicOnly: true})
 		e.Publish(pub("end"))
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestSaltLeavesUnread has every Salt take what an old subscriber gets in place of a PING.
+func TestSaltLeavesUnread(t *testing.T) {
+	eachSalt(t, func(t *testing.T, python string) {
+		cmd, _ := peer(t, python, "unread", hex.EncodeToString(unread))
 		if err := cmd.Wait(); err != nil {
 			t.Fatal(err)
 		}

@@ -17,13 +17,14 @@ import (
 
 // PubEdge serves the publish port. See the package documentation.
 type PubEdge struct {
-	cfg   PubConfig
-	met   *metrics
-	cry   complaints
-	door  door
-	frost *frost
-	hello []byte
-	ping  *chunk
+	cfg    PubConfig
+	met    *metrics
+	cry    complaints
+	door   door
+	frost  *frost
+	hello  []byte
+	ping   *chunk
+	unread *chunk // in place of ping
 
 	g      *errgroup.Group
 	ctx    context.Context
@@ -75,6 +76,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		cfg: cfg, met: met, cry: complaints{log: cfg.Logger},
 		hello:      zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
 		ping:       encodedPing(cfg),
+		unread:     fixed(zmtp.AppendMessage(nil, unread)),
 		lastRecord: &record{},
 		conns:      make(map[*sub]struct{}),
 		frost:      newFrost(),

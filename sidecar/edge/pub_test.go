@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -145,20 +146,82 @@ func TestPubTopics(t *testing.T) {
 
 // TestPubOldSubscriptions speaks ZMTP 3.0: subscriptions are messages.
 func TestPubOldSubscriptions(t *testing.T) {
-	e := openPub(t, PubConfig{Heartbeat: 5 * time.Millisecond})
+	e := openPub(t, PubConfig{Heartbeat: time.Hour})
 	c := dialRaw(t, e)
-	h := hello("SUB")
-	h[11] = 0 // 3.0
-	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(h, nil, true), []byte("x"), true))
+	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(oldHello(), nil, true), []byte("x"), true))
 	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	e.Publish(pub("one"))
 	want := append(append([]byte(nil), e.hello...), zmtp.AppendMessage(nil, []byte("one"))...)
-	got := make([]byte, len(want)) // and no PING in between
+	got := make([]byte, len(want))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != string(want) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(nil, []byte("x"), false), nil, false))
 	eventually(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
+}
+
+// oldHello is hello of a subscriber that speaks ZMTP 3.0.
+func oldHello() []byte {
+	h := hello("SUB")
+	h[11] = 0
+	return h
+}
+
+// TestPubOldSubscriberIsNotSilent: one that knows no PING gets a publication that Salt leaves unread, so that what stands between does not
+// cut it. It answers nothing, and is not cut here either.
+func TestPubOldSubscriberIsNotSilent(t *testing.T) {
+	for name, c := range map[string]struct {
+		topics []string
+		want   []byte
+	}{
+		"unfiltered": {[]string{"x", ""}, zmtp.AppendMessage(nil, unread)},
+		"filtered":   {[]string{"0123abcd", broadcast}, zmtp.AppendMessage(nil, []byte(broadcast), unread)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{Heartbeat: 5 * time.Millisecond, HeartbeatTimeout: 10 * time.Millisecond})
+			old := dialRaw(t, e)
+			say := oldHello()
+			for _, topic := range c.topics {
+				say = zmtp.AppendSubscription(say, []byte(topic), true)
+			}
+			_, _ = old.Write(say)
+			var got []byte
+			for b := make([]byte, 4096); bytes.Count(got, c.want) < 10; {
+				n, err := old.Read(b)
+				if err != nil {
+					t.Fatalf("%v after %q", err, got)
+				}
+				got = append(got, b[:n]...)
+			}
+			if bytes.Contains(got, []byte(zmtp.CmdPing)) {
+				t.Errorf("a PING in %q", got)
+			}
+			if st := e.Stats(); st.Cut != 0 || st.Delivered != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// TestPubOldSubscriberThatTakesNothing gets no signs of life on top of each other.
+func TestPubOldSubscriberThatTakesNothing(t *testing.T) {
+	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour})
+	c := dialRaw(t, e)
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	_, _ = c.Write(zmtp.AppendSubscription(oldHello(), []byte(broadcast), true))
+	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	for e.Stats().Blocked == 0 {
+		e.Publish(Publication{Body: make([]byte, 1<<20)})
+	}
+	s := e.all()[0]
+	waiting := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.q.segs) }
+	before := waiting()
+	for range 20 {
+		s.shard.checkOutput(s, clock(), s.shard.signOfLife(s))
+	}
+	if n := waiting(); n > before {
+		t.Errorf("%d became %d", before, n)
+	}
 }
 
 func TestPubCancel(t *testing.T) {

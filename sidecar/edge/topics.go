@@ -1,5 +1,7 @@
 package edge
 
+import "slices"
+
 // topics are the subscriptions of one connection. As in libzmq, who
 // subscribes twice has to cancel twice.
 type topics []topicCount
@@ -42,6 +44,11 @@ func (t topics) count(topic string, n int) {
 			t[i].n = max(n, 1)
 		}
 	}
+}
+
+// has tells whether a topic is among them.
+func (t topics) has(topic string) bool {
+	return slices.ContainsFunc(t, func(c topicCount) bool { return c.topic == topic })
 }
 
 // any is some topic: Salt's broadcast if it is among them.
