@@ -23,9 +23,19 @@ def is_finished(log):
 
 
 def failures(log, lines=150):
-    """What pytest says of the tests that failed: the last lines of it."""
+    """What pytest says of the tests that failed, the last lines of it; when it did not come so far, of the whole log."""
     match = re.search(r"^=+ (ERRORS|FAILURES) =+$.*?(?=^=+ short test summary info =+$|\Z)", log, re.MULTILINE | re.DOTALL)
-    return "\n".join(match[0].splitlines()[-lines:]) if match else ""
+    return "\n".join((match[0] if match else log).splitlines()[-lines:])
+
+
+def sessions(tables, versions):
+    """The tests of part.toml's tables by session, which is one of these versions and a number of nodes."""
+    found = {}
+    for table in tables:
+        for version in [version for version in table["versions"] if version in versions]:
+            for nodes in table["nodes"]:
+                found.setdefault((version, nodes), []).extend(f"tests/pytests/{name}" for name in table["names"])
+    return found
 
 
 def compare(bare, front):

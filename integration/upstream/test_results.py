@@ -29,7 +29,20 @@ def test_is_finished():
 def test_failures():
     log = "===== FAILURES =====\n__ test_two __\nE   one\nE   two\n===== short test summary info =====\nFAILED tests/a.py\n"
     assert results.failures(log, lines=2) == "E   one\nE   two"
-    assert results.failures(LOG) == ""
+    assert results.failures("collecting\nERROR: not found: tests/a.py::test_four\n", lines=1).startswith("ERROR: not found")
+
+
+def test_sessions():
+    tables = [
+        {"versions": ["3006.28", "3008.3"], "nodes": [1], "names": ["a.py::test_one"]},
+        {"versions": ["3008.3"], "nodes": [1, 3], "names": ["b.py::test_two[x]"]},
+    ]
+    assert results.sessions(tables, ["3008.3", "3006.28"]) == {
+        ("3006.28", 1): ["tests/pytests/a.py::test_one"],
+        ("3008.3", 1): ["tests/pytests/a.py::test_one", "tests/pytests/b.py::test_two[x]"],
+        ("3008.3", 3): ["tests/pytests/b.py::test_two[x]"],
+    }
+    assert results.sessions(tables, ["3006.28"]) == {("3006.28", 1): ["tests/pytests/a.py::test_one"]}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Cluster:
         """Makes a cluster of the nodes when their masters run first, and waits until minions are served."""
         try:
             return self.serve(timeout_at)
-        except subprocess.TimeoutExpired as err:
+        except (subprocess.TimeoutExpired, RuntimeError) as err:
             note(f"{self.factory.id}: {err}")
             return False
 
@@ -76,7 +76,8 @@ class Cluster:
         return result.returncode in (0, 7)
 
     def start_haproxy(self):
-        """HAProxy as `saltclusterctl haproxy` configures it for these nodes."""
+        """HAProxy as `saltclusterctl haproxy` configures it for these nodes, with as many connections as the suite's limit
+        of open files leaves it."""
         if self.haproxy is not None and self.haproxy.poll() is None:
             return
         servers = [arg for node in self.nodes for arg in ("--server", f"{node.name}={node.outer}")]
@@ -84,7 +85,7 @@ class Cluster:
         result = self.nodes[0].ctl("haproxy", "--bind", self.address, *servers, "--file", str(path), timeout=30)
         if result.returncode != 0:
             raise RuntimeError(f"saltclusterctl haproxy: {result.stderr}")
-        self.haproxy = spawn(f"haproxy-{self.number:03d}", ["haproxy", "-db", "-f", str(path)])
+        self.haproxy = spawn(f"haproxy-{self.number:03d}", ["haproxy", "-db", "-n", "4000", "-f", str(path)])
 
     def stop(self):
         """Stops the first node, and all others too unless the test will start its master again."""
