@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -188,14 +189,28 @@ func TestForeignSub(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
-	time.Sleep(500 * time.Millisecond) // it answers no PING, and gets none
+	recv := func() string {
+		m, err := s.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(bytes.Join(m.Frames, nil))
+	}
+	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); { // it answers no PING, and is sent none
+		if got := recv(); got != string(unread) {
+			t.Fatalf("a sign of life is %q", got)
+		}
+	}
 	for i := range 50 {
 		e.Publish(pub(fmt.Sprint(i)))
 	}
 	for i := range 50 {
-		m, err := s.Recv()
-		if err != nil || string(m.Frames[0]) != fmt.Sprint(i) {
-			t.Fatalf("message %d: %q, %v", i, m.Frames, err)
+		got := recv()
+		for got == string(unread) {
+			got = recv()
+		}
+		if got != fmt.Sprint(i) {
+			t.Fatalf("message %d: %q", i, got)
 		}
 	}
 }

@@ -97,6 +97,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
+	s.jobs = router.NewJobs(0)
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {
@@ -114,7 +115,6 @@ func (s *service) buildProxy() error {
 	if s.cache, err = s.newJobs(); err != nil {
 		return err
 	}
-	s.jobs = router.NewJobs(0)
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	if err := s.obey(d.master); err != nil {
