@@ -73,7 +73,7 @@ func testAway(t *testing.T, c *lab.Cluster) {
 
 	for id, k := range awayKeys { // what happens there
 		if k.others != "=" {
-			moveKey(t, other, id, pub, k.before, k.others)
+			decideKey(t, other, id, pub, k.before, k.others)
 		}
 	}
 	writeRoot(t, here, "away/theirs", "others", 0o644)
@@ -177,10 +177,9 @@ func ranMeanwhile(t *testing.T, c *lab.Cluster, n *lab.Node) (jid string) {
 // forgetAway leaves the cluster as it was.
 func forgetAway(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	t.Helper()
-	pub := publicKey(t)
 	for id, k := range awayKeys {
 		if k.want != "" {
-			moveKey(t, n, id, pub, k.want, "")
+			decideKey(t, n, id, "", k.want, "")
 		}
 	}
 	for id := range awayKeys {
@@ -190,6 +189,18 @@ func forgetAway(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	res, err := n.Daemon.Ctl(t.Context(), "sync_roots", "--force", "--timeout", "1m")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
+}
+
+// decideKey does as an operator who decides about very many keys at once: what takes accepted keys away is said to the cluster, for of
+// files that go it may be held (testHeldKeys).
+func decideKey(t *testing.T, n *lab.Node, id, pub, from, to string) {
+	t.Helper()
+	verbs := map[string]string{"": "delete", "minions_rejected": "reject"}
+	if verb, takes := verbs[to]; takes && from == "minions" {
+		must(t, n.Daemon, "keys", verb, "--yes", id)
+		return
+	}
+	moveKey(t, n, id, pub, from, to)
 }
 
 // moveKey does with a key file what an operator does by hand: from one state to another; "" is nowhere.

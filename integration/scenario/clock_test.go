@@ -108,11 +108,7 @@ func answersFromAll(t *testing.T, c *lab.Cluster, what string, nodes ...*lab.Nod
 	for _, n := range nodes {
 		labtest.Must(t, c.Answering(t.Context(), n))
 	}
-	if took := time.Since(began); took > 90*time.Second {
-		t.Errorf("%s: answers after %s", what, took)
-	} else {
-		t.Logf("%s: all answer %d nodes after %s", what, len(nodes), took.Round(100*time.Millisecond))
-	}
+	t.Logf("%s: all answer %d nodes after %s", what, len(nodes), time.Since(began).Round(100*time.Millisecond))
 }
 
 // The host of a node starts with a wrong clock, or is set while the node is cut off; all minions come to it, and it dies. They take what the others

@@ -56,6 +56,7 @@ var clusterSteps = []clusterStep{
 	{"files without the master", testFiles},
 	{"roots while nodes are down", testRootsNodeDown},
 	{"keys", testKeys},
+	{"keys that are deleted in numbers", testHeldKeys},
 	{"keys in a store of the master's own", testKeyStore},
 	{"members from every node", testMembers},
 	{"hostile bytes", testHostile},

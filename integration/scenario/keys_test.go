@@ -38,6 +38,50 @@ func testKeys(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, lab.Answering(ctx, m1.Master, c.IDs()...))
 }
 
+// Accepted keys that are deleted in numbers by way of one salt-master are put back there and stay everywhere, until an operator decides.
+func testHeldKeys(t *testing.T, c *lab.Cluster) {
+	ctx, m1, m2 := t.Context(), c.Nodes[0], c.Nodes[1]
+	pub := publicKey(t)
+	var ids []string
+	for i := range 8 {
+		ids = append(ids, fmt.Sprintf("bulk-%d", i))
+		moveKey(t, m1, ids[i], pub, "", "minions")
+	}
+	are := func(state string) {
+		t.Helper()
+		for _, id := range ids {
+			keyIs(t, c, id, state, time.Minute)
+		}
+	}
+	are("minions")
+	deleteAll := func() {
+		t.Helper()
+		res, err := m2.Master.Run(ctx, "salt-key", "-y", "-d", "bulk-*")
+		labtest.Must(t, err)
+		labtest.Must(t, res.Err())
+		says(t, m2.Daemon, append([]string{"8 keys restored"}, ids...), "keys", "held")
+		are("minions")
+	}
+
+	deleteAll()
+	for _, n := range c.Nodes {
+		says(t, n.Daemon, []string{"8 accepted keys were deleted or rejected on this host"}, "status")
+	}
+	must(t, m2.Daemon, "keys", "held", "--keep")
+	says(t, m2.Daemon, []string{"no keys are held"}, "keys", "held")
+	are("minions")
+
+	deleteAll()
+	if res := ctl(t, m2.Daemon, "keys", "held", "--delete"); res.Code != 2 {
+		t.Errorf("without a terminal and --yes: exit code %d", res.Code)
+	}
+	are("minions")
+	must(t, m2.Daemon, "keys", "held", "--delete", "--yes")
+	are("")
+	says(t, m2.Daemon, []string{"no keys are held"}, "keys", "held")
+	labtest.Must(t, lab.Answering(ctx, m1.Master, c.IDs()...))
+}
+
 // keyIs waits until the key is in that state, and in no other, on all nodes; state "" means it is nowhere.
 func keyIs(t *testing.T, c *lab.Cluster, id, state string, within time.Duration) {
 	t.Helper()

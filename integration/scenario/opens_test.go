@@ -135,6 +135,7 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 		"state_dir": {d.StateDir}, "run_dir": {filepath.Dir(d.Socket)}, "cluster_pki_dir": {filepath.Join(d.StateDir, "pki")},
 		"pki_dir": {n.Master.PKIDir()}, "cachedir": {n.Master.CacheDir()}, "token_dir": {filepath.Join(n.Master.CacheDir(), "tokens")},
 		"sock_dir":               {n.Master.SockDir()},
+		"reactor":                {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
 		"$CREDENTIALS_DIRECTORY": nil, // no systemd
 	}
 	places := []string{program}
