@@ -136,7 +136,7 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 		"pki_dir": {n.Master.PKIDir()}, "cachedir": {n.Master.CacheDir()}, "token_dir": {filepath.Join(n.Master.CacheDir(), "tokens")},
 		"sock_dir":               {n.Master.SockDir()},
 		"reactor":                {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
-		"$CREDENTIALS_DIRECTORY": nil, // no systemd
+		"$CREDENTIALS_DIRECTORY": nil,                                        // no systemd
 	}
 	places := []string{program}
 	for _, row := range rows {
