@@ -243,11 +243,12 @@ func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
 			w.awaitEqual()
 			writeOut(t)
 			a.close()
+			before := w.count() // a busy machine may have seen the first files in several revisions
 			for i := range 40 {
 				a.write(fmt.Sprint("sub/", what, i), noise(byte(100+i), 2000))
 			}
 			a.open()
-			w.await("the second revision", func() bool { return w.count() == 2 })
+			w.await("another revision", func() bool { return w.count() > before })
 			w.awaitEqual()
 			b.rested()
 			must(t, disk.fail())

@@ -267,7 +267,10 @@ func TestBusBoundsAndClose(t *testing.T) {
 	if !errors.Is(err, ErrBusFull) {
 		t.Errorf("a master that is down: %v", err)
 	}
-	if err := b.FireRaw(ctx, "b", make([]byte, 5000)); !errors.Is(err, ErrBusFull) {
+	for range 2 { // one alone is taken, and the bus may just have emptied its queue to try
+		err = b.FireRaw(ctx, "b", make([]byte, 5000))
+	}
+	if !errors.Is(err, ErrBusFull) {
 		t.Errorf("beyond the bytes: %v", err)
 	}
 	for _, tag := range []string{"", "a\n\nb", "a\n"} {

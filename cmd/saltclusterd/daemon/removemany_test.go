@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"saltclusterd/gossip/node"
@@ -17,10 +18,11 @@ func TestRemoveSeveralAtOnce(t *testing.T) {
 		name string
 		n    int
 		by   []int // the nodes that are asked to remove the last one, the one before, ...
-		left int
+		left []int // how many may be left
 	}{
-		{"three of five, two operators", 5, []int{0, 1, 0}, 2},
-		{"two of three, each by the other", 3, []int{1, 2}, 2},
+		{"three of five, two operators", 5, []int{0, 1, 0}, []int{2}},
+		// One, when the leader had the second's request before its removal.
+		{"two of three, each by the other", 3, []int{1, 2}, []int{1, 2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +60,7 @@ func TestRemoveSeveralAtOnce(t *testing.T) {
 				}
 				return nil
 			})
-			if len(ids) != tc.left {
+			if !slices.Contains(tc.left, len(ids)) {
 				t.Errorf("left: %v", ids)
 			}
 			if err := nodes[0].current().setDraining(minute(t), "a", false); err != nil {
