@@ -43,7 +43,7 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 			return nil, fmt.Errorf("lay out saltclusterd: %w", err)
 		}
 	}
-	dropIn := Settings{"master_id": h.Name, "unique_jid": true, "keys.cache_driver": "localfs_key"}
+	dropIn := Settings{"master_id": h.Name, "keys.cache_driver": "localfs_key"}
 	if err := writeConfig(filepath.Join(m.ConfigDir, "master.d/saltclusterd.conf"), dropIn); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,7 @@ var clusterSteps = []clusterStep{
 	{"a hostile minion", testHostileMinion},
 	{"hostile minions", testWall},
 	{"returns without the master", testReturns},
+	{"queued jobs", testQueued},
 	{"what minions publish", testPublishedByMinions},
 	{"jobs are known everywhere", testJobs},
 	{"jobs of a node that was away", testJobsOfTheAway},
@@ -80,6 +82,13 @@ var clusterSteps = []clusterStep{
 	{"a node was away for a week", testAway},
 }
 
+// withUniqueJID makes the ids of a master's jobs end with the number of a process.
+func withUniqueJID(s lab.Settings) lab.Settings {
+	s = maps.Clone(s)
+	s["unique_jid"] = true
+	return s
+}
+
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	testCluster(t, lab.Versions, clusterSteps)
@@ -93,6 +102,7 @@ func testCluster(t *testing.T, versions []string, steps []clusterStep) {
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, countReactions(c, clusterMasters))
+	labtest.Must(t, countReactionsOn(c.Nodes[1], withUniqueJID(clusterMasters))) // one has it, as masters that were adopted before 0.9 have
 	labtest.Must(t, c.Up(t.Context()))
 	minding := newLegal(c)
 	for _, s := range steps {

@@ -157,7 +157,7 @@ func newReplayed(t *testing.T, l *lab.Lab, version string, behind bool, settings
 		addr = h.Local
 	}
 	// What saltclusterd sets for a master is set at the bare one, too.
-	m, err := h.NewMaster(version, addr, settings, lab.Settings{"master_id": "ours", "unique_jid": true})
+	m, err := h.NewMaster(version, addr, settings, lab.Settings{"master_id": "ours"})
 	labtest.Must(t, err)
 	minion, err := play.New(from, "corpus")
 	labtest.Must(t, err)

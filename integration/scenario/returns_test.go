@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,18 @@ var jidPrinted = regexp.MustCompile(`\b20\d{18}(_\d+)?\b`)
 // async publishes a job and returns its id.
 func async(t *testing.T, n *lab.Node, fun string, args ...string) string {
 	t.Helper()
-	res, err := n.Master.Run(t.Context(), "salt", append([]string{"--async", "*", fun}, args...)...)
+	return asyncOn(t, n, []string{"*"}, fun, args...)
+}
+
+// asyncTo does it for some minions.
+func asyncTo(t *testing.T, n *lab.Node, minions []*lab.Minion, fun string, args ...string) string {
+	t.Helper()
+	return asyncOn(t, n, []string{"-L", strings.Join(idsOf(minions), ",")}, fun, args...)
+}
+
+func asyncOn(t *testing.T, n *lab.Node, target []string, fun string, args ...string) string {
+	t.Helper()
+	res, err := n.Master.Run(t.Context(), "salt", slices.Concat([]string{"--async"}, target, []string{fun}, args)...)
 	labtest.Must(t, err)
 	jid := jidPrinted.FindString(res.Stdout)
 	if jid == "" {

@@ -35,6 +35,7 @@ type Config struct {
 	// started with another one is followed.
 	Umask func() uint32
 	Keys  Keys
+	IDs   *IDs // of jobs that nobody published; nil: those of the only node
 	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must not block nor change the job.
 	Stored   func(*Job)
 	Log      *saltlog.Log // says what a stock master says of returns; nil: nothing
@@ -46,7 +47,7 @@ type Config struct {
 type Cache struct {
 	cfg     Config
 	metrics *metrics
-	jids    jidSource
+	suffix  string // of job ids: "_<pid>" with unique_jid
 
 	major        int
 	hash         crypto.Hash
@@ -78,6 +79,9 @@ func New(c Config) (*Cache, error) {
 	if c.UID == os.Geteuid() && c.GID == os.Getegid() {
 		c.UID, c.GID = -1, -1 // files are created so anyway
 	}
+	if c.IDs == nil {
+		c.IDs = NewIDs(func() int { return 0 })
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -93,7 +97,7 @@ func New(c Config) (*Cache, error) {
 		publishing: make(chan struct{}, maxPublishing),
 	}
 	if o.Bool("unique_jid") {
-		k.jids.suffix = "_" + strconv.Itoa(os.Getpid())
+		k.suffix = "_" + strconv.Itoa(os.Getpid())
 	}
 	return k, nil
 }
@@ -104,7 +108,7 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 	if jid != "req" {
 		return ""
 	}
-	return c.jids.next(now)
+	return c.cfg.IDs.next(now) + c.suffix
 }
 
 // Has says whether a minion's return for a job was taken: it is in the job cache, whole, and not only ahead.

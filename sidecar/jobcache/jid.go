@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,18 +14,58 @@ import (
 // jidLayout are the 14 digits before the microseconds.
 const jidLayout = "20060102150405"
 
-// jidSource makes job ids as salt/utils/jid.py:gen_jid, but for one thing: no two are the same, even without unique_jid.
-type jidSource struct {
-	suffix string // "_<pid>" with unique_jid
-	mu     sync.Mutex
-	last   int64 // microseconds
+const (
+	// places is how many nodes make ids that differ whatever the time. More of them share places.
+	places = 64
+	// maxMade is how many ids are remembered: those of the last minute, of ten thousand minions that run a schedule each minute.
+	maxMade = 16384
+)
+
+// IDs makes ids for jobs that a minion has run unasked, as salt/utils/jid.py:gen_jid makes them, but that no two are the same, not even
+// those of two nodes in the same microsecond. Safe for concurrent use.
+type IDs struct {
+	place func() int
+
+	mu   sync.Mutex
+	made []int64 // microseconds, ascending: the latest maxMade at least
 }
 
-func (j *jidSource) next(now time.Time) string {
+// NewIDs returns a source. place is which of the cluster's nodes this is, in an order that all of them know.
+func NewIDs(place func() int) *IDs { return &IDs{place: place} }
+
+// next returns an id of 20 digits, later than all before.
+func (j *IDs) next(now time.Time) string {
+	place := int64(j.place() % places)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.last = max(now.UnixMicro(), j.last+1)
-	return jidOf(j.last) + j.suffix
+	last := int64(-1)
+	if n := len(j.made); n > 0 {
+		last = j.made[n-1]
+	}
+	at := max(now.UnixMicro(), last+1)
+	if at = at - at%places + place; at <= last {
+		at += places
+	}
+	if len(j.made) >= 2*maxMade {
+		j.made = append(j.made[:0], j.made[len(j.made)-maxMade:]...)
+	}
+	j.made = append(j.made, at)
+	return jidOf(at)
+}
+
+// Made says whether an id is one of the latest made here. A salt-master may give it to a job that it publishes.
+func (j *IDs) Made(jid string) bool {
+	if len(jid) != len(jidLayout)+6 {
+		return false
+	}
+	at, err := time.Parse(jidLayout+".000000", jid[:len(jidLayout)]+"."+jid[len(jidLayout):])
+	if err != nil {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, found := slices.BinarySearch(j.made, at.UnixMicro())
+	return found
 }
 
 func jidOf(micro int64) string {

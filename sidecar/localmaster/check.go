@@ -70,9 +70,6 @@ func (c *checker) identity() {
 	if c.cfg.MasterID == "" {
 		c.add(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.", c.dropIn("master_id"))
 	}
-	if v, _ := c.cfg.Raw("unique_jid"); v != true {
-		c.add(true, "unique_jid", "Two masters could give the same job id to different jobs: unique_jid is not True.", c.dropIn("unique_jid"))
-	}
 	if v, ok := c.cfg.Raw("cluster_id"); ok && v != nil {
 		c.add(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
 			"Run 'saltclusterctl setup', which ends that in its drop-in and keeps the key and the minion keys, then restart the salt-master.")

@@ -49,8 +49,7 @@ func DropIn(o DropInOptions) ([]byte, error) {
 	fmt.Fprintf(&b, "interface: %s\n", quoteYAML(o.Interface))
 	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
 	fmt.Fprintf(&b, "master_id: %s\n", quoteYAML(o.MasterID))
-	b.WriteString("# Masters that publish in the same microsecond must not make the same job id.\n" + "unique_jid: True\n" +
-		"# What this master sees of minions is not true; saltclusterd fires these events (cluster_presence_events).\n" +
+	b.WriteString("# What this master sees of minions is not true; saltclusterd fires these events (cluster_presence_events).\n" +
 		"presence_events: False\n")
 	if o.Version.Major >= 3008 && o.KeyDriver != "mmap_key" { // the master of a host that has one keeps it
 		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +

@@ -39,8 +39,8 @@ func TestWorkers(t *testing.T) {
 
 func TestDropInSatisfiesTheCheck(t *testing.T) {
 	for _, major := range []int{3006, 3007, 3008} {
-		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\nunique_jid: false\ncluster_id: k\ncluster_pki_dir: /x\n")
-		if len(CheckDropIn(cfg)) < 4 {
+		cfg := loadText(t, major, "interface: 0.0.0.0\nkeys.cache_driver: redis\ncluster_id: k\ncluster_pki_dir: /x\n")
+		if len(CheckDropIn(cfg)) < 3 {
 			t.Errorf("%d: findings %+v", major, CheckDropIn(cfg))
 		}
 		path, err := cfg.DropInPath()
@@ -64,7 +64,7 @@ func TestDropInSatisfiesTheCheck(t *testing.T) {
 }
 
 func TestKeyStoreIsKept(t *testing.T) {
-	if found := CheckDropIn(loadText(t, 3008, "interface: 127.0.0.1\nmaster_id: n\nunique_jid: True\nkeys.cache_driver: mmap_key\n")); len(found) != 0 {
+	if found := CheckDropIn(loadText(t, 3008, "interface: 127.0.0.1\nmaster_id: n\nkeys.cache_driver: mmap_key\n")); len(found) != 0 {
 		t.Errorf("findings %+v", found)
 	}
 	text, err := DropIn(DropInOptions{MasterID: "n", Version: Version{Major: 3008}, KeyDriver: "mmap_key"})
@@ -74,11 +74,11 @@ func TestKeyStoreIsKept(t *testing.T) {
 }
 
 func TestFindings(t *testing.T) {
-	good := "interface: 127.0.0.1\nmaster_id: n\nunique_jid: True\n"
+	good := "interface: 127.0.0.1\nmaster_id: n\n"
 	for option, line := range map[string]string{
 		"cluster_id": "cluster_id: c\n", "transport": "transport: tcp\n", "key_pass": "key_pass: hunter2\n",
 		"auth_mode": "auth_mode: 2\n", "keys.cache_driver": "keys.cache_driver: redis\n", "ret_port": "ret_port: 4505\n",
-		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n", "unique_jid": "unique_jid: 1\n",
+		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n",
 		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
 		"presence_events": "presence_events: True\n", "engines": "engines: [{mine: {engine_module: stalekey}}, stalekey]\n",
 		"disable_aes_with_tls": "disable_aes_with_tls: on\n", "transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",

@@ -146,10 +146,12 @@ const (
 	noCache = "nocache"
 )
 
-// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own.
+// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own; so do states
+// that its schedule or salt-call have queued, which bear no mark of a master (salt/modules/state.py:_check_queue).
 func (w *Wall) returnJob(r *Request) finding {
 	p := r.Peek
-	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent {
+	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent ||
+		p.MasterID == "" && strings.HasPrefix(p.Fun, "state.") {
 		return finding{}
 	}
 	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {

@@ -247,7 +247,7 @@ func TestSetupWarns(t *testing.T) {
 // A drop-in that somebody wrote by hand and that is enough stays.
 func TestDropInByHand(t *testing.T) {
 	h := newHost(t, "")
-	h.write(dropInFile, "interface: 127.0.0.1\nmaster_id: m1\nunique_jid: True\n")
+	h.write(dropInFile, "interface: 127.0.0.1\nmaster_id: m1\n")
 	p := h.look(nil).Plan()
 	if p.Failed() > 0 || len(p.Files) != 2 {
 		t.Errorf("%+v\n%s", p.Files, text(p.Checks))

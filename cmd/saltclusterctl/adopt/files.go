@@ -86,8 +86,7 @@ func (s *Site) dropInOptions(bare *localmaster.Config, node string) localmaster.
 // fits says whether a master is as it must be behind the node.
 func fits(m *localmaster.Config, node string) bool {
 	addr, ok := m.InterfaceAddr()
-	unique, _ := m.Raw("unique_jid")
-	return ok && addr.IsLoopback() && m.MasterID == node && unique == true
+	return ok && addr.IsLoopback() && m.MasterID == node
 }
 
 // optionsIn lists the options that a drop-in sets.

@@ -72,7 +72,7 @@ func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *
 	if _, err := os.Stat(salt); errors.Is(err, fs.ErrNotExist) {
 		write(t, salt, "#!/bin/sh\necho 'salt-master 3008.3 (Argon)'\n", 0o755)
 		write(t, filepath.Join(dir, "master"), fmt.Sprintf(
-			"root_dir: %s\ninterface: 127.0.0.2\npublish_port: %d\nret_port: %d\nmaster_id: %s\nunique_jid: true\n",
+			"root_dir: %s\ninterface: 127.0.0.2\npublish_port: %d\nret_port: %d\nmaster_id: %s\n",
 			dir, freePort(t, "127.0.0.2"), freePort(t, "127.0.0.2"), id), 0o644)
 		write(t, filepath.Join(dir, "conf"), strings.Join(append([]string{
 			"id: " + id, "interface: 127.0.0.1", "cluster_id: test", "cluster_secret: " + testSecret,

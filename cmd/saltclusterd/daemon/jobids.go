@@ -3,10 +3,12 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/saltwire"
@@ -24,6 +26,11 @@ type jobClash struct {
 // the same id: minions that both jobs are for run only the one they receive first.
 func (s *service) jobSeen(jid string, publisher node.ID, plain []byte) {
 	first, clash := s.jobs.Record(jid, publisher, jobContent(plain))
+	if publisher != s.m.d.id && s.ids.Made(jid) {
+		s.jobs.Contest(jid, s.m.d.id)
+		s.m.d.log.Warn("a return that no job asked for has the id of a job that was published elsewhere: they are not copied to each other",
+			"jid", jid, "node", publisher)
+	}
 	if !clash {
 		return
 	}
@@ -33,6 +40,11 @@ func (s *service) jobSeen(jid string, publisher node.ID, plain []byte) {
 	defer s.clash.mu.Unlock()
 	s.clash.count++
 	s.clash.jid, s.clash.first, s.clash.second = jid, first, publisher
+}
+
+// place is where this node stands among the members, by name.
+func (m *member) place() int {
+	return max(slices.IndexFunc(m.cons.View().Members(), func(o state.Member) bool { return o.ID == m.d.id }), 0)
 }
 
 // jobContent returns a hash of what a job is: several masters publish one job under one id where syndics pass it on. Zero: not

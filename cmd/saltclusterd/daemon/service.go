@@ -21,6 +21,7 @@ import (
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
@@ -60,6 +61,7 @@ type service struct {
 
 	epochs        *epochs.Manager
 	signin        *signin.Service
+	ids           *jobcache.IDs
 	returns       *returns.Service
 	fired         *events.Service
 	heard         *eventlog.Log

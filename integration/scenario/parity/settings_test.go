@@ -300,7 +300,7 @@ func subst(v any, root string) any {
 func (s site) lay(t *testing.T, m *lab.Master) {
 	root := m.Host().Dir()
 	labtest.Must(t, s.prepare(root))
-	set := lab.Settings{"timeout": 15, "gather_job_timeout": 15, "unique_jid": true, "master_id": "m1"}
+	set := lab.Settings{"timeout": 15, "gather_job_timeout": 15, "master_id": "m1"}
 	for k, v := range s.settings {
 		set[k] = subst(v, root)
 	}
