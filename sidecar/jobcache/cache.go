@@ -80,7 +80,7 @@ func New(c Config) (*Cache, error) {
 		c.UID, c.GID = -1, -1 // files are created so anyway
 	}
 	if c.IDs == nil {
-		c.IDs = NewIDs(func() int { return 0 })
+		c.IDs = NewIDs(nil)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -108,7 +108,7 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 	if jid != "req" {
 		return ""
 	}
-	return c.cfg.IDs.next(now) + c.suffix
+	return c.cfg.IDs.Next(now) + c.suffix
 }
 
 // Has says whether a minion's return for a job was taken: it is in the job cache, whole, and not only ahead.

@@ -30,12 +30,15 @@ type IDs struct {
 	made []int64 // microseconds, ascending: the latest maxMade at least
 }
 
-// NewIDs returns a source. place is which of the cluster's nodes this is, in an order that all of them know.
+// NewIDs returns a source. place is which of the cluster's nodes this is, in an order that all of them know; nil: there is no other.
 func NewIDs(place func() int) *IDs { return &IDs{place: place} }
 
-// next returns an id of 20 digits, later than all before.
-func (j *IDs) next(now time.Time) string {
-	place := int64(j.place() % places)
+// Next returns an id of 20 digits, later than all before.
+func (j *IDs) Next(now time.Time) string {
+	step, place := int64(1), int64(0)
+	if j.place != nil {
+		step, place = places, int64(j.place()%places)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last := int64(-1)
@@ -43,8 +46,8 @@ func (j *IDs) next(now time.Time) string {
 		last = j.made[n-1]
 	}
 	at := max(now.UnixMicro(), last+1)
-	if at = at - at%places + place; at <= last {
-		at += places
+	if at = at - at%step + place; at <= last {
+		at += step
 	}
 	if len(j.made) >= 2*maxMade {
 		j.made = append(j.made[:0], j.made[len(j.made)-maxMade:]...)

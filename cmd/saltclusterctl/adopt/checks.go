@@ -198,7 +198,7 @@ func (c *checks) ports() {
 	}
 	slices.Sort(listens)
 	c.ok("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
-	if !slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
+	if len(s.Own.Edge.Interface) == 0 && !slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
 		c.add("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd", "give it one, or set interface in "+s.Asked.Own)
 	}
 }
