@@ -352,7 +352,7 @@ func (s *Store) purge(root *os.Root, id string) error {
 	}
 	s.forget(id)
 	s.metrics.purged.Inc()
-	s.log.Info("data of a minion removed with its key", "minion", id)
+	s.log.Info("data of a minion removed with its key", "kind", s.cfg.Kind, "minion", id)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package adopt
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -313,5 +314,18 @@ func TestSetupToJoin(t *testing.T) {
 	p = look("m0", nil).Plan()
 	if p.Failed() > 0 || strings.Contains(p.Files[0].Text, "token") || !strings.HasPrefix(p.Next[1], "saltclusterctl join m0: the right to join is cluster_secret") {
 		t.Errorf("with a secret: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))
+	}
+}
+
+// A host with loopback addresses only is complained about unless interface says where minions come in.
+func TestNoAddressButLoopback(t *testing.T) {
+	for own, complained := range map[string]bool{"": true, "interface: [127.0.0.3]\n": false} {
+		h := newHost(t, "")
+		h.write("etc/salt/saltclusterd", own)
+		s := h.look(nil)
+		s.Addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+		if got := text(s.Plan().Checks); strings.Contains(got, "no address but loopback") != complained {
+			t.Errorf("with %q:\n%s", own, got)
+		}
 	}
 }
