@@ -35,7 +35,9 @@ type Config struct {
 	// started with another one is followed.
 	Umask func() uint32
 	Keys  Keys
-	IDs   *IDs // of jobs that nobody published; nil: those of the only node
+	// IDSuffix, "_" and some digits, ends the ids of jobs that minions have run unasked, so that none is that of a job which a master
+	// publishes in the same microsecond, or of another node. Empty: they are as the master would make them.
+	IDSuffix string
 	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must not block nor change the job.
 	Stored   func(*Job)
 	Log      *saltlog.Log // says what a stock master says of returns; nil: nothing
@@ -47,7 +49,7 @@ type Config struct {
 type Cache struct {
 	cfg     Config
 	metrics *metrics
-	suffix  string // of job ids: "_<pid>" with unique_jid
+	jids    jidSource
 
 	major        int
 	hash         crypto.Hash
@@ -79,9 +81,6 @@ func New(c Config) (*Cache, error) {
 	if c.UID == os.Geteuid() && c.GID == os.Getegid() {
 		c.UID, c.GID = -1, -1 // files are created so anyway
 	}
-	if c.IDs == nil {
-		c.IDs = NewIDs(nil)
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -96,8 +95,9 @@ func New(c Config) (*Cache, error) {
 		sigAlgo: signedBy(c.Version, o), own: ownUmask(), verified: o.Bool("verify_env"), disks: newDisks(),
 		publishing: make(chan struct{}, maxPublishing),
 	}
-	if o.Bool("unique_jid") {
-		k.suffix = "_" + strconv.Itoa(os.Getpid())
+	k.jids.suffix = c.IDSuffix
+	if c.IDSuffix == "" && o.Bool("unique_jid") {
+		k.jids.suffix = "_" + strconv.Itoa(os.Getpid())
 	}
 	return k, nil
 }
@@ -108,7 +108,7 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 	if jid != "req" {
 		return ""
 	}
-	return c.cfg.IDs.Next(now) + c.suffix
+	return c.jids.next(now)
 }
 
 // Has says whether a minion's return for a job was taken: it is in the job cache, whole, and not only ahead.

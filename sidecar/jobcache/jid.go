@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,61 +13,18 @@ import (
 // jidLayout are the 14 digits before the microseconds.
 const jidLayout = "20060102150405"
 
-const (
-	// places is how many nodes make ids that differ whatever the time. More of them share places.
-	places = 64
-	// maxMade is how many ids are remembered: those of the last minute, of ten thousand minions that run a schedule each minute.
-	maxMade = 16384
-)
-
-// IDs makes ids for jobs that a minion has run unasked, as salt/utils/jid.py:gen_jid makes them, but that no two are the same, not even
-// those of two nodes in the same microsecond. Safe for concurrent use.
-type IDs struct {
-	place func() int
-
-	mu   sync.Mutex
-	made []int64 // microseconds, ascending: the latest maxMade at least
+// jidSource makes job ids as salt/utils/jid.py:gen_jid, but for one thing: no two are the same, even without unique_jid.
+type jidSource struct {
+	suffix string // Config.IDSuffix, else "_<pid>" with unique_jid
+	mu     sync.Mutex
+	last   int64 // microseconds
 }
 
-// NewIDs returns a source. place is which of the cluster's nodes this is, in an order that all of them know; nil: there is no other.
-func NewIDs(place func() int) *IDs { return &IDs{place: place} }
-
-// Next returns an id of 20 digits, later than all before.
-func (j *IDs) Next(now time.Time) string {
-	step, place := int64(1), int64(0)
-	if j.place != nil {
-		step, place = places, int64(j.place()%places)
-	}
+func (j *jidSource) next(now time.Time) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	last := int64(-1)
-	if n := len(j.made); n > 0 {
-		last = j.made[n-1]
-	}
-	at := max(now.UnixMicro(), last+1)
-	if at = at - at%step + place; at <= last {
-		at += step
-	}
-	if len(j.made) >= 2*maxMade {
-		j.made = append(j.made[:0], j.made[len(j.made)-maxMade:]...)
-	}
-	j.made = append(j.made, at)
-	return jidOf(at)
-}
-
-// Made says whether an id is one of the latest made here. A salt-master may give it to a job that it publishes.
-func (j *IDs) Made(jid string) bool {
-	if len(jid) != len(jidLayout)+6 {
-		return false
-	}
-	at, err := time.Parse(jidLayout+".000000", jid[:len(jidLayout)]+"."+jid[len(jidLayout):])
-	if err != nil {
-		return false
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_, found := slices.BinarySearch(j.made, at.UnixMicro())
-	return found
+	j.last = max(now.UnixMicro(), j.last+1)
+	return jidOf(j.last) + j.suffix
 }
 
 func jidOf(micro int64) string {

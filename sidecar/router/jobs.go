@@ -88,17 +88,6 @@ func (j *Jobs) Contested(jid string) bool {
 	return ok && e.Value.(job).other != ""
 }
 
-// Contest notes that another node has something else under the id of a published job.
-func (j *Jobs) Contest(jid string, other node.ID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if e, ok := j.byJID[jid]; ok {
-		is := e.Value.(job)
-		is.other = other
-		e.Value = is
-	}
-}
-
 // Whole returns the one published job whose id a minion has cut (saltwire.CutJID), of publisher where that is known. False: there is
 // none, or several, or the id itself is that of a job.
 func (j *Jobs) Whole(cut string, publisher node.ID) (jid string, ok bool) {

@@ -13,7 +13,6 @@ import (
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
@@ -99,7 +98,6 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
 	s.jobs = router.NewJobs(0)
-	s.ids = jobcache.NewIDs(m.place)
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {

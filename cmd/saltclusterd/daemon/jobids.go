@@ -3,12 +3,10 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
-	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/saltwire"
@@ -26,11 +24,6 @@ type jobClash struct {
 // the same id: minions that both jobs are for run only the one they receive first.
 func (s *service) jobSeen(jid string, publisher node.ID, plain []byte) {
 	first, clash := s.jobs.Record(jid, publisher, jobContent(plain))
-	if publisher != s.m.d.id && s.ids.Made(jid) {
-		s.jobs.Contest(jid, s.m.d.id)
-		s.m.d.log.Warn("a return that no job asked for has the id of a job that was published elsewhere: they are not copied to each other",
-			"jid", jid, "node", publisher)
-	}
 	if !clash {
 		return
 	}
@@ -40,11 +33,6 @@ func (s *service) jobSeen(jid string, publisher node.ID, plain []byte) {
 	defer s.clash.mu.Unlock()
 	s.clash.count++
 	s.clash.jid, s.clash.first, s.clash.second = jid, first, publisher
-}
-
-// place is where this node stands among the members, by name.
-func (m *member) place() int {
-	return max(slices.IndexFunc(m.cons.View().Members(), func(o state.Member) bool { return o.ID == m.d.id }), 0)
 }
 
 // jobContent returns a hash of what a job is: several masters publish one job under one id where syndics pass it on. Zero: not
@@ -100,7 +88,7 @@ func (d *Daemon) checkJobIDs(context.Context) health.Result {
 		Level: health.Warn,
 		Reason: fmt.Sprintf("%s and %s gave the id %s to two different jobs (%s since the start): minions of both ran only one of them",
 			c.first, c.second, c.jid, plural(c.count, "such id")),
-		Hint: "look both up with salt-run jobs.lookup_jid on their masters and run what is missing again; 'unique_jid: True' in the " +
-			"masters' configuration prevents it, and makes longer ids",
+		Hint: "look both up with salt-run jobs.lookup_jid on their masters and run what is missing again; 'unique_jid: True' in a file of your own " +
+			"in master.d makes that very unlikely, and ids longer",
 	}
 }

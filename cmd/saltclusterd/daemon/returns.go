@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
@@ -187,9 +189,12 @@ func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, erro
 	}
 	return jobcache.New(jobcache.Config{
 		Options: master, Version: master.Version, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
-		Umask: s.umask.get, Keys: s.keys, IDs: s.ids, Stored: s.returnStored, Log: s.said, Logger: d.log, Register: d.reg,
+		Umask: s.umask.get, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.returnStored, Log: s.said, Logger: d.log, Register: d.reg,
 	})
 }
+
+// idSuffix is what the ids of jobs end with that this node makes.
+func idSuffix(id node.ID) string { return fmt.Sprintf("_%d", xxhash.Sum64String(string(id))%1e9) }
 
 // returnHoldBack is how long after the publication of a job its returns are fired at the earliest.
 func returnHoldBack(major int) time.Duration {

@@ -21,7 +21,6 @@ import (
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
-	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
@@ -61,7 +60,6 @@ type service struct {
 
 	epochs        *epochs.Manager
 	signin        *signin.Service
-	ids           *jobcache.IDs
 	returns       *returns.Service
 	fired         *events.Service
 	heard         *eventlog.Log

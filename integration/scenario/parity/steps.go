@@ -70,7 +70,7 @@ func MasterSettings() lab.Settings {
 		"fileserver_backend": []string{"roots", "minionfs"},
 		// Longer than the default 5 s: with two slow cores a job that is only late must not look like one that is lost.
 		"timeout": 15, "gather_job_timeout": 15,
-		// As behind saltclusterd, which tells by them whose job a return belongs to.
+		// As behind saltclusterd, which tells by it whose job a return belongs to.
 		"master_id": "m1",
 	}
 }
