@@ -2,6 +2,7 @@ package wall
 
 import (
 	"strings"
+	"time"
 
 	"saltclusterd/sidecar/saltwire"
 )
@@ -146,12 +147,23 @@ const (
 	noCache = "nocache"
 )
 
-// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own; so do states
-// that its schedule or salt-call have queued, which bear no mark of a master (salt/modules/state.py:_check_queue).
+// queuedByMinion says whether a return may be that of a state which the minion's schedule or salt-call have queued: the minion has made its
+// id then, and it bears no mark of a master (salt/modules/state.py:_check_queue).
+func (w *Wall) queuedByMinion(p *saltwire.Peek) bool {
+	if p.MasterID != "" || !strings.HasPrefix(p.Fun, "state.") || !saltwire.IsCutJID(p.JID) {
+		return false
+	}
+	at, err := time.Parse("20060102150405", p.JID[:14])
+	return err == nil && at.Before(w.cfg.Now().Add(queuedAhead))
+}
+
+// queuedAhead is by how much the clock of a minion may be ahead that makes such an id.
+const queuedAhead = time.Minute
+
+// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own.
 func (w *Wall) returnJob(r *Request) finding {
 	p := r.Peek
-	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent ||
-		p.MasterID == "" && strings.HasPrefix(p.Fun, "state.") {
+	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent || w.queuedByMinion(p) {
 		return finding{}
 	}
 	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {

@@ -62,6 +62,7 @@ func event(tag any, data ...any) map[string]any {
 var (
 	publishedJID = "20260102030405000001"
 	unknownJID   = "20260102030405000002"
+	futureJID    = "20991231235959000001" // nobody has published it either
 	oldJID       = "20250102030405000001"
 )
 
@@ -69,7 +70,7 @@ func jobs(jid, _ string) Knowledge {
 	switch jid {
 	case publishedJID:
 		return Published
-	case unknownJID:
+	case unknownJID, futureJID:
 		return NotPublished
 	}
 	return Uncertain
@@ -385,6 +386,7 @@ func TestRefused(t *testing.T) {
 		{"push to the directory itself", "web1", "_file_recv", pushes, fields{"path": list(""), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
 		{"push to a number", "web1", "_file_recv", pushes, fields{"path": list("etc", 5), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
 		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
+		{"state of a time to come", "web1", "_return", stock, fields{"jid": futureJID, "return": fields{}, "fun": "state.apply"}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
 		{"state that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": fields{}, "fun": "state.apply", "master_id": "m1"}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
 		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
 		{"return as a resource that is a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
