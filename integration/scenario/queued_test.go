@@ -28,7 +28,7 @@ func waitForRelease(dir string) string {
 	return fmt.Sprintf("mkdir -p %[1]s; touch %[1]s/waiting; while [ ! -e %[1]s/release ]; do sleep 0.1; done", dir)
 }
 
-// queuedBy lists the ids of the jobs that minions have queued, as the names of their files have them.
+// queuedBy lists the ids of the jobs that a minion has queued, as the names of its files have them.
 func queuedBy(t *testing.T, m *lab.Minion) (jids []string) {
 	t.Helper()
 	labtest.Must(t, filepath.WalkDir(filepath.Dir(m.StateDir()), func(path string, _ os.DirEntry, err error) error {
@@ -132,13 +132,7 @@ func testQueued(t *testing.T, c *lab.Cluster) {
 			inCache(t, c, n, first, time.Minute)
 			inCache(t, c, n, later, time.Minute)
 			for m, jid := range own {
-				labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what salt-call of "+m.ID+" queued, on "+n.Name, func(ctx context.Context) error {
-					found, err := cached(ctx, n, jid)
-					if err != nil {
-						return err
-					}
-					return lab.AnsweredBy(found, m.ID)
-				}))
+				inCacheOf(t, c, n, jid, time.Minute, m.ID)
 			}
 		}
 		haveQueued(t, c.Minions, 0)
@@ -156,13 +150,7 @@ func testQueued(t *testing.T, c *lab.Cluster) {
 		released(t, fit, true)
 		for _, n := range c.Nodes {
 			for _, jid := range []string{first, later} {
-				labtest.Must(t, lab.Eventually(t.Context(), time.Minute, jid+" in the job cache of "+n.Name, func(ctx context.Context) error {
-					found, err := cached(ctx, n, jid)
-					if err != nil {
-						return err
-					}
-					return lab.AnsweredBy(found, idsOf(fit)...)
-				}))
+				inCacheOf(t, c, n, jid, time.Minute, idsOf(fit)...)
 			}
 		}
 	})

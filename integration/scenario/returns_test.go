@@ -74,12 +74,18 @@ func asyncOn(t *testing.T, n *lab.Node, target []string, fun string, args ...str
 // inCache waits until a node's job cache has the returns of all minions.
 func inCache(t *testing.T, c *lab.Cluster, n *lab.Node, jid string, within time.Duration) {
 	t.Helper()
+	inCacheOf(t, c, n, jid, within, c.IDs()...)
+}
+
+// inCacheOf waits for the returns of some.
+func inCacheOf(t *testing.T, c *lab.Cluster, n *lab.Node, jid string, within time.Duration, ids ...string) {
+	t.Helper()
 	err := lab.Eventually(t.Context(), within, jid+" in the job cache of "+n.Name, func(ctx context.Context) error {
 		found, err := cached(ctx, n, jid)
 		if err != nil {
 			return err
 		}
-		return lab.AnsweredBy(found, c.IDs()...)
+		return lab.AnsweredBy(found, ids...)
 	})
 	if err != nil {
 		tellOfJob(t, c, jid)
