@@ -15,6 +15,7 @@ type Kind struct {
 	begin func(context.Context, *world, Step) error
 	end   func(context.Context, *world, Step) error // nil: Restore does it
 	cuts  bool                                      // only the links between the first and the others are hit, the nodes stay whole
+	late  bool                                      // minions behind HAProxy get what others publish meanwhile, a little later
 }
 
 // need is what a lab must have for a fault.
@@ -37,17 +38,17 @@ const (
 // resumes what is paused, and heals every link and disk.
 func Kinds() []Kind {
 	return []Kind{
-		{Name: "kill saltclusterd", Scope: one, Min: 0, Max: short, begin: killDaemons},
-		{Name: "kill salt-master", Scope: one, Min: 0, Max: mid, begin: killMasters},
-		{Name: "kill both", Scope: one, Min: short, Max: mid, begin: killBoth},
+		{Name: "kill saltclusterd", Scope: one, Min: 0, Max: short, begin: killDaemons, late: true},
+		{Name: "kill salt-master", Scope: one, Min: 0, Max: mid, begin: killMasters, late: true},
+		{Name: "kill both", Scope: one, Min: short, Max: mid, begin: killBoth, late: true},
 		{Name: "pause saltclusterd", Scope: one, Min: short, Max: long, begin: pauseDaemons},
 		{Name: "pause salt-master", Scope: one, Min: short, Max: long, begin: pauseMasters},
 		{Name: "pause node", Scope: one, Min: short, Max: long, begin: pauseBoth},
 		{Name: "power loss", Scope: one, Min: short, Max: mid, Needs: disks, begin: powerLoss},
 		{Name: "power loss of all", Scope: all, Min: 0, Max: short, Needs: disks, begin: powerLoss},
-		{Name: "isolated minority", Scope: minority, Min: mid, Max: long, Needs: network, begin: isolate},
-		{Name: "one-way cut", Scope: pair, Min: mid, Max: long, Needs: network, begin: cutOneWay, cuts: true},
-		{Name: "cut link", Scope: pair, Min: mid, Max: long, Needs: network, begin: cutBothWays, cuts: true},
+		{Name: "isolated minority", Scope: minority, Min: mid, Max: long, Needs: network, begin: isolate, late: true},
+		{Name: "one-way cut", Scope: pair, Min: mid, Max: long, Needs: network, begin: cutOneWay, cuts: true, late: true},
+		{Name: "cut link", Scope: pair, Min: mid, Max: long, Needs: network, begin: cutBothWays, cuts: true, late: true},
 		{Name: "flapping", Scope: one, Min: mid, Max: long, Needs: network, begin: flap},
 		{Name: "30 % loss", Scope: one, Min: mid, Max: long, Needs: network, begin: lossy},
 		{Name: "200 ms delay", Scope: one, Min: mid, Max: long, Needs: network, begin: slowLink},

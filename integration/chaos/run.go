@@ -71,6 +71,7 @@ func (w *world) live(ctx context.Context) error {
 	working.Go(func() { w.publish(work) })
 	working.Go(func() { w.events(work) })
 	working.Go(func() { o.work(work) })
+	began := time.Now()
 	err := w.disturb(ctx)
 	if err == nil {
 		err = w.calm(ctx)
@@ -83,6 +84,9 @@ func (w *world) live(ctx context.Context) error {
 	w.lab.Logf("everything is mended; the last returns are waited for")
 	if err := w.settle(ctx); err != nil {
 		return err
+	}
+	for _, m := range w.cluster.Minions { // no fault hits them themselves
+		w.rec.Presence(history.Presence{Minion: m.ID, From: began, To: time.Now()})
 	}
 	stopWatching() // ends subscriptions, so that their times are in the history
 	watching.Wait()

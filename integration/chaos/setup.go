@@ -121,11 +121,44 @@ func (w *world) up(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.grow(ctx); err != nil {
+		return err
+	}
 	if w.have&disks != 0 {
 		for _, n := range c.Nodes { // what was laid out is as old as any installation
 			if err := n.SyncDisk(); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// grow makes the minions what they are after some days: each of the keys with which one of its process signs in has been seen. There
+// are two, and the second one is only used when a request is refused for its session, which is the fifth before the present one
+// then (sidecar/late; epochs.Seeds).
+func (w *world) grow(ctx context.Context) error {
+	var ids []string
+	for _, m := range w.cluster.Minions {
+		ids = append(ids, m.ID)
+	}
+	for range 6 {
+		res, err := w.node(0).Daemon.Ctl(ctx, "rotate", "aes", "--yes")
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("rotate: %w", err)
+		}
+		err = lab.Eventually(ctx, readyWithin, "minions to answer under a new key", func(ctx context.Context) error {
+			got, err := w.node(0).Master.Pub(ctx, "min*", "test.ping")
+			if err != nil {
+				return err
+			}
+			return lab.AnsweredBy(got, ids...)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -36,6 +36,8 @@ type Options struct {
 	// Slack is how long before and after a publication its minion must have been connected, and its nodes untouched, for the
 	// publication to be owed to the minion.
 	Slack time.Duration
+	// Late is how much later a job may come to a minion that was behind a load balancer all the time, when its connection broke.
+	Late time.Duration
 	// Answer is how long a return may take when nothing is broken.
 	Answer time.Duration
 	// Unfinished histories end before job caches were read.
@@ -43,7 +45,9 @@ type Options struct {
 }
 
 // DefaultOptions suit two slow cores.
-func DefaultOptions() Options { return Options{Slack: 3 * time.Second, Answer: 20 * time.Second} }
+func DefaultOptions() Options {
+	return Options{Slack: 3 * time.Second, Late: 45 * time.Second, Answer: 20 * time.Second}
+}
 
 // Check judges a history.
 func Check(h *History, o Options) []Violation {
@@ -89,6 +93,17 @@ func (j *judge) touched(from, to time.Time, a, b string) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		over := !f.End.IsZero() && f.End.Before(from)
 		return !over && !f.Start.After(to) && f.touches(a, b)
+	})
+}
+
+// spoiled tells whether something may have kept what node published between from and to from minions behind the load balancer,
+// which have until late to get it.
+func (j *judge) spoiled(from, to, late time.Time, node string) bool {
+	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
+		if !f.End.IsZero() && f.End.Before(from) {
+			return false
+		}
+		return !f.Outlasted && !f.Start.After(late) || slices.Contains(f.Nodes, node) && !f.Start.After(to)
 	})
 }
 

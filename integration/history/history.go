@@ -108,6 +108,7 @@ type Fault struct {
 	Kind       string
 	Nodes      []string    // nodes that may misbehave meanwhile
 	Cuts       [][2]string // pairs of nodes that cannot hear each other meanwhile
+	Outlasted  bool        // minions behind the load balancer miss nothing that other nodes publish meanwhile
 	Start, End time.Time   // End: seen whole again; zero: never
 }
 

@@ -109,8 +109,9 @@ func (h *History) Summary() string {
 			acked++
 		}
 	}
-	return fmt.Sprintf("%d faults; %d publications (%d confirmed), %d runs, %d returns (%d acknowledged), %d in job caches; %d key decisions, %d probes; %d events sent, %d heard",
-		len(h.Faults), len(h.Publications), ok, len(h.Runs), len(h.Returns), acked, len(h.Cache), len(h.KeyOps), len(h.Probes), len(h.Sents), len(h.Heards))
+	owed, missed := Owed(h, DefaultOptions())
+	return fmt.Sprintf("%d faults; %d publications (%d confirmed), %d runs, %d of %d owed to minions behind the load balancer missed, %d returns (%d acknowledged), %d in job caches; %d key decisions, %d probes; %d events sent, %d heard",
+		len(h.Faults), len(h.Publications), ok, len(h.Runs), missed, owed, len(h.Returns), acked, len(h.Cache), len(h.KeyOps), len(h.Probes), len(h.Sents), len(h.Heards))
 }
 
 // WriteJSON writes the history for another program.

@@ -43,6 +43,9 @@ type Minion struct {
 	pin *saltcrypt.PublicKey // the master it has met before
 	got *Secrets             // of its last sign-in
 
+	process []byte   // the token of this run
+	had     []string // ids of the jobs it was given last; the reader's own
+
 	serial uint64 // of the last publication opened with these secrets; the reader's own
 }
 
@@ -66,7 +69,11 @@ func New(host *lab.Host, id string) (*Minion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Minion{ID: id, host: host, key: key, tok: tok}, nil
+	process, err := saltcrypt.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	return &Minion{ID: id, host: host, key: key, tok: tok, process: []byte(process.Text())}, nil
 }
 
 // PublicText is the public key as a file in a master's pki directory has it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (m *Minion) publication(ctx context.Context, l Life, parts [][]byte, return
 		m.serial = p.Serial
 	}
 	j, mine := m.job(plain, p)
-	if !mine {
+	if !mine || !m.first(j.Jid) {
 		return
 	}
 	l.Observer.Ran(m, j)
@@ -158,7 +159,7 @@ func (m *Minion) job(plain []byte, p saltwire.PubPeek) (j Job, mine bool) {
 		switch string(key) {
 		case "tgt":
 			b, _ := saltwire.Bytes(value)
-			everybody = string(b) == "*" || string(b) == m.ID
+			everybody = p.TgtType == "compound" && m.matches(string(b)) || string(b) == "*" || string(b) == m.ID
 		case "arg":
 			_ = saltwire.WalkArray(value, func(arg []byte) error {
 				if n, ok := saltwire.Int(arg); ok {
@@ -170,6 +171,37 @@ func (m *Minion) job(plain []byte, p saltwire.PubPeek) (j Job, mine bool) {
 		return nil
 	})
 	return j, p.Fun == "labmod.count" && (everybody || slices.Contains(p.Targets, m.ID))
+}
+
+// matches is the compound matcher for terms that are names, lists of them, and what joins them (salt/matchers/compound_match.py);
+// from the left to the right, as far as these tests need it.
+func (m *Minion) matches(target string) bool {
+	is, not := true, false
+	for _, word := range strings.Fields(target) {
+		list, isList := strings.CutPrefix(word, "L@")
+		switch word {
+		case "(", ")", "and":
+		case "not":
+			not = !not
+		default:
+			hit := word == "*" || word == m.ID || isList && slices.Contains(strings.Split(list, ","), m.ID)
+			is, not = is && hit != not, false
+		}
+	}
+	return is
+}
+
+// remembered is how many jobs a minion remembers (minion_jid_queue_hwm).
+const remembered = 100
+
+// first tells whether the job has not been given to this minion before (salt/minion.py:Minion._handle_decoded_payload).
+func (m *Minion) first(jid string) bool {
+	if slices.Contains(m.had, jid) {
+		return false
+	}
+	m.had = append(m.had, jid)
+	m.had = m.had[max(0, len(m.had)-remembered):]
+	return true
 }
 
 // giveBack returns a job as stock minions do: three tries, then never again (salt/minion.py:Minion._send_req_async, return_retry_*).

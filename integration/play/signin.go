@@ -22,6 +22,9 @@ func (m *Minion) SignIn(ctx context.Context, addr string) (*Secrets, error) {
 	req := saltwire.AuthRequest{
 		ID: m.ID, Nonce: nonce, Pub: m.key.PublicText(), EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
 	}
+	if req.Token, err = m.processToken(); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.ID, err)
+	}
 	body, err := m.exchange(ctx, addr, saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncClear, Load: saltwire.AppendAuth(nil, req), Version: 3, HasVersion: true,
 	}))
@@ -36,6 +39,18 @@ func (m *Minion) SignIn(ctx context.Context, addr string) (*Secrets, error) {
 	m.got = s
 	m.mu.Unlock()
 	return s, nil
+}
+
+// processToken is the minion's token for the master it has met before, as that one opens it; nil before it has met one
+// (salt/crypt.py:AsyncAuth.minion_sign_in_payload).
+func (m *Minion) processToken() ([]byte, error) {
+	m.mu.Lock()
+	pin := m.pin
+	m.mu.Unlock()
+	if pin == nil {
+		return nil, nil
+	}
+	return pin.EncryptOAEP(saltcrypt.OAEPSHA1, m.process)
 }
 
 // believe checks a reply as stock minions do (salt/crypt.py:AsyncAuth.handle_signin_response, verify_master).

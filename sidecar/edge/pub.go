@@ -58,6 +58,10 @@ type PubEdge struct {
 	taken    []*sub // taken over, not served yet
 	draining bool
 
+	newMu     sync.Mutex // an innermost lock, too
+	newcomers []Newcomer
+	arrived   chan struct{} // holds one
+
 	shut   sync.Once
 	failed error // what Close returns
 }
@@ -80,6 +84,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		lastRecord: &record{},
 		conns:      make(map[*sub]struct{}),
 		frost:      newFrost(),
+		arrived:    make(chan struct{}, 1),
 	}
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)

@@ -162,6 +162,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		return err
 	}
 	s.since = now - int64(d.Duration())
+	s.known = now-s.since > int64(knownAfter)
 	topics := make([]topicCount, d.Count())
 	for i := range topics {
 		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}

@@ -131,6 +131,7 @@ func (h *shard) subscribe(s *sub, topic string) {
 	}
 	if len(s.topics) == 1 {
 		h.edge.subscribers.Add(1)
+		s.arrive()
 	}
 	if topic != "" {
 		h.index.add(topic, s)

@@ -25,6 +25,7 @@ type sub struct {
 	ponging   bool  // a PONG is in q
 	held      bool  // nothing is written before it is moved
 
+	known    bool   // is no newcomer (any more); shard.mu
 	topics   topics // the reader's to change, with shard.mu
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
 }

@@ -1,6 +1,9 @@
 package edge
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // topics are the subscriptions of one connection. As in libzmq, who
 // subscribes twice has to cancel twice.
@@ -49,6 +52,11 @@ func (t topics) count(topic string, n int) {
 // has tells whether a topic is among them.
 func (t topics) has(topic string) bool {
 	return slices.ContainsFunc(t, func(c topicCount) bool { return c.topic == topic })
+}
+
+// covers tells whether a subscription is a prefix of topic.
+func (t topics) covers(topic string) bool {
+	return slices.ContainsFunc(t, func(c topicCount) bool { return strings.HasPrefix(topic, c.topic) })
 }
 
 // any is some topic: Salt's broadcast if it is among them.

@@ -90,7 +90,7 @@ func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
 		if err := f.Local(Publication{Plain: nudge}); err != nil {
 			t.Fatal(err)
 		}
-		f.remotePublication("b", Publication{Plain: nudge})
+		f.remotePublication("b", Publication{Plain: nudge}, time.Now())
 		behind = false
 	}
 	if n, _ := f.out.held(); len(f.edge.pubs) != 2 || n != 2 {

@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/handover"
+	"saltclusterd/sidecar/late"
 )
 
 // A hub goes on in another process under the same run: its peers then know which of its records they have, and it knows
@@ -51,6 +52,59 @@ func (h *Hub) Import(record []byte) error {
 	h.in.restore(d)
 	if err := d.End(); err != nil {
 		return fmt.Errorf("fan-out: %w", err)
+	}
+	return nil
+}
+
+// ExportRecent writes down what a frozen hub may give late, and which processes of minions it knows.
+func (h *Hub) ExportRecent() []byte {
+	now := time.Now()
+	e := &handover.Encoder{}
+	pubs := h.memory.Since(now.Add(-MaxAge))
+	e.Int(len(pubs))
+	for _, p := range pubs {
+		e.String(p.JID)
+		e.Duration(now.Sub(p.At))
+		e.Int(len(p.Topics))
+		for _, t := range p.Topics {
+			e.String(t)
+		}
+		e.Bytes(p.Plain)
+	}
+	starts := h.processes.All()
+	e.Int(len(starts))
+	for _, s := range starts {
+		e.String(s.ID)
+		e.Uint(uint64(s.Process))
+		e.Duration(now.Sub(s.At))
+	}
+	return e.Record()
+}
+
+// ImportRecent takes over what ExportRecent has written.
+func (h *Hub) ImportRecent(record []byte) error {
+	now := time.Now()
+	d := handover.NewDecoder(record)
+	for range d.Count() {
+		p := late.Publication{JID: d.String(), At: now.Add(-d.Duration())}
+		for range d.Count() {
+			p.Topics = append(p.Topics, d.String())
+		}
+		p.Plain = append([]byte(nil), d.Bytes()...)
+		if d.Err() != nil {
+			break
+		}
+		h.memory.Add(p)
+	}
+	for range d.Count() {
+		s := late.Start{ID: d.String(), Process: late.Process(d.Uint()), At: now.Add(-d.Duration())}
+		if d.Err() != nil {
+			break
+		}
+		h.processes.SignedIn(s)
+	}
+	if err := d.End(); err != nil {
+		return fmt.Errorf("recent publications: %w", err)
 	}
 	return nil
 }

@@ -17,15 +17,20 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 	"saltclusterd/sidecar/saltwire"
 )
 
-// MaxAge is how old a publication may be when a peer gets it: a command is not run long after it was given.
-const MaxAge = 30 * time.Second
+// MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was given. A minion
+// needs up to 22 s to connect again (recon_default, recon_max, and what libzmq adds), when it knows that it has to.
+const MaxAge = 60 * time.Second
 
 const (
 	outboxRecords = 16384
 	outboxBytes   = 64 << 20
+	// lateCount is well below what a minion remembers (minion_jid_queue_hwm, 100).
+	lateCount = 80
+	lateBytes = 2 << 20
 )
 
 var errNoEpoch = errors.New("no epoch in force")
@@ -33,9 +38,13 @@ var errNoEpoch = errors.New("no epoch in force")
 // Publisher is this node's 4505 (edge.PubEdge).
 type Publisher interface {
 	Publish(edge.Publication)
+	Arrived() <-chan struct{}
+	Newcomers() []edge.Newcomer
+	Everybody() []edge.Newcomer
+	Give([]edge.Newcomer, []edge.Publication) int
 }
 
-// Config is what a hub needs. All fields but Registerer and Algorithm are required.
+// Config is what a hub needs. Withhold, Away, Minority, NotLate, Registerer and Algorithm may be nil.
 type Config struct {
 	Self      node.ID
 	Edge      Publisher
@@ -50,7 +59,13 @@ type Config struct {
 	Hold func()
 	// Withhold reports whether this node has known for too long that it lacks what the cluster has decided: a revocation,
 	// perhaps. Its subscribers get nothing then, of its own master neither; peers do. nil: never.
-	Withhold   func() bool
+	Withhold func() bool
+	// Away reports whether nobody reaches a node. nil: never.
+	Away func(node.ID) bool
+	// Minority reports whether this node may be one of a few that the others do not reach. nil: never.
+	Minority func() bool
+	// NotLate reports whether nothing may be given late: a syndic remembers no jobs. nil: everything may.
+	NotLate    func() bool
 	SignedIn   func(id string, epoch uint64) // a peer answered a sign-in inside a rotation's window
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -63,6 +78,11 @@ type Hub struct {
 	out     *outbox
 	in      *inbox
 	metrics *metrics
+
+	memory    *late.Memory
+	processes *late.Processes
+	beats     beats
+	overdue   chan struct{} // holds one: something has come late, for everybody
 
 	sealMu sync.Mutex // serials reach the edge in the order in which they were stamped
 	sealer sealer
@@ -79,6 +99,16 @@ func New(cfg Config) *Hub {
 	if cfg.Withhold == nil {
 		cfg.Withhold = func() bool { return false }
 	}
+	never := func() bool { return false }
+	if cfg.Away == nil {
+		cfg.Away = func(node.ID) bool { return false }
+	}
+	if cfg.Minority == nil {
+		cfg.Minority = never
+	}
+	if cfg.NotLate == nil {
+		cfg.NotLate = never
+	}
 	if cfg.Algorithm == nil {
 		cfg.Algorithm = func() string { return "" }
 	}
@@ -89,9 +119,16 @@ func New(cfg Config) *Hub {
 		metrics: newMetrics(cfg.Registerer),
 		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
 		links:   map[node.ID]context.CancelFunc{},
+
+		memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
+		processes: late.NewProcesses(MaxAge, time.Now),
+		beats:     newBeats(),
+		overdue:   make(chan struct{}, 1),
 	}
-	h.metrics.watch(cfg.Registerer, h.out)
-	h.in = &inbox{from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, log: cfg.Logger, origins: map[node.ID]*origin{}}
+	h.metrics.watch(cfg.Registerer, h.out, h.memory)
+	h.in = &inbox{
+		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, beats: &h.beats, log: cfg.Logger, origins: map[node.ID]*origin{},
+	}
 	return h
 }
 
@@ -103,6 +140,9 @@ func (h *Hub) Open(ctx context.Context) error {
 	if h.in.since = h.in.taken; h.in.since.IsZero() {
 		h.in.since = time.Now()
 	}
+	c := &catchUp{h: h}
+	run := h.ctx
+	h.wg.Go(func() { c.run(run) })
 	return nil
 }
 
@@ -153,6 +193,7 @@ func (h *Hub) link(id node.ID) {
 	h.links[id] = cancel
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
+		beat: func() beat { return beat{h.beats.stamp(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
 	}
 	h.wg.Go(func() { l.keep(ctx) })
 }
@@ -176,6 +217,7 @@ func (h *Hub) Local(p Publication) error {
 		h.metrics.refused.WithLabelValues("too_long").Inc()
 		return fmt.Errorf("local publication: %w", err)
 	}
+	h.remember(peek.JID, p, arrived)
 	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
 	h.out.add(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
@@ -199,7 +241,7 @@ func (h *Hub) epochRecord() []byte {
 }
 
 // remotePublication implements sink.
-func (h *Hub) remotePublication(origin node.ID, p Publication) {
+func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	peek, err := saltwire.PeekPub(p.Plain)
 	if err != nil {
 		h.metrics.refused.WithLabelValues("malformed").Inc()
@@ -211,6 +253,13 @@ func (h *Hub) remotePublication(origin node.ID, p Publication) {
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
+	if h.remember(peek.JID, p, at) && arrived.Sub(at) > lateFrom { // a minion may have had it elsewhere
+		select {
+		case h.overdue <- struct{}{}:
+		default:
+		}
+		return
+	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
 	if err := h.deliver(p, arrived); err != nil {
 		h.metrics.refused.WithLabelValues("seal").Inc()
@@ -220,6 +269,27 @@ func (h *Hub) remotePublication(origin node.ID, p Publication) {
 
 // remoteSignIn implements sink.
 func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) }
+
+// remoteStart implements sink.
+func (h *Hub) remoteStart(s late.Start) { h.processes.SignedIn(s) }
+
+// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown.
+func (h *Hub) SignedIn(id string, token []byte) {
+	now := time.Now()
+	s := late.Start{ID: id, Process: late.ProcessOf(token), At: now}
+	if len(id) <= maxMinionID && h.processes.SignedIn(s) {
+		h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
+	}
+}
+
+// remember keeps a publication for minions that are between two connections; false: it is none that may be given late.
+func (h *Hub) remember(jid string, p Publication, at time.Time) bool {
+	if jid == "" || h.cfg.NotLate() {
+		return false
+	}
+	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at})
+	return true
+}
 
 // AnnounceSignIn tells the peers that id was answered with epoch (epochs.Manager's announce).
 func (h *Hub) AnnounceSignIn(id string, epoch uint64) {

@@ -19,12 +19,52 @@ import (
 type captured struct {
 	mu   sync.Mutex
 	pubs []edge.Publication
+
+	newcomers int
+	arrived   chan struct{}
+	given     []given
 }
 
 func (c *captured) Publish(p edge.Publication) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pubs = append(c.pubs, p)
+}
+
+func (c *captured) Arrived() <-chan struct{} { return c.arrived }
+
+func (c *captured) Newcomers() []edge.Newcomer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.newcomers
+	c.newcomers = 0
+	return make([]edge.Newcomer, n)
+}
+
+func (c *captured) Everybody() []edge.Newcomer { return make([]edge.Newcomer, 100) }
+
+func (c *captured) Give(to []edge.Newcomer, pubs []edge.Publication) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given = append(c.given, given{len(to), pubs})
+	return len(to) * len(pubs)
+}
+
+// come makes n subscribers come.
+func (c *captured) come(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newcomers += n
+	select {
+	case c.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// given is what some subscribers alone were given.
+type given struct {
+	subscribers int
+	pubs        []edge.Publication
 }
 
 // hubFixture is a hub whose edge only records.
@@ -43,7 +83,7 @@ func newHubFixture(t *testing.T) *hubFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &hubFixture{key: key, edge: &captured{}, jobs: map[string]node.ID{}, epochs: epochs.New(key, time.Now, nil)}
+	f := &hubFixture{key: key, edge: &captured{arrived: make(chan struct{}, 1)}, jobs: map[string]node.ID{}, epochs: epochs.New(key, time.Now, nil)}
 	f.Hub = New(Config{
 		Self: "a", Edge: f.edge, Epochs: f.epochs, Signer: key, Algorithm: func() string { return saltcrypt.PKCS1v15SHA1 },
 		Clock: hlc.New(time.Now, 0), From: func(context.Context) (node.ID, bool) { return "b", true },
@@ -106,7 +146,7 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 	if err := f.Local(ping("20261121000000000001", 900)); err != nil {
 		t.Fatal(err)
 	}
-	f.remotePublication("b", ping("20261121000000000002", 1)) // another master's count is lower
+	f.remotePublication("b", ping("20261121000000000002", 1), time.Now()) // another master's count is lower
 	if err := f.Local(ping("20261121000000000003", 901)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,19 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 )
 
 // sink is what the inbox hands accepted records to; calls for one origin come in order.
 type sink interface {
-	remotePublication(origin node.ID, p Publication)
+	remotePublication(origin node.ID, p Publication, at time.Time)
 	remoteSignIn(id string, epoch uint64)
+	remoteStart(s late.Start)
 }
 
 // inbox takes the record streams of the peers and lets each record through once.
@@ -28,6 +31,7 @@ type inbox struct {
 	clock *hlc.Clock
 	sink  sink
 	epoch func() uint64 // in force here
+	beats *beats
 	log   *slog.Logger
 	since time.Time // when this node began to take records
 	taken time.Time // the same of a process before this one; zero: none
@@ -45,6 +49,26 @@ type origin struct {
 	run    string
 	seq    uint64
 	cancel context.CancelFunc // ends the stream in force
+
+	listed atomic.Bool   // all starts of processes that it knew have been heard
+	stamp  atomic.Uint64 // of its last heartbeat
+	told   atomic.Int64  // everything that happened there until then has been told, in the time of beats; 0: nothing
+	heard  atomic.Int64  // when anything came from it last; 0: nothing
+}
+
+// known returns what is known of an origin, nil if nothing is.
+func (i *inbox) known(id node.ID) *origin {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.origins[id]
+}
+
+// stampOf is the stamp of the last heartbeat of id.
+func (i *inbox) stampOf(id node.ID) uint64 {
+	if o := i.known(id); o != nil {
+		return o.stamp.Load()
+	}
+	return 0
 }
 
 // begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
@@ -66,6 +90,7 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 	o.cancel = cancel
 	if o.run != run {
 		o.run, o.seq = run, 0
+		o.listed.Store(false)
 	}
 	return o, o.seq
 }
@@ -99,7 +124,14 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
 	defer stop()
 	o, seq := i.begin(id, run, cancel)
-	w.Header().Set(headerAge, strconv.FormatInt(time.Since(i.since).Microseconds(), 10))
+	wants := time.Since(i.since)
+	if r.Header.Get(headerAges) != "" { // then what is older will be seen to be
+		wants = MaxAge
+		if !o.listed.Load() {
+			w.Header().Set(headerStarts, "all")
+		}
+	}
+	w.Header().Set(headerAge, strconv.FormatInt(wants.Microseconds(), 10))
 	w.WriteHeader(http.StatusOK)
 	err := i.take(ctx, id, run, o, seq, bufio.NewReaderSize(r.Body, 64<<10), w)
 	if !errors.Is(err, io.EOF) && ctx.Err() == nil {
@@ -121,12 +153,14 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 	if err := ack(); err != nil { // tells the peer where to go on
 		return err
 	}
-	epoch := uint64(0)
+	epoch, age := uint64(0), time.Duration(0)
 	for refused := false; ; {
 		h, payload, err := readRecord(r)
 		if err != nil {
 			return err
 		}
+		now := time.Now()
+		o.heard.Store(i.beats.at(now))
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it
 			i.log.Warn("serial of a peer refused", "node", id, "err", err)
@@ -134,6 +168,15 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		switch {
 		case h.kind == kindEpoch:
 			epoch, err = parseEpoch(payload)
+		case h.kind == kindAge:
+			age, err = parseAge(payload)
+		case h.kind == kindHeartbeat:
+			b := parseBeat(payload)
+			o.stamp.Store(b.stamp)
+			o.listed.Store(true) // the list stands before the first heartbeat
+			i.beats.answered(o, b.echo)
+		case h.kind == kindStart && h.seq == 0:
+			err = i.start(payload, now)
 		case h.kind == kindPublication:
 			err = i.awaitEpoch(ctx, id, epoch)
 		}
@@ -141,9 +184,10 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 			return err
 		}
 		if h.seq != 0 {
-			if seq, err = i.deliver(ctx, id, run, o, h, payload); err != nil {
+			if seq, err = i.deliver(ctx, id, run, o, h, payload, now.Add(-age)); err != nil {
 				return err
 			}
+			age = 0
 		}
 		if r.Buffered() == 0 {
 			if err := ack(); err != nil {
@@ -178,8 +222,17 @@ var errReplaced = errors.New("stream replaced by a newer one")
 // unknownPosition is acknowledged by a node that never heard the origin: go on with what came since the node serves.
 const unknownPosition = ^uint64(0)
 
-// deliver hands a record on unless it was taken before, and returns the position reached.
-func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte) (uint64, error) {
+// start hands the start of a minion's process on.
+func (i *inbox) start(payload []byte, now time.Time) error {
+	s, err := parseStart(payload, now)
+	if err == nil {
+		i.sink.remoteStart(s)
+	}
+	return err
+}
+
+// deliver hands a record, made at at, on unless it was taken before, and returns the position reached.
+func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte, at time.Time) (uint64, error) {
 	if !i.enter(ctx) {
 		return 0, errReplaced
 	}
@@ -201,13 +254,17 @@ func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, 
 		if err != nil {
 			return 0, err
 		}
-		i.sink.remotePublication(id, p)
+		i.sink.remotePublication(id, p, at)
 	case kindSignIn:
 		minion, epoch, err := parseSignIn(payload)
 		if err != nil {
 			return 0, err
 		}
 		i.sink.remoteSignIn(minion, epoch)
+	case kindStart:
+		if err := i.start(payload, at); err != nil {
+			return 0, err
+		}
 	}
 	o.seq = h.seq
 	return o.seq, nil

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 )
 
 // bin takes what an inbox lets through.
@@ -20,7 +21,10 @@ type bin struct {
 	bytes int
 }
 
-func (b *bin) remotePublication(_ node.ID, p Publication) {
+func (b *bin) remotePublication(_ node.ID, p Publication, at time.Time) {
+	if at.After(time.Now()) {
+		b.t.Errorf("made at %s", at)
+	}
 	b.bytes += len(p.Plain)
 	for _, topic := range p.Topics {
 		b.bytes += len(topic)
@@ -34,6 +38,12 @@ func (b *bin) remoteSignIn(id string, _ uint64) {
 	b.bytes += len(id)
 }
 
+func (b *bin) remoteStart(s late.Start) {
+	if s.ID == "" || len(s.ID) > maxMinionID || s.At.After(time.Now()) {
+		b.t.Errorf("start of %+v", s)
+	}
+}
+
 // FuzzInbox is everything a member can say in its stream of publications, twice: the second time nothing of it is new.
 func FuzzInbox(f *testing.F) {
 	pub, err := appendPublication(nil, Publication{Plain: []byte("\x80"), Topics: []string{"broadcast"}})
@@ -44,12 +54,19 @@ func FuzzInbox(f *testing.F) {
 	stream = appendRecord(stream, header{kind: kindPublication, seq: 1, clock: 6}, pub)
 	stream = appendRecord(stream, header{kind: kindSignIn, seq: 2, clock: 7}, appendSignIn(nil, "web1", 3))
 	f.Add(stream, "run")
+	start := appendStart(nil, late.Start{ID: "web1", Process: 7, At: time.Now().Add(-time.Second)}, time.Now())
+	f.Add(appendRecord(appendRecord(nil, header{kind: kindStart}, start), header{kind: kindStart, seq: 1}, start), "run")
+	aged := appendRecord(nil, header{kind: kindAge}, appendAge(nil, time.Minute))
+	aged = appendRecord(aged, header{kind: kindHeartbeat}, appendBeat(nil, beat{1, 2}))
+	f.Add(appendRecord(aged, header{kind: kindPublication, seq: 1, clock: 6}, pub), "run")
 	f.Add(appendRecord(nil, header{kind: 9, seq: 1 << 63, clock: 1 << 62}, []byte("of a later version")), "run")
 	f.Add(stream[:len(stream)-1], "")
 	f.Add(appendRecord(appendEpoch(nil, 5, 7), header{kind: kindPublication, seq: 1, clock: 6}, pub), "run")
 	f.Fuzz(func(t *testing.T, in []byte, run string) {
 		sink := &bin{t: t}
+		beats := newBeats()
 		i := &inbox{
+			beats: &beats,
 			from:  func(context.Context) (node.ID, bool) { return "b", true },
 			epoch: func() uint64 { return math.MaxUint64 },
 			clock: hlc.New(time.Now, 0), sink: sink, log: slog.New(slog.DiscardHandler), since: time.Now(), origins: map[node.ID]*origin{},

@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 )
 
 const (
@@ -24,6 +25,10 @@ const (
 	headerRun = "Scd-Run"
 	// headerAge tells the origin for how many microseconds the receiver has been taking records.
 	headerAge = "Scd-Age"
+	// headerAges tells the receiver that the origin says of each record how old it is.
+	headerAges = "Scd-Ages"
+	// headerStarts asks the origin for all starts of minions' processes that it knows.
+	headerStarts = "Scd-Starts"
 
 	heartbeatEvery = 250 * time.Millisecond
 	// silentAfter is how long a link may go without an acknowledgement of its heartbeats before it is made anew.
@@ -44,6 +49,8 @@ type link struct {
 	clock   *hlc.Clock
 	log     *slog.Logger
 	metrics *metrics
+	beat    func() beat         // what a heartbeat says now
+	starts  func() []late.Start // all that are known
 }
 
 // keep holds the link until ctx ends, redialling with backoff.
@@ -84,6 +91,7 @@ func (l *link) once(parent context.Context) error {
 		return err
 	}
 	req.Header.Set(headerRun, l.run)
+	req.Header.Set(headerAges, "1")
 	resp, err := l.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
 		return cause(ctx, err)
@@ -111,7 +119,7 @@ func (l *link) once(parent context.Context) error {
 			alive.Reset(silentAfter)
 		}
 	}()
-	err = l.feed(ctx, feed, acked)
+	err = l.feed(ctx, feed, acked, resp.Header.Get(headerStarts) != "")
 	feed.CloseWithError(err)
 	cancel(err)
 	resp.Body.Close()
@@ -128,24 +136,41 @@ func age(h http.Header) time.Duration {
 	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
-// feed writes records after seq, and heartbeats, until ctx ends.
-func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64) error {
+// feed writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer wants them or has missed some.
+func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	buf := make([]record, 0, batchSize)
-	for {
+	for due := false; ; {
+		b := l.beat() // before the look at the records: it says that all until then have been sent
 		recs, missed, more := l.out.after(seq, buf)
 		if missed > 0 {
 			l.metrics.lost(string(l.peer), missed)
 			l.log.Warn("publications not delivered to a peer in time", "node", l.peer, "count", missed)
 			seq += missed
+			starts = true
+		}
+		if starts {
+			if err := l.list(w); err != nil {
+				return cause(ctx, err)
+			}
+			starts = false
 		}
 		for _, r := range recs {
+			if err := l.writeAge(w, r); err != nil {
+				return cause(ctx, err)
+			}
 			if _, err := w.Write(r.buf); err != nil {
 				return cause(ctx, err)
 			}
 			seq = r.seq
+		}
+		if due && len(recs) < cap(buf) {
+			due = false
+			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()}, appendBeat(nil, b))); err != nil {
+				return cause(ctx, err)
+			}
 		}
 		if err := w.Flush(); err != nil {
 			return cause(ctx, err)
@@ -158,11 +183,33 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64) error {
 			return context.Cause(ctx)
 		case <-more:
 		case <-beat.C:
-			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()}, nil)); err != nil {
-				return cause(ctx, err)
-			}
+			due = true
 		}
 	}
+}
+
+// list writes all starts of processes that are known.
+func (l *link) list(w io.Writer) error {
+	now := time.Now()
+	for _, s := range l.starts() {
+		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()}, appendStart(nil, s, now))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saidAge is the age from which on a record's is told.
+const saidAge = 100 * time.Millisecond
+
+// writeAge writes how old r is, if it has waited.
+func (l *link) writeAge(w io.Writer, r record) error {
+	age := l.out.now().Sub(r.at)
+	if age < saidAge {
+		return nil
+	}
+	_, err := w.Write(appendRecord(nil, header{kind: kindAge, clock: l.clock.Last()}, appendAge(nil, age)))
+	return err
 }
 
 // cause prefers why the context ended over the write error that its end led to.

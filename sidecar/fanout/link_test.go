@@ -17,22 +17,33 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 )
 
 // peerSide is a receiving node: its inbox behind a real HTTP/2 server.
 type peerSide struct {
+	beats beats
 	in    *inbox
 	srv   *httptest.Server
 	epoch atomic.Uint64
 
-	mu  sync.Mutex
-	got []string
+	mu     sync.Mutex
+	got    []string
+	starts []late.Start
+	ages   []time.Duration
 }
 
-func (p *peerSide) remotePublication(origin node.ID, pub Publication) {
+func (p *peerSide) remotePublication(origin node.ID, pub Publication, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got = append(p.got, string(origin)+":"+string(pub.Plain))
+	p.ages = append(p.ages, time.Since(at))
+}
+
+func (p *peerSide) remoteStart(s late.Start) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starts = append(p.starts, s)
 }
 
 func (p *peerSide) remoteSignIn(id string, epoch uint64) {
@@ -49,10 +60,10 @@ func (p *peerSide) received() []string {
 
 func newPeerSide(t *testing.T) *peerSide {
 	t.Helper()
-	p := &peerSide{}
+	p := &peerSide{beats: newBeats()}
 	p.in = &inbox{
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
-		epoch: p.epoch.Load, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
+		epoch: p.epoch.Load, beats: &p.beats, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
 	}
 	p.srv = httptest.NewUnstartedServer(p.in)
 	p.srv.EnableHTTP2 = true
@@ -71,13 +82,20 @@ func (p *peerSide) client() *http.Client {
 	return &http.Client{Transport: base}
 }
 
+// link is the link of node a to p.
+func (p *peerSide) link(out *outbox, run string) *link {
+	return &link{
+		peer: "b", run: run, client: p.client(), out: out, clock: hlc.New(time.Now, 0),
+		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil),
+		beat:   func() beat { return beat{stamp: 5, echo: p.beats.base} },
+		starts: func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
+	}
+}
+
 func keepLink(t *testing.T, p *peerSide, out *outbox, run string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &link{
-		peer: "b", run: run, client: p.client(), out: out, clock: hlc.New(time.Now, 0),
-		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil),
-	}
+	l := p.link(out, run)
 	done := make(chan struct{})
 	go func() { defer close(done); l.keep(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
@@ -138,13 +156,40 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	add(t, out, "one")
 	out.add(kindSignIn, 0, appendSignIn(nil, "web1", 4), nil)
 	add(t, out, "two")
-	// What was published before the peer served is not news to its minions.
-	eventually(t, wantReceived(p, "a:one", "web1/4", "a:two"))
+	eventually(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two"))
 	for i := range 3 {
 		p.srv.CloseClientConnections()
 		add(t, out, fmt.Sprint("after ", i))
 	}
-	eventually(t, wantReceived(p, "a:one", "web1/4", "a:two", "a:after 0", "a:after 1", "a:after 2"))
+	eventually(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two", "a:after 0", "a:after 1", "a:after 2"))
+	if old, first := p.ages[0], p.ages[1]; old < 10*time.Second || first > old-5*time.Second {
+		t.Errorf("%s and %s old", old, first)
+	}
+}
+
+// TestAPeerHearsWhatItDoesNotKnow: all processes once, and of each heartbeat of its own that it was heard.
+func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
+	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	p := newPeerSide(t)
+	keepLink(t, p, out, "run1")
+	now := time.Now()
+	out.add(kindStart, 0, appendStart(nil, late.Start{ID: "web2", Process: 3, At: now}, now), nil)
+	told := func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.starts) != 2 || p.starts[0].ID != "web1" || p.starts[0].Process != 9 || time.Since(p.starts[0].At) < time.Hour || p.starts[1].ID != "web2" {
+			return fmt.Errorf("told %+v", p.starts)
+		}
+		if o := p.in.known("a"); o.stamp.Load() != 5 || o.heard.Load() == 0 {
+			return fmt.Errorf("heard %d at %d", o.stamp.Load(), o.heard.Load())
+		}
+		return nil
+	}
+	eventually(t, told)
+	p.srv.CloseClientConnections()
+	add(t, out, "after")
+	eventually(t, wantReceived(p, "a:after"))
+	eventually(t, told) // not all once more
 }
 
 func TestNothingIsLostBeforeTheFirstRecord(t *testing.T) {
@@ -166,7 +211,7 @@ func TestRestartedOriginStartsAnew(t *testing.T) {
 	p := newPeerSide(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := newOutbox(1000, 1<<20, time.Minute, time.Now)
-	l := &link{peer: "b", run: "run1", client: p.client(), out: first, clock: hlc.New(time.Now, 0), log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil)}
+	l := p.link(first, "run1")
 	done := make(chan struct{})
 	go func() { defer close(done); l.keep(ctx) }()
 	eventually(t, connected(p))

@@ -6,18 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"time"
 
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/late"
 )
 
 // kind tells what a record carries. Numbers are never reused; a receiver skips kinds it does not know.
 type kind uint8
 
 const (
-	kindHeartbeat   kind = 1 // no payload
+	kindHeartbeat   kind = 1 // u64 stamp, u64 echo (see beat); nothing from nodes of before
 	kindPublication kind = 2 // u16 n, n × (u16 length, topic), u8 flags, plaintext
 	kindSignIn      kind = 3 // u64 epoch, minion id
 	kindEpoch       kind = 4 // u64 epoch of the origin, for the publications that follow; not part of the sequence
+	kindStart       kind = 5 // u64 process, u32 age in milliseconds, minion id; in a list of all, not part of the sequence
+	kindAge         kind = 6 // u32 milliseconds since the next record of the sequence was made; not part of it
 )
 
 const (
@@ -150,6 +155,48 @@ func parseSignIn(b []byte) (id string, epoch uint64, err error) {
 // Nodes of before skip it, and do not send it.
 func appendEpoch(dst []byte, clock hlc.Timestamp, epoch uint64) []byte {
 	return appendRecord(dst, header{kind: kindEpoch, clock: clock}, binary.BigEndian.AppendUint64(nil, epoch))
+}
+
+// appendStart and parseStart code the start of a minion's process, as now sees it.
+func appendStart(dst []byte, s late.Start, now time.Time) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(s.Process))
+	return append(appendAge(dst, now.Sub(s.At)), s.ID...)
+}
+
+func parseStart(b []byte, now time.Time) (late.Start, error) {
+	if len(b) < 13 || len(b) > 12+maxMinionID {
+		return late.Start{}, errMalformed
+	}
+	age, err := parseAge(b[8:12])
+	return late.Start{ID: string(b[12:]), Process: late.Process(binary.BigEndian.Uint64(b)), At: now.Add(-age)}, err
+}
+
+// appendAge and parseAge code an age, of seven weeks at most.
+func appendAge(dst []byte, age time.Duration) []byte {
+	return binary.BigEndian.AppendUint32(dst, uint32(min(max(age.Milliseconds(), 0), math.MaxUint32)))
+}
+
+func parseAge(b []byte) (time.Duration, error) {
+	if len(b) != 4 {
+		return 0, errMalformed
+	}
+	return time.Duration(binary.BigEndian.Uint32(b)) * time.Millisecond, nil
+}
+
+// beat is what a heartbeat says: the sender's stamp, and the last one that it has heard from the receiver. By that the receiver
+// knows up to what moment, of its own time, it has been told everything. 0: none.
+type beat struct{ stamp, echo uint64 }
+
+func appendBeat(dst []byte, b beat) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, b.stamp), b.echo)
+}
+
+// parseBeat returns nothing for the heartbeat of a node of before.
+func parseBeat(b []byte) beat {
+	if len(b) != 16 {
+		return beat{}
+	}
+	return beat{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
 func parseEpoch(b []byte) (uint64, error) {

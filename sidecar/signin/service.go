@@ -56,7 +56,7 @@ type Master interface {
 	Do(ctx context.Context, body []byte) ([]byte, error)
 }
 
-// Config is what a Service needs. PubSigner, Way, Peers, Event, Pinned and Registerer may be nil.
+// Config is what a Service needs. PubSigner, Way, Peers, Event, SignedIn, Pinned and Registerer may be nil.
 type Config struct {
 	Identity    Identity
 	PubSigner   func() PubSigner // it and what it returns may be nil: master_sign_pubkey is off
@@ -77,8 +77,11 @@ type Config struct {
 		// Discard undoes it: the sign-in was not accepted.
 		Discard(id string, key saltcrypt.Key) error
 	}
-	AskAll     func() bool                 // every sign-in needs the master's word (max_minions counts connections); nil: none
-	Event      func(saltwire.AuthRequest)  // fires salt/auth for a sign-in answered here
+	AskAll func() bool                // every sign-in needs the master's word (max_minions counts connections); nil: none
+	Event  func(saltwire.AuthRequest) // fires salt/auth for a sign-in answered here
+	// SignedIn hears of each sign-in that is let in, before its reply is sent; token is the secret that the minion's process has
+	// shown, nil when it has shown none.
+	SignedIn   func(id string, token []byte)
 	Pinned     func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
 	CPUs       int                         // 0: GOMAXPROCS
 	Share      float64                     // of them that sign-ins may use at most; 0: a half
@@ -357,6 +360,9 @@ func (s *Service) accept(ctx context.Context, all []*answering, outcome string) 
 		became := outcome
 		if !built {
 			became = "given_up"
+		}
+		if t.reply != nil && s.cfg.SignedIn != nil {
+			s.cfg.SignedIn(t.r.Auth.ID, t.token.Out)
 		}
 		switch {
 		case errors.Is(t.err, ErrChanged):

@@ -7,6 +7,7 @@ import (
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
+	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
@@ -125,12 +126,16 @@ func (s *service) buildProxy() error {
 	s.signin = signin.New(signin.Config{
 		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
 		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: s.pinned,
-		Share: float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
+		SignedIn: func(id string, token []byte) { s.hub.SignedIn(id, token) },
+		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
 		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
+		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
+		Minority: func() bool { return !m.cons.Status().HasQuorum },
+		NotLate:  func() bool { return d.master.Bool("order_masters") },
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{

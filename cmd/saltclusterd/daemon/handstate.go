@@ -65,6 +65,7 @@ type rest struct {
 	Nodes    []router.Node
 	Leader   node.ID
 	Hub      []byte
+	Recent   []byte // what the hub may give late
 	Intake   []byte
 	Sub      []byte // of the subscription to the master, whose descriptor comes with it; empty: there is none
 }
@@ -109,6 +110,7 @@ func (r rest) encode() []byte {
 	}
 	e.String(string(r.Leader))
 	e.Bytes(r.Hub)
+	e.Bytes(r.Recent)
 	e.Bytes(r.Intake)
 	e.Bytes(r.Sub)
 	return e.Record()
@@ -123,7 +125,7 @@ func parseRest(record []byte) (r rest, err error) {
 		r.Nodes = append(r.Nodes, decodeNode(d))
 	}
 	r.Leader = node.ID(d.String())
-	r.Hub, r.Intake, r.Sub = d.Bytes(), d.Bytes(), d.Bytes()
+	r.Hub, r.Recent, r.Intake, r.Sub = d.Bytes(), d.Bytes(), d.Bytes(), d.Bytes()
 	return r, d.End()
 }
 

@@ -271,7 +271,7 @@ func (m *member) know(r rest, fds []int) error {
 		Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Leader: r.Leader, Events: s.eventRules, Relaying: s.relay.InFlight,
 		Pusher: m.pusher(),
 	})
-	if err := errors.Join(s.hub.Import(r.Hub), s.intake.Import(r.Intake)); err != nil {
+	if err := errors.Join(s.hub.Import(r.Hub), s.hub.ImportRecent(r.Recent), s.intake.Import(r.Intake)); err != nil {
 		return err
 	}
 	switch {

@@ -426,7 +426,7 @@ func (u *upgrade) rest() (r rest, fd int, err error) {
 	r.Clock = s.clock.Last()
 	r.Jobs = latestJobs(s.jobs, latestOnly)
 	r.Nodes, r.Leader = u.m.routes().Nodes, u.m.routes().Leader
-	r.Hub, r.Intake = s.hub.Export(), s.intake.Export()
+	r.Hub, r.Recent, r.Intake = s.hub.Export(), s.hub.ExportRecent(), s.intake.Export()
 	r.Sub, fd, err = s.sub.Export()
 	return r, fd, err
 }

@@ -32,6 +32,10 @@ func main() {
 	flag.Uint64Var(&o.cfg.Seed, "seed", uint64(time.Now().Unix()), "what the faults, their order and their times follow from")
 	flag.DurationVar(&o.cfg.For, "for", o.cfg.For, "how long faults are begun")
 	flag.IntVar(&o.cfg.Nodes, "nodes", o.cfg.Nodes, "nodes of the cluster: 3 or 5")
+	flag.Func("stock", "versions of the stock minions behind HAProxy, separated by commas; a version may be there several times", func(s string) error {
+		o.cfg.Stock = strings.Split(s, ",")
+		return nil
+	})
 	flag.StringVar(&o.only, "only", "", "names of faults, separated by commas; empty: all")
 	flag.StringVar(&o.out, "out", "", "directory for the whole history when something was wrong; empty: the temporary directory")
 	flag.BoolVar(&o.keep, "keep", false, "keep the lab's directory with all logs")

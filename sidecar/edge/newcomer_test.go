@@ -1,0 +1,75 @@
+package edge
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// newcomers waits until n have come.
+func newcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " newcomers"), func() bool {
+		all = append(all, e.Newcomers()...)
+		return len(all) >= n
+	})
+	if len(all) != n || len(e.Newcomers()) != 0 {
+		t.Fatalf("%d newcomers, want %d", len(all), n)
+	}
+	return all
+}
+
+// TestGive: what is for newcomers only stands between what was published before and after it, under the key that each can open.
+func TestGive(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 2})
+	there := subscribe(t, e, "")
+	newcomers(t, e, 1)
+	all, mine, other := subscribe(t, e, ""), subscribe(t, e, broadcast, "abc"), subscribe(t, e, "xyz")
+	who := newcomers(t, e, 3)
+	eventually(t, "the second topic", func() bool { return indexed(e, "abc") == 1 })
+	select {
+	case <-e.Arrived():
+	default:
+		t.Error("nobody was told of newcomers")
+	}
+	e.Publish(pub("before"))
+	given := e.Give(who, []Publication{{Body: []byte("one"), Topics: []string{"abcdef"}}, {Body: []byte("two")}})
+	e.Publish(pub("after"))
+	if given != 4 {
+		t.Errorf("%d given", given)
+	}
+	next(t, there, "before")
+	next(t, there, "after")
+	for _, body := range []string{"before", "one", "two", "after"} {
+		next(t, all, body)
+	}
+	next(t, mine, broadcast, "before")
+	next(t, mine, "abcdef", "one")
+	next(t, mine, broadcast, "two")
+	next(t, mine, broadcast, "after")
+	e.Publish(pub("last", "xyz"))
+	next(t, other, "xyz", "last") // and nothing else
+	if n := len(e.Everybody()); n != 4 {
+		t.Errorf("%d subscribers", n)
+	}
+	for _, n := range who {
+		n.s.cut(ReasonClosed)
+	}
+	eventually(t, "the connections to end", func() bool { return e.Stats().Conns == 1 })
+	if n := e.Give(who, []Publication{{Body: []byte("too late")}}); n != 0 {
+		t.Errorf("%d given to connections that have ended", n)
+	}
+}
+
+// TestGiveDuringARotation: who has not moved yet gets what it can open.
+func TestGiveDuringARotation(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	moved, stays := subscribe(t, e, ""), subscribe(t, e, "")
+	e.Rotate(Rotation{Window: time.Hour}) // the first one moves at once
+	eventually(t, "one to be moved", func() bool { return e.Stats().OnPrevious == 1 })
+	young := subscribe(t, e, "")
+	e.Give(newcomers(t, e, 3), []Publication{{Body: []byte("new"), Prev: []byte("old")}})
+	next(t, young, "new")
+	next(t, moved, "new")
+	next(t, stays, "old")
+}

@@ -1,0 +1,234 @@
+package fanout
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/late"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// nobody is a network in which nobody answers.
+type nobody struct{}
+
+func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("nobody is there")
+}
+
+// withPeer opens the hub, with the peer b.
+func (f *hubFixture) withPeer(t *testing.T) *origin {
+	t.Helper()
+	f.cfg.HTTP = &http.Client{Transport: nobody{}}
+	if err := f.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	f.SetPeers([]node.ID{"a", "b"})
+	o, _ := f.in.begin("b", "run", func() {})
+	return o
+}
+
+func job(t *testing.T, jid, tgt string) Publication {
+	t.Helper()
+	return Publication{Plain: plainPub(t, map[string]any{
+		"fun": "test.ping", "arg": []any{}, "tgt": tgt, "tgt_type": "glob", "jid": jid, "ret": "", "serial": 1,
+	})}
+}
+
+// givenLate is what subscribers alone were given but the nudges, which have no serial.
+func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwire.PubPeek, plain []string) {
+	t.Helper()
+	f.edge.mu.Lock()
+	defer f.edge.mu.Unlock()
+	for _, g := range f.edge.given {
+		var one []saltwire.PubPeek
+		for _, p := range g.pubs {
+			env, err := saltwire.ParsePub(p.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if peek := f.open(t, p.Body, m); peek.HasSerial {
+				one = append(one, peek)
+				text, err := m.Crypticle.Open(nil, env.Load)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plain = append(plain, string(text))
+			}
+		}
+		if len(one) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all, plain
+}
+
+// TestWhoHasJustComeIsGivenWhatItMissed: in the order in which it was published, with serials that grow, but for minions of which
+// a process has started since.
+func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	f.SignedIn("web1", []byte("old"))
+	f.processes.SignedIn(startedAt("web1", "old", time.Now().Add(-time.Hour))) // known for long
+	o := f.withPeer(t)
+	must(t, f.Local(job(t, "20261128000000000001", "web*")))
+	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
+	f.SignedIn("web1", []byte("old"))
+	f.SignedIn("web2", []byte("new"))
+	f.edge.come(2)
+	eventually(t, func() error { // until the peer has said who has started there
+		f.beats.answered(o, f.beats.stamp(time.Now()))
+		if all, _ := f.givenLate(t, m); len(all) == 0 {
+			return errors.New("nothing given")
+		}
+		return nil
+	})
+	all, plain := f.givenLate(t, m)
+	if len(all[0]) != 2 || all[0][0].JID != "20261128000000000001" || all[0][1].JID != "20261128000000000002" {
+		t.Fatalf("given %+v", all)
+	}
+	last := f.open(t, f.edge.pubs[len(f.edge.pubs)-1].Body, m).Serial
+	for i, peek := range all[0] {
+		if peek.Serial <= last {
+			t.Errorf("serial %d after %d", peek.Serial, last)
+		}
+		last = peek.Serial
+		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") {
+			t.Errorf("for %s %q", peek.TgtType, plain[i])
+		}
+	}
+	if f.edge.given[0].subscribers != 2 || len(f.edge.given[0].pubs) != 1 {
+		t.Errorf("no nudge at first: %+v", f.edge.given[0])
+	}
+}
+
+// TestLateFromAPeer: what a peer brings late is for all subscribers here, as if they had just come; what is new is published.
+func TestLateFromAPeer(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	o := f.withPeer(t)
+	f.remotePublication("b", job(t, "20261128000000000001", "*"), time.Now().Add(-10*time.Second))
+	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
+	if len(f.edge.pubs) != 1 {
+		t.Fatalf("%d published", len(f.edge.pubs))
+	}
+	eventually(t, func() error {
+		f.beats.answered(o, f.beats.stamp(time.Now()))
+		all, _ := f.givenLate(t, m)
+		if len(all) == 0 || len(all[0]) != 2 || all[0][0].JID != "20261128000000000001" {
+			return fmt.Errorf("given %+v", all)
+		}
+		return nil
+	})
+}
+
+// TestNothingIsLateForASyndic: it remembers no jobs.
+func TestNothingIsLateForASyndic(t *testing.T) {
+	f := newHubFixture(t)
+	f.cfg.NotLate = func() bool { return true }
+	f.begin(t, 1, 0)
+	f.remotePublication("b", job(t, "20261128000000000001", "*"), time.Now().Add(-10*time.Second))
+	if len(f.edge.pubs) != 1 || len(f.memory.Since(time.Time{})) != 0 {
+		t.Fatalf("%d published, %d kept", len(f.edge.pubs), len(f.memory.Since(time.Time{})))
+	}
+}
+
+// TestKnown: from when on it is safe to give what was published, at a node with the peers b and c.
+func TestKnown(t *testing.T) {
+	came := time.Now().Add(-time.Second)
+	heard := came.Add(-20 * time.Second)
+	for _, test := range []struct {
+		name     string
+		told     time.Time // b has told everything until then
+		away     bool      // nobody reaches b
+		minority bool
+		withhold bool
+		known    bool
+		from     time.Time
+	}{
+		{name: "told everything", told: came.Add(time.Millisecond), known: true},
+		{name: "told everything but the last", told: came.Add(-time.Millisecond)},
+		{name: "told nothing"},
+		{name: "nobody reaches it", away: true, known: true, from: heard.Add(-unheard)},
+		{name: "it was away for a moment", told: came.Add(time.Millisecond), away: true, known: true},
+		{name: "perhaps nobody reaches us", told: came.Add(time.Millisecond), minority: true},
+		{name: "behind", told: came.Add(time.Millisecond), withhold: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newHubFixture(t)
+			f.beats.began = came.Add(-time.Hour)
+			f.begin(t, 1, 0)
+			f.cfg.Away = func(id node.ID) bool { return id == "b" && test.away }
+			f.cfg.Minority = func() bool { return test.minority }
+			f.cfg.Withhold = func() bool { return test.withhold }
+			b := f.withPeer(t)
+			f.SetPeers([]node.ID{"a", "b", "c"})
+			c, _ := f.in.begin("c", "run", func() {})
+			b.heard.Store(f.beats.at(heard))
+			if !test.told.IsZero() {
+				b.told.Store(f.beats.at(test.told))
+			}
+			c.told.Store(f.beats.at(time.Now()))
+			from, known := f.known(came)
+			if known != test.known || !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
+				t.Errorf("%t from %s, want %t from %s", known, from, test.known, test.from)
+			}
+		})
+	}
+}
+
+// TestBeatsOfAnotherRun: an echo of what was not sent says nothing.
+func TestBeatsOfAnotherRun(t *testing.T) {
+	b, other, o := newBeats(), newBeats(), &origin{}
+	for _, stamp := range []uint64{0, b.base - 1, b.stamp(time.Now().Add(time.Minute)), other.stamp(time.Now())} {
+		if b.answered(o, stamp); o.told.Load() != 0 {
+			t.Fatalf("%d: told until %d", stamp, o.told.Load())
+		}
+	}
+	b.answered(o, b.stamp(time.Now().Add(-time.Microsecond)))
+	now := o.told.Load()
+	if b.answered(o, b.base); o.told.Load() != now {
+		t.Error("an older echo counts")
+	}
+}
+
+// TestRecentGoesOnInAnotherProcess: what may be given late, and who has started when.
+func TestRecentGoesOnInAnotherProcess(t *testing.T) {
+	old, heir := newHubFixture(t), newHubFixture(t)
+	old.begin(t, 1, 0)
+	must(t, old.Local(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
+	old.processes.SignedIn(startedAt("web1", "a", time.Now().Add(-time.Hour)))
+	old.processes.SignedIn(startedAt("web2", "b", time.Now().Add(-time.Second)))
+	record := old.ExportRecent()
+	must(t, heir.ImportRecent(record))
+	got := heir.memory.Since(time.Now().Add(-MaxAge))
+	if len(got) != 1 || got[0].JID != "20261128000000000001" || len(got[0].Topics) != 2 || time.Since(got[0].At) > time.Minute {
+		t.Errorf("%+v", got)
+	}
+	if ids := heir.processes.Since(time.Now().Add(-30 * time.Second)); len(ids) != 1 || ids[0] != "web2" || len(heir.processes.All()) != 2 {
+		t.Errorf("%q of %+v", ids, heir.processes.All())
+	}
+	if err := heir.ImportRecent(record[:len(record)-1]); err == nil {
+		t.Error("half a record is taken")
+	}
+}
+
+func startedAt(id, token string, at time.Time) late.Start {
+	return late.Start{ID: id, Process: late.ProcessOf([]byte(token)), At: at}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var _ Publisher = (*edge.PubEdge)(nil)

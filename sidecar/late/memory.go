@@ -1,0 +1,100 @@
+package late
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Publication is one that may be given again.
+type Publication struct {
+	JID    string
+	Plain  []byte   // as the master made it; not to be changed
+	Topics []string // for subscribers that filter; nil: "broadcast"
+	At     time.Time
+}
+
+// Limits bound a Memory.
+type Limits struct {
+	Age   time.Duration
+	Count int // well below what a minion remembers
+	Bytes int
+}
+
+// Memory holds the last publications. It may be used by several goroutines.
+type Memory struct {
+	limits Limits
+	now    func() time.Time
+
+	mu      sync.Mutex
+	all     []Publication // in the order in which they came
+	bytes   int
+	dropped uint64 // that were too many or too large
+}
+
+// NewMemory returns an empty memory.
+func NewMemory(limits Limits, now func() time.Time) *Memory {
+	return &Memory{limits: limits, now: now}
+}
+
+// Add keeps p. Of one that is there already, by its id, the earlier time and the topics of both count.
+func (m *Memory) Add(p Publication) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.all {
+		if had := &m.all[i]; had.JID == p.JID {
+			if p.At.Before(had.At) {
+				had.At = p.At
+			}
+			if had.Topics != nil {
+				had.Topics = append(slices.Clip(had.Topics), p.Topics...)
+			}
+			return
+		}
+	}
+	if len(p.Plain) > m.limits.Bytes { // not for the price of all others
+		m.dropped++
+		return
+	}
+	m.all = append(m.all, p)
+	m.bytes += len(p.Plain)
+	m.trim()
+}
+
+// trim forgets what is too old, and the first of what is too much. The caller holds mu.
+func (m *Memory) trim() {
+	oldest := m.now().Add(-m.limits.Age)
+	drop := 0
+	for ; drop < len(m.all); drop++ {
+		old := m.all[drop].At.Before(oldest)
+		if !old && len(m.all)-drop <= m.limits.Count && m.bytes <= m.limits.Bytes {
+			break
+		}
+		if !old {
+			m.dropped++
+		}
+		m.bytes -= len(m.all[drop].Plain)
+	}
+	m.all = slices.Delete(m.all, 0, drop)
+}
+
+// Since returns what was published at or after t, the first one first.
+func (m *Memory) Since(t time.Time) []Publication {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trim()
+	var out []Publication
+	for _, p := range m.all {
+		if !p.At.Before(t) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Dropped is how many publications there was no room for.
+func (m *Memory) Dropped() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dropped
+}
