@@ -86,7 +86,7 @@ func (w *world) live(ctx context.Context) error {
 		return err
 	}
 	for _, m := range w.cluster.Minions { // no fault hits them themselves
-		w.rec.Presence(history.Presence{Minion: m.ID, From: began, To: time.Now()})
+		w.rec.Presence(history.Presence{Minion: m.ID, Roams: true, From: began, To: time.Now()})
 	}
 	stopWatching() // ends subscriptions, so that their times are in the history
 	watching.Wait()

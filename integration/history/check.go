@@ -100,7 +100,11 @@ func (j *judge) touched(from, to time.Time, a, b string) bool {
 // which have until late to get it.
 func (j *judge) spoiled(from, to, late time.Time, node string) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
-		if !f.End.IsZero() && f.End.Before(from) {
+		after := from
+		if !f.Outlasted { // minions are on their way back for as long
+			after = from.Add(-j.o.Late)
+		}
+		if !f.End.IsZero() && f.End.Before(after) {
 			return false
 		}
 		return !f.Outlasted && !f.Start.After(late) || slices.Contains(f.Nodes, node) && !f.Start.After(to)

@@ -116,10 +116,11 @@ func (j *judge) owed(p Publication, minion string) (node string, owed bool) {
 		if at.From.After(from) || at.To.Before(to) {
 			continue
 		}
-		if !j.touched(from, to, p.Node, at.Node) {
+		late := p.End.Add(j.o.Late)
+		switch {
+		case !at.Roams && !j.touched(from, to, p.Node, at.Node):
 			return at.Node, true
-		}
-		if late := p.End.Add(j.o.Late); at.Node == "" && !at.To.Before(late) && !j.spoiled(from, to, late, p.Node) {
+		case at.Roams && !at.To.Before(late) && !j.spoiled(from, to, late, p.Node):
 			return at.Node, true
 		}
 	}

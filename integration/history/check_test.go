@@ -59,6 +59,9 @@ func TestCheck(t *testing.T) {
 	m3Down := history.Fault{Kind: "kill", Nodes: []string{"m3"}, Start: at(9), End: at(20)}
 	m1Down := history.Fault{Kind: "kill", Nodes: []string{"m1"}, Start: at(9), End: at(20)}
 	early := history.Fault{Kind: "kill", Nodes: []string{"m1"}, Start: at(1), End: at(2)}
+	outlast := func(f history.Fault) history.Fault { f.Outlasted = true; return f }
+	anywhere := func(h *history.History) { h.Presences[0].Node = "" }
+	roams := func(h *history.History) { h.Presences[0].Node, h.Presences[0].Roams = "", true }
 	cut12 := history.Fault{Kind: "cut", Cuts: [][2]string{{"m2", "m1"}}, Start: at(9), End: at(20)}
 	cut13 := history.Fault{Kind: "cut", Cuts: [][2]string{{"m3", "m1"}}, Start: at(9), End: at(20)}
 	for _, c := range []struct {
@@ -95,7 +98,17 @@ func TestCheck(t *testing.T) {
 		{"not delivered, others down", both(notRun, fault(m3Down)), []string{history.RuleDelivered}},
 		{"not delivered, link cut", both(notRun, fault(cut12)), nil},
 		{"not delivered, other link cut", both(notRun, fault(cut13)), []string{history.RuleDelivered}},
-		{"not delivered, anywhere", both(notRun, fault(m3Down), func(h *history.History) { h.Presences[0].Node = "" }), nil},
+		{"not delivered, anywhere", both(notRun, fault(m3Down), anywhere), nil},
+		{"not delivered late", both(notRun, fault(outlast(m3Down)), roams), []string{history.RuleDelivered}},
+		{"not delivered late, link cut", both(notRun, fault(outlast(cut12)), roams), []string{history.RuleDelivered}},
+		{"not delivered late, publisher down", both(notRun, fault(outlast(m1Down)), roams), nil},
+		{"not delivered late, gone too early", both(notRun, fault(outlast(m3Down)), roams, func(h *history.History) { h.Presences[0].To = at(40) }), nil},
+		{"not delivered late, another fault", both(notRun, fault(outlast(m3Down)), roams,
+			func(h *history.History) {
+				h.Faults = append(h.Faults, history.Fault{Kind: "all", Nodes: []string{"m2"}, Start: at(30), End: at(31)})
+			}), nil},
+		{"not delivered late, after another fault", both(notRun, fault(history.Fault{Kind: "all", Nodes: []string{"m2"}, Start: at(1), End: at(2)}),
+			roams), nil},
 		{"not delivered, publication unknown", both(notRun, func(h *history.History) { h.Publications[0].Outcome = history.Unknown }), nil},
 		{"deleted key works", func(h *history.History) { h.Probes[0].Worked = true }, []string{history.RuleDeleted}},
 		{"deleted, perhaps", both(func(h *history.History) { h.Probes[0].Worked = true },

@@ -54,6 +54,7 @@ type Cached struct {
 type Presence struct {
 	Minion   string
 	Node     string    // empty: behind a load balancer, on any node
+	Roams    bool      // it was up, and had to connect again when its node was gone
 	From, To time.Time // To: alive for certain
 	Ended    time.Time // and when it was found to have ended
 	Why      string

@@ -6,8 +6,12 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed something.
+// Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed something. The zero
+// value is none that is served here.
 type Newcomer struct{ s *sub }
+
+// Gone tells whether its connection has ended.
+func (n Newcomer) Gone() bool { return n.s != nil && n.s.reason() != reasonNone }
 
 // knownAfter is how long ago a connection that another process hands over began at least, for its subscriber to be no newcomer.
 const knownAfter = 5 * time.Second

@@ -55,7 +55,7 @@ func TestGive(t *testing.T) {
 	for _, n := range who {
 		n.s.cut(ReasonClosed)
 	}
-	eventually(t, "the connections to end", func() bool { return e.Stats().Conns == 1 })
+	eventually(t, "the connections to end", func() bool { return e.Stats().Conns == 1 && who[0].Gone() })
 	if n := e.Give(who, []Publication{{Body: []byte("too late")}}); n != 0 {
 		t.Errorf("%d given to connections that have ended", n)
 	}

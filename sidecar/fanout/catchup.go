@@ -23,6 +23,11 @@ const (
 	lateAgain = 6 * time.Second
 	// lateTick is how often it is looked whether it is time.
 	lateTick = 250 * time.Millisecond
+	// latePause is between two times that something is given: all that is given is sealed and signed anew each time.
+	latePause = time.Second
+	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can subscribe, too, and must not
+	// take the network from others.
+	lateBurst = 32 << 20
 	// lateMargin is by how much a process must be older than a publication at least: what the ages of both may be off.
 	lateMargin = 250 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
@@ -35,6 +40,7 @@ type catchUp struct {
 	waiting []arrival
 	epoch   uint64    // in force when it was looked last
 	changed time.Time // when it was found to have become that
+	next    time.Time // when something may be given again
 }
 
 // arrival is a number of subscribers that came together.
@@ -95,12 +101,19 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	if n := c.h.epoch(); n != c.epoch {
 		c.epoch, c.changed = n, now
 	}
+	if now.Before(c.next) {
+		return
+	}
+	room := max(1, lateBurst/max(1, c.h.memory.Bytes()))
 	var who []edge.Newcomer
-	from, left := now.Add(-MaxAge), c.waiting[:0]
+	from, left := now.Add(-MaxAge), make([]arrival, 0, len(c.waiting))
 	for _, a := range c.waiting {
+		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
+			continue
+		}
 		since, known := c.h.known(a.came)
 		switch {
-		case now.Before(a.due):
+		case now.Before(a.due) || len(who) == room:
 			left = append(left, a)
 		case !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
@@ -109,19 +122,25 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
 				"count", len(a.who))
 		default:
+			if n := min(len(a.who), room-len(who)); n < len(a.who) {
+				rest := a
+				a.who, rest.who = a.who[:n:n], a.who[n:]
+				left = append(left, rest)
+			}
 			who = append(who, a.who...)
 			if since.After(from) {
 				from = since
 			}
 			if !a.again && now.Sub(c.changed) < MaxAge {
-				left = append(left, arrival{who: a.who, came: a.came, due: now.Add(lateAgain), again: true, all: a.all})
+				a.due, a.again = now.Add(lateAgain), true
+				left = append(left, a)
 			}
 		}
 	}
-	clear(c.waiting[len(left):])
 	c.waiting = left
 	if len(who) > 0 {
 		c.h.giveLate(ctx, who, from)
+		c.next = now.Add(latePause)
 	}
 }
 

@@ -92,6 +92,14 @@ func (m *Memory) Since(t time.Time) []Publication {
 	return out
 }
 
+// Bytes is how much is kept.
+func (m *Memory) Bytes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trim()
+	return m.bytes
+}
+
 // Dropped is how many publications there was no room for.
 func (m *Memory) Dropped() uint64 {
 	m.mu.Lock()

@@ -23,7 +23,7 @@ func Symptoms() []Symptom {
 			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, now or later. Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
 			{"The minion is at work for longer than the command line waits.", "saltclusterctl jobs show JID", "wait, or salt --timeout 60; the return arrives in the job cache of every master all the same"},
 			{"A load balancer or firewall has cut the minion's connection to 4505, and the minion has not noticed.", "saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "the timeouts and on-marked-down that it names"},
-			{"The minion has just been handed over (drain, a node that stopped): Salt 3006 takes 1 to 11 seconds to come back.", "saltclusterctl status", "ask again"},
+			{"The minion has just been handed over (drain, a node that stopped): Salt 3006 takes 1 to 22 seconds to come back, and runs the job then.", "saltclusterctl jobs show JID", "wait; the return arrives in the job cache"},
 			{"Salt 3008: the minion's connection to 4505 broke in the very moment in which it signed in anew (a key had just been deleted). Its own code then forgets to listen, and says nothing (seen with 3008.3).", "saltclusterctl minions MINION", "if it is connected and nothing is heard of it, on the minion: systemctl restart salt-minion; zmq_monitor: False in its configuration avoids it"},
 			{"Small jobs work, large ones do not: packets of full size are lost on the way.", "saltclusterctl doctor", "the MTU, as it says under probe"},
 		}},
