@@ -30,6 +30,30 @@ func killBoth(_ context.Context, w *world, s Step) error {
 	return w.each(s, func(n *lab.Node) error { return errors.Join(n.Daemon.Kill(), n.Master.Kill()) })
 }
 
+// stopDaemons ends saltclusterd as systemctl does; restore starts it again.
+func stopDaemons(ctx context.Context, w *world, s Step) error {
+	return w.each(s, func(n *lab.Node) error { return n.Daemon.Stop(ctx) })
+}
+
+func drainNode(ctx context.Context, w *world, s Step) error {
+	return w.ctl(ctx, s, "drain", "--self", "--timeout", "1m")
+}
+
+func undrainNode(ctx context.Context, w *world, s Step) error {
+	return w.ctl(ctx, s, "undrain", "--timeout", "1m")
+}
+
+// ctl gives a command of the operator's tool on each node of the step.
+func (w *world) ctl(ctx context.Context, s Step, args ...string) error {
+	return w.each(s, func(n *lab.Node) error {
+		res, err := n.Daemon.Ctl(ctx, args...)
+		if err != nil {
+			return err
+		}
+		return res.Err()
+	})
+}
+
 func pauseDaemons(_ context.Context, w *world, s Step) error {
 	return w.each(s, func(n *lab.Node) error { return n.Daemon.Pause() })
 }

@@ -35,7 +35,7 @@ type Config struct {
 // Default is what "make chaos" runs without arguments.
 func Default() Config {
 	return Config{
-		Seed: 1, Nodes: 3, For: 5 * time.Minute, Players: 2, Stock: []string{"3006.28", "3008.3"}, Every: time.Second,
+		Seed: 1, Nodes: 3, For: 5 * time.Minute, Players: 2, Stock: []string{"3006.28", "3007.15", "3008.3"}, Every: time.Second,
 		Peace: 6 * time.Second, KeyPause: 6 * time.Second, Mended: 2 * time.Minute, Disk: 512,
 	}
 }

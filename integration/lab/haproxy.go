@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"saltclusterd/cmd/saltclusterctl/haproxy"
@@ -90,18 +91,31 @@ type ServerState struct {
 	Total   int    // and ever
 }
 
-// Servers returns what HAProxy thinks of a node, by part of its configuration (salt-publish, salt-request).
-func (p *HAProxy) Servers(ctx context.Context, node string) (map[string]ServerState, error) {
+// Command gives HAProxy a command by its admin socket, and returns what it answers.
+func (p *HAProxy) Command(ctx context.Context, command string) (string, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)
 	if err != nil {
-		return nil, fmt.Errorf("ask haproxy: %w", err)
+		return "", fmt.Errorf("ask haproxy: %w", err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := io.WriteString(c, "show stat\n"); err != nil {
-		return nil, fmt.Errorf("ask haproxy: %w", err)
+	if _, err := io.WriteString(c, command+"\n"); err != nil {
+		return "", fmt.Errorf("ask haproxy: %w", err)
 	}
-	rows, err := csv.NewReader(io.LimitReader(c, 1<<20)).ReadAll()
+	answer, err := io.ReadAll(io.LimitReader(c, 1<<20))
+	if err != nil {
+		return "", fmt.Errorf("ask haproxy: %w", err)
+	}
+	return string(answer), nil
+}
+
+// Servers returns what HAProxy thinks of a node, by part of its configuration (salt-publish, salt-request).
+func (p *HAProxy) Servers(ctx context.Context, node string) (map[string]ServerState, error) {
+	answer, err := p.Command(ctx, "show stat")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(strings.NewReader(answer)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("read haproxy's answer: %w", err)
 	}

@@ -70,16 +70,19 @@ func (e *PubEdge) Give(to []Newcomer, pubs []Publication) (given int) {
 
 // copied is a publication that is written to some subscribers only, encoded once for all of them.
 type copied struct {
-	cur, prev *chunk
+	cur, prev region
 	topics    []string
-	body      Publication
 }
 
 func newCopied(p Publication) copied {
-	c := copied{cur: fixed(zmtp.AppendMessage(nil, p.Body)), topics: p.Topics, body: p}
+	alone := func(body []byte) region {
+		c := fixed(zmtp.AppendMessage(nil, body))
+		return region{chunk: c, end: uint32(c.used)}
+	}
+	c := copied{cur: alone(p.Body), topics: p.Topics}
 	c.prev = c.cur
 	if p.Prev != nil {
-		c.prev = fixed(zmtp.AppendMessage(nil, p.Prev))
+		c.prev = alone(p.Prev)
 	}
 	if len(c.topics) == 0 {
 		c.topics = toBroadcast
@@ -103,8 +106,7 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 		s.q.leave(s.feed)
 	}
 	for _, c := range copies {
-		if one, ok := c.seg(s, unfiltered, s.feed == current); ok {
-			s.q.segs = append(s.q.segs, one)
+		if s.queue(c, unfiltered, s.feed == current) {
 			given++
 		}
 	}
@@ -112,23 +114,31 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 		s.q.follow(s.feed)
 	}
 	s.edge.mu.Unlock()
+	if given > 0 && s.owing == 0 {
+		s.owing = clock()
+	}
 	s.flush()
 	return given
 }
 
-// seg is the copy as s gets it; false: it is not for s, which filters.
-func (c copied) seg(s *sub, unfiltered, current bool) (seg, bool) {
-	at, body := c.cur, c.body.Body
-	if !current && c.body.Prev != nil {
-		at, body = c.prev, c.body.Prev
+// queue appends a copy to the queue; false: it is not for s, which filters. Wants mu.
+func (s *sub) queue(c copied, unfiltered, current bool) bool {
+	at := c.cur
+	if !current {
+		at = c.prev
 	}
 	if unfiltered {
-		return whole(at), true
+		s.q.segs = append(s.q.segs, whole(at.chunk))
+		return true
 	}
 	for _, topic := range c.topics {
 		if s.topics.covers(topic) {
-			return whole(fixed(zmtp.AppendMessage(nil, []byte(topic), body))), true
+			head := fixed(zmtp.AppendFrame(nil, []byte(topic), true))
+			s.q.segs = append(s.q.segs, whole(head), at.rest())
+			s.queued++
+			s.queuedLen += int64(head.used) + int64(at.end-at.start)
+			return true
 		}
 	}
-	return seg{}, false
+	return false
 }

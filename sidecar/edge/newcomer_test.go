@@ -73,3 +73,32 @@ func TestGiveDuringARotation(t *testing.T) {
 	next(t, moved, "new")
 	next(t, stays, "old")
 }
+
+// TestGiveIsTakenInTime: who takes copies byte by byte is cut, for they are kept for it alone.
+func TestGiveIsTakenInTime(t *testing.T) {
+	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour})
+	c := subscribe(t, e, "")
+	n := newcomers(t, e, 1)[0]
+	e.Give([]Newcomer{n}, []Publication{{Body: []byte("one")}})
+	next(t, c, "one")
+	owing := func() bool {
+		n.s.mu.Lock()
+		defer n.s.mu.Unlock()
+		return n.s.owing != 0
+	}
+	if owing() {
+		t.Error("what was taken is owed")
+	}
+	late := func(by time.Duration) {
+		n.s.mu.Lock()
+		n.s.blocked, n.s.progress, n.s.owing = true, clock(), clock()-int64(by) // a full socket, as far as the edge knows
+		n.s.mu.Unlock()
+		n.s.shard.checkOutput(n.s, clock(), nil)
+	}
+	if late(time.Minute); n.Gone() {
+		t.Error("cut at once")
+	}
+	if late(2 * time.Hour); n.s.reason() != ReasonStalled {
+		t.Errorf("not cut: %v", n.s.reason())
+	}
+}

@@ -23,6 +23,7 @@ type sub struct {
 	blocked   bool  // the socket is full; waitForRoom writes
 	progress  int64 // clock when a blocked one last took something
 	ponging   bool  // a PONG is in q
+	owing     int64 // clock when copies for it alone were queued that it has not taken yet; 0: none
 	held      bool  // nothing is written before it is moved
 
 	known    bool   // is no newcomer (any more); shard.mu
@@ -184,6 +185,9 @@ func (s *sub) write() (done bool, err error) {
 // took notes that the socket took n bytes.
 func (s *sub) took(n int) {
 	messages := s.q.advance(n)
+	if len(s.q.segs) <= 1 && s.q.open() != nil || len(s.q.segs) == 0 {
+		s.owing = 0
+	}
 	s.edge.count(messages, n)
 	if s.blocked {
 		s.progress = clock()

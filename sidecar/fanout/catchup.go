@@ -2,19 +2,19 @@ package fanout
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/late"
 )
 
 const (
-	// lateFrom is the age from which on a publication of a peer is given as to subscribers that have just come.
-	lateFrom = time.Second
+	// lateFrom is the age from which on a publication of a peer is given with care: a minion may have had it elsewhere.
+	lateFrom = 2 * time.Second
 	// lateAfter is how long a subscriber has listened when it is given what it may have missed: a minion that holds an older AES key
 	// signs in meanwhile, for the nudge that it gets at once.
 	lateAfter = time.Second
@@ -28,19 +28,25 @@ const (
 	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can subscribe, too, and must not
 	// take the network from others.
 	lateBurst = 32 << 20
+	// lateBatch is how many publications are sealed before others may publish in between.
+	lateBatch = 8
 	// lateMargin is by how much a process must be older than a publication at least: what the ages of both may be off.
 	lateMargin = 250 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
 	unheard = time.Second
+	// refusedFor is how long it counts that nobody listens at a peer. A link is tried anew every maxBackoff.
+	refusedFor = 2*maxBackoff + time.Second
 )
 
-// catchUp gives subscribers that have just come what they may have missed.
+// catchUp gives subscribers that have just come what they may have missed, and publishes what a peer brings late.
 type catchUp struct {
 	h       *Hub
 	waiting []arrival
+	overdue []overdue
 	epoch   uint64    // in force when it was looked last
 	changed time.Time // when it was found to have become that
 	next    time.Time // when something may be given again
+	nudge   []byte    // of that epoch
 }
 
 // arrival is a number of subscribers that came together.
@@ -49,58 +55,108 @@ type arrival struct {
 	came  time.Time
 	due   time.Time
 	again bool // they have been given it once
-	all   bool // who were there when something came late
+}
+
+// overdue is a publication that a peer has brought late.
+type overdue struct {
+	late.Publication
+	came time.Time
 }
 
 func (c *catchUp) run(ctx context.Context) {
-	tick := time.NewTimer(0)
+	tick := time.NewTimer(lateTick)
 	defer tick.Stop()
-	for {
+	for armed := true; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.h.cfg.Edge.Arrived():
-			if who := c.h.cfg.Edge.Newcomers(); c.take(who, false) {
-				c.nudge(who)
+			if who := c.h.cfg.Edge.Newcomers(); c.take(who) {
+				c.nudgeAll(who)
 			}
-		case <-c.h.overdue:
-			c.waiting = slices.DeleteFunc(c.waiting, func(a arrival) bool { return a.all })
-			c.take(c.h.cfg.Edge.Everybody(), true)
+		case <-c.h.again:
+			c.take(c.h.cfg.Edge.Everybody())
+		case <-c.h.stir:
+			c.takeOverdue()
 		case <-tick.C:
-			c.serve(ctx, time.Now())
+			armed = false
+			now := time.Now()
+			c.look(now)
+			c.publish(ctx, now)
+			c.serve(ctx, now)
 		}
-		if len(c.waiting) > 0 {
+		busy := len(c.waiting) > 0 || len(c.overdue) > 0
+		c.h.busy.Store(busy)
+		if busy && !armed {
 			tick.Reset(lateTick)
+			armed = true
 		}
 	}
 }
 
 // take notes subscribers that have come. While nothing was published of late there is nothing to do for them: false.
-func (c *catchUp) take(who []edge.Newcomer, all bool) bool {
+func (c *catchUp) take(who []edge.Newcomer) bool {
 	now := time.Now()
 	if len(who) == 0 || len(c.h.memory.Since(now.Add(-MaxAge))) == 0 {
 		return false
 	}
-	c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAfter), all: all})
+	c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAfter)})
 	return true
 }
 
-// nudge makes those sign in which hold an older AES key.
-func (c *catchUp) nudge(who []edge.Newcomer) {
-	nudge, err := c.h.Nudge()
-	if err != nil { // no epoch: nobody can sign in either
-		return
+func (c *catchUp) takeOverdue() {
+	c.h.overdueMu.Lock()
+	defer c.h.overdueMu.Unlock()
+	c.overdue = append(c.overdue, c.h.overdue...)
+	c.h.overdue = nil
+}
+
+// look notes a change of the epoch.
+func (c *catchUp) look(now time.Time) {
+	if n := c.h.epoch(); n != c.epoch {
+		c.epoch, c.changed, c.nudge = n, now, nil
+	}
+}
+
+// nudgeAll makes those sign in which hold an older AES key.
+func (c *catchUp) nudgeAll(who []edge.Newcomer) {
+	c.look(time.Now())
+	if c.nudge == nil {
+		var err error
+		if c.nudge, err = c.h.Nudge(); err != nil { // no epoch: nobody can sign in either
+			return
+		}
 	}
 	c.h.sealMu.Lock()
 	defer c.h.sealMu.Unlock()
-	c.h.cfg.Edge.Give(who, []edge.Publication{{Body: nudge}})
+	c.h.cfg.Edge.Give(who, []edge.Publication{{Body: c.nudge}})
+}
+
+// publish gives to all what a peer has brought late, as soon as that is safe.
+func (c *catchUp) publish(ctx context.Context, now time.Time) {
+	var ready []late.Publication
+	c.overdue = slices.DeleteFunc(c.overdue, func(o overdue) bool {
+		from, known := c.h.known(o.came, now)
+		switch {
+		case known && !o.At.Before(from) && now.Sub(o.At) < MaxAge:
+			ready = append(ready, o.Publication)
+		case !known && now.Sub(o.At) < MaxAge:
+			return false
+		default:
+			c.h.metrics.late.WithLabelValues("unknown").Inc()
+			c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered: not all nodes say which minions have started since", "jid", o.JID)
+		}
+		return true
+	})
+	c.h.seal(ctx, ready, 1, func(copies []edge.Publication) {
+		for _, p := range copies {
+			c.h.cfg.Edge.Publish(p)
+		}
+	})
 }
 
 // serve gives those whose time has come what is safe to give.
 func (c *catchUp) serve(ctx context.Context, now time.Time) {
-	if n := c.h.epoch(); n != c.epoch {
-		c.epoch, c.changed = n, now
-	}
 	if now.Before(c.next) {
 		return
 	}
@@ -111,26 +167,22 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
 			continue
 		}
-		since, known := c.h.known(a.came)
+		since, known := c.h.known(a.came, now)
 		switch {
-		case now.Before(a.due) || len(who) == room:
-			left = append(left, a)
-		case !known && now.Sub(a.came) < MaxAge:
+		case now.Before(a.due) || len(who) == room || !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
 			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
-				"count", len(a.who))
+				"subscribers", len(a.who))
 		default:
-			if n := min(len(a.who), room-len(who)); n < len(a.who) {
+			if n := room - len(who); n < len(a.who) {
 				rest := a
 				a.who, rest.who = a.who[:n:n], a.who[n:]
 				left = append(left, rest)
 			}
 			who = append(who, a.who...)
-			if since.After(from) {
-				from = since
-			}
+			from = latest(from, since)
 			if !a.again && now.Sub(c.changed) < MaxAge {
 				a.due, a.again = now.Add(lateAgain), true
 				left = append(left, a)
@@ -138,77 +190,106 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		}
 	}
 	c.waiting = left
-	if len(who) > 0 {
-		c.h.giveLate(ctx, who, from)
-		c.next = now.Add(latePause)
+	if len(who) == 0 {
+		return
 	}
+	pubs, given := c.h.memory.Since(from), 0
+	c.h.seal(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
+	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
+	c.h.cfg.Logger.Info("publications of the last minute given to subscribers that have just come", "publications", len(pubs), "subscribers", len(who))
+	c.next = now.Add(latePause)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // known reports whether it is known which processes of minions signed in until came, wherever, and so from when on publications may
-// be given. At a node that nobody reaches, nobody has signed in since it was heard last; what it did just before is not known.
-func (h *Hub) known(came time.Time) (from time.Time, ok bool) {
+// be given. At a node that nobody reaches, nobody has signed in since it was heard last (Hub.cutOff), for MaxAge at least; where its host
+// says that nobody listens there, for longer. What it did just before it was heard last is not known, nor what its run before did.
+func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
 		return from, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for id := range h.links {
+	for id, l := range h.links {
 		heard := h.in.since
 		if o := h.in.known(id); o != nil {
+			if gap := o.gap.Load(); gap > 0 {
+				from = latest(from, h.beats.when(gap).Add(-unheard))
+			}
 			if o.told.Load() >= h.beats.at(came) {
 				continue
 			}
 			if at := o.heard.Load(); at > 0 {
-				heard = h.beats.began.Add(time.Duration(at))
+				heard = h.beats.when(at)
 			}
 		}
-		if !h.cfg.Away(id) {
+		if !h.isAway(id, l, heard, now) {
 			return from, false
 		}
-		if at := heard.Add(-unheard); at.After(from) {
-			from = at
-		}
+		from = latest(from, heard.Add(-unheard))
 	}
 	return from, true
 }
 
-// giveLate gives subscribers what was published since from.
-func (h *Hub) giveLate(ctx context.Context, who []edge.Newcomer, from time.Time) {
-	if !h.in.enter(ctx) {
+// isAway reports whether nobody can have signed in at a peer since it was heard last.
+func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
+	if at := l.refused.Load(); at > 0 && now.Sub(h.beats.when(at)) < refusedFor {
+		return true
+	}
+	return h.cfg.Away(id) && now.Sub(heard) < MaxAge
+}
+
+// seal makes copies of publications that leave out the minions of which a process has started since, for so many subscribers, and
+// has do hand them on, some at a time; nothing else is published while do is at work.
+func (h *Hub) seal(ctx context.Context, pubs []late.Publication, subscribers int, do func([]edge.Publication)) {
+	if len(pubs) == 0 || !h.in.enter(ctx) {
 		return
 	}
 	defer h.in.gate.RUnlock()
-	pubs := h.memory.Since(from)
-	if len(pubs) == 0 {
-		return
-	}
 	h.cfg.Hold()
-	h.sealMu.Lock()
-	defer h.sealMu.Unlock()
-	copies := make([]edge.Publication, 0, len(pubs))
-	started := 0 // since the first of them
-	for _, p := range pubs {
-		leaveOut := h.processes.Since(p.At.Add(-lateMargin))
-		started = max(started, len(leaveOut))
-		plain, err := late.Address(p.Plain, leaveOut)
-		if err != nil {
-			if !errors.Is(err, late.ErrTarget) {
-				h.cfg.Logger.Error("publication not given late", "jid", p.JID, "err", err)
+	for batch := range slices.Chunk(pubs, lateBatch) {
+		addressed := make([]fanned, 0, len(batch))
+		for _, p := range batch {
+			plain, err := late.Address(p.Plain, h.processes.Since(p.At.Add(-lateMargin)))
+			if err != nil {
+				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))
+				h.cfg.Logger.Debug("publication not given late", "jid", p.JID, "err", err)
+				continue
 			}
-			h.metrics.late.WithLabelValues("target").Add(float64(len(who)))
-			continue
+			addressed = append(addressed, fanned{plain, p.Topics})
 		}
-		cur, prev, err := h.sealer.seal(plain)
-		if err != nil {
-			h.cfg.Logger.Error("publication not given late", "jid", p.JID, "err", err)
+		if err := h.sealBatch(addressed, do); err != nil {
+			h.cfg.Logger.Error("publications not given late", "err", err)
 			return
 		}
-		copies = append(copies, edge.Publication{Body: cur, Prev: prev, Topics: p.Topics})
 	}
-	given := h.cfg.Edge.Give(who, copies)
-	h.metrics.late.WithLabelValues("given").Add(float64(given))
-	h.cfg.Logger.Info("publications of the last minute given to subscribers that have just come", "publications", len(copies),
-		"subscribers", len(who), "left_out", started)
+}
+
+// fanned is the load of a copy, and its topics.
+type fanned struct {
+	plain  []byte
+	topics []string
+}
+
+func (h *Hub) sealBatch(batch []fanned, do func([]edge.Publication)) error {
+	h.sealMu.Lock()
+	defer h.sealMu.Unlock()
+	copies := make([]edge.Publication, 0, len(batch))
+	for _, p := range batch {
+		cur, prev, err := h.sealer.seal(p.plain)
+		if err != nil {
+			return err
+		}
+		copies = append(copies, edge.Publication{Body: cur, Prev: prev, Topics: p.topics})
+	}
+	do(copies)
+	return nil
 }
 
 // beats stamps heartbeats with this node's time, in a way that no other run of its daemon does.
@@ -221,16 +302,20 @@ func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.
 
 func (b *beats) stamp(now time.Time) uint64 { return b.base + uint64(now.Sub(b.began).Microseconds()) }
 
-// answered notes that o has heard the heartbeat with that stamp before it sent what was just read.
-func (b *beats) answered(o *origin, stamp uint64) {
+// answered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when that was; the
+// zero time when it is no stamp of ours.
+func (b *beats) answered(o *origin, stamp uint64) time.Time {
 	if stamp < b.base || stamp > b.stamp(time.Now()) {
-		return
+		return time.Time{}
 	}
-	storeMax(&o.told, int64(stamp-b.base)*int64(time.Microsecond))
+	at := int64(stamp-b.base) * int64(time.Microsecond)
+	storeMax(&o.told, at)
+	return b.when(at)
 }
 
-// at is t as nanoseconds since the daemon began, by a clock that nobody sets.
-func (b *beats) at(t time.Time) int64 { return int64(t.Sub(b.began)) }
+// at is t as nanoseconds since the daemon began, by a clock that nobody sets; when is the way back.
+func (b *beats) at(t time.Time) int64    { return int64(t.Sub(b.began)) }
+func (b *beats) when(at int64) time.Time { return b.began.Add(time.Duration(at)) }
 
 func storeMax(v *atomic.Int64, to int64) {
 	for {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,24 +110,92 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 	}
 }
 
-// TestLateFromAPeer: what a peer brings late is for all subscribers here, as if they had just come; what is new is published.
+// TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what is new at once.
 func TestLateFromAPeer(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	o := f.withPeer(t)
 	f.remotePublication("b", job(t, "20261128000000000001", "*"), time.Now().Add(-10*time.Second))
 	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
-	if len(f.edge.pubs) != 1 {
-		t.Fatalf("%d published", len(f.edge.pubs))
+	f.remotePublication("b", job(t, "20261128000000000003", "*"), time.Now().Add(-2*MaxAge))
+	published := func() (jids []string, kinds []string) {
+		f.edge.mu.Lock()
+		defer f.edge.mu.Unlock()
+		for _, p := range f.edge.pubs {
+			peek := f.open(t, p.Body, m)
+			jids, kinds = append(jids, peek.JID), append(kinds, peek.TgtType)
+		}
+		return jids, kinds
+	}
+	if jids, _ := published(); len(jids) != 1 || jids[0] != "20261128000000000002" {
+		t.Fatalf("published %q", jids)
 	}
 	eventually(t, func() error {
 		f.beats.answered(o, f.beats.stamp(time.Now()))
-		all, _ := f.givenLate(t, m)
-		if len(all) == 0 || len(all[0]) != 2 || all[0][0].JID != "20261128000000000001" {
-			return fmt.Errorf("given %+v", all)
+		jids, kinds := published()
+		if len(jids) != 2 || jids[1] != "20261128000000000001" || kinds[1] != "compound" {
+			return fmt.Errorf("published %q for %q", jids, kinds)
 		}
 		return nil
 	})
+	eventually(t, func() error { // the third is too old
+		if f.busy.Load() {
+			return errors.New("something is waited for")
+		}
+		return nil
+	})
+	if jids, _ := published(); len(jids) != 2 {
+		t.Errorf("published %q", jids)
+	}
+}
+
+// TestVersionsBefore: a peer that does not tell how old its publications are has them published at once and not given late; beside a
+// peer that does not tell what has started there, nothing waits for that.
+func TestVersionsBefore(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	o := f.withPeer(t)
+	f.remotePublication("b", job(t, "20261128000000000001", "*"), time.Time{})
+	if len(f.edge.pubs) != 1 || len(f.memory.Since(time.Time{})) != 0 {
+		t.Fatalf("%d published, %d kept", len(f.edge.pubs), len(f.memory.Since(time.Time{})))
+	}
+	f.in.beat(o, beat{}, time.Now())
+	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now().Add(-10*time.Second))
+	if len(f.edge.pubs) != 2 {
+		t.Fatalf("%d published", len(f.edge.pubs))
+	}
+}
+
+// TestWhoIsCutOffLetsNoNewProcessIn: for others may give it a job that it has run before it started anew.
+func TestWhoIsCutOffLetsNoNewProcessIn(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	minority := true
+	f.cfg.Minority = func() bool { return minority }
+	o := f.withPeer(t)
+	f.beats.began = time.Now().Add(-time.Hour)
+	try := func(what, token string, silent time.Duration, want bool) {
+		t.Helper()
+		o.told.Store(f.beats.at(time.Now().Add(-silent)))
+		if got := f.SignedIn("web1", []byte(token)); got != want {
+			t.Errorf("%s: let in %t", what, got)
+		}
+	}
+	try("in touch", "a", 0, true)
+	try("silent", "b", cutAfter+time.Second, false)
+	try("silent, but known", "a", cutAfter+time.Second, true)
+	try("alone for long", "c", cutFor+time.Second, true)
+	minority = false
+	try("one of the majority", "d", cutAfter+time.Second, true)
+	o.told.Store(0)
+	minority = true
+	if !f.SignedIn("web1", []byte("e")) {
+		t.Error("never in touch: not let in")
+	}
+	f.out.freeze(true)
+	if f.SignedIn("web1", []byte("f")) || !f.SignedIn("web1", []byte("a")) {
+		t.Error("while another process takes over, only who is known is let in")
+	}
 }
 
 // TestNothingIsLateForASyndic: it remembers no jobs.
@@ -142,11 +211,15 @@ func TestNothingIsLateForASyndic(t *testing.T) {
 
 // TestKnown: from when on it is safe to give what was published, at a node with the peers b and c.
 func TestKnown(t *testing.T) {
-	came := time.Now().Add(-time.Second)
-	heard := came.Add(-20 * time.Second)
+	now := time.Now()
+	came := now.Add(-time.Second)
+	ago := func(seconds int) time.Time { return came.Add(-time.Duration(seconds) * time.Second) }
 	for _, test := range []struct {
 		name     string
 		told     time.Time // b has told everything until then
+		heard    time.Time // b was heard last
+		gap      time.Time // its run before was
+		refused  time.Time // nobody listened at b
 		away     bool      // nobody reaches b
 		minority bool
 		withhold bool
@@ -154,10 +227,14 @@ func TestKnown(t *testing.T) {
 		from     time.Time
 	}{
 		{name: "told everything", told: came.Add(time.Millisecond), known: true},
-		{name: "told everything but the last", told: came.Add(-time.Millisecond)},
-		{name: "told nothing"},
-		{name: "nobody reaches it", away: true, known: true, from: heard.Add(-unheard)},
+		{name: "told everything but the last", told: came.Add(-time.Millisecond), heard: now},
+		{name: "told nothing", heard: now},
+		{name: "nobody reaches it", away: true, heard: ago(20), known: true, from: ago(20).Add(-unheard)},
+		{name: "nobody has reached it for long", away: true, heard: ago(80)},
+		{name: "nobody listens there", refused: now, heard: ago(80), known: true, from: ago(80).Add(-unheard)},
+		{name: "nobody listened there", refused: ago(30), heard: ago(80)},
 		{name: "it was away for a moment", told: came.Add(time.Millisecond), away: true, known: true},
+		{name: "it ended and has started", told: came.Add(time.Millisecond), gap: ago(10), known: true, from: ago(10).Add(-unheard)},
 		{name: "perhaps nobody reaches us", told: came.Add(time.Millisecond), minority: true},
 		{name: "behind", told: came.Add(time.Millisecond), withhold: true},
 	} {
@@ -171,13 +248,14 @@ func TestKnown(t *testing.T) {
 			b := f.withPeer(t)
 			f.SetPeers([]node.ID{"a", "b", "c"})
 			c, _ := f.in.begin("c", "run", func() {})
-			b.heard.Store(f.beats.at(heard))
-			if !test.told.IsZero() {
-				b.told.Store(f.beats.at(test.told))
+			for v, at := range map[*atomic.Int64]time.Time{&b.told: test.told, &b.heard: test.heard, &b.gap: test.gap, f.links["b"].refused: test.refused} {
+				if !at.IsZero() {
+					v.Store(f.beats.at(at))
+				}
 			}
-			c.told.Store(f.beats.at(time.Now()))
-			from, known := f.known(came)
-			if known != test.known || !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
+			c.told.Store(f.beats.at(now))
+			from, known := f.known(came, now)
+			if known != test.known || known && !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
 				t.Errorf("%t from %s, want %t from %s", known, from, test.known, test.from)
 			}
 		})

@@ -71,6 +71,7 @@ func (h *Hub) ExportRecent() []byte {
 		}
 		e.Bytes(p.Plain)
 	}
+	e.Bool(h.busy.Load())
 	starts := h.processes.All()
 	e.Int(len(starts))
 	for _, s := range starts {
@@ -95,6 +96,9 @@ func (h *Hub) ImportRecent(record []byte) error {
 			break
 		}
 		h.memory.Add(p)
+	}
+	if d.Bool() { // some had not been given it all
+		h.startOver()
 	}
 	for range d.Count() {
 		s := late.Start{ID: d.String(), Process: late.Process(d.Uint()), At: now.Add(-d.Duration())}
@@ -171,7 +175,9 @@ func (i *inbox) restore(d *handover.Decoder) {
 	defer i.mu.Unlock()
 	for range d.Count() {
 		id := node.ID(d.String())
-		i.origins[id] = &origin{run: d.String(), seq: d.Uint()}
+		o := &origin{run: d.String(), seq: d.Uint()}
+		o.heard.Store(i.beats.at(time.Now())) // or some seconds before, which nobody knows
+		i.origins[id] = o
 	}
 }
 

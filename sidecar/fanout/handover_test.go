@@ -74,7 +74,7 @@ func FuzzImport(f *testing.F) {
 	h := &Hub{run: "run", out: o, in: &inbox{since: time.Now(), origins: map[node.ID]*origin{"b": {run: "x", seq: 4}}}}
 	f.Add(h.Export())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now), in: &inbox{origins: map[node.ID]*origin{}}}
+		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now), in: &inbox{beats: &beats{}, origins: map[node.ID]*origin{}}}
 		if err := h.Import(b); err == nil && h.out.next == 0 {
 			t.Fatal("numbers begin at 1")
 		}

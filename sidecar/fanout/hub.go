@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,7 +85,12 @@ type Hub struct {
 	memory    *late.Memory
 	processes *late.Processes
 	beats     beats
-	overdue   chan struct{} // holds one: something has come late, for everybody
+	busy      atomic.Bool   // some subscribers have not been given what they may have missed
+	again     chan struct{} // holds one: everybody is to be given it
+	stir      chan struct{} // holds one: overdue has grown
+
+	overdueMu sync.Mutex
+	overdue   []overdue
 
 	sealMu sync.Mutex // serials reach the edge in the order in which they were stamped
 	sealer sealer
@@ -90,8 +98,14 @@ type Hub struct {
 	mu     sync.Mutex
 	ctx    context.Context // nil before Open and after Close
 	cancel context.CancelFunc
-	links  map[node.ID]context.CancelFunc
+	links  map[node.ID]*linked
 	wg     sync.WaitGroup
+}
+
+// linked is a link that is kept.
+type linked struct {
+	cancel  context.CancelFunc
+	refused *atomic.Int64 // when the peer's host said last that nobody listens there, in the time of beats; 0: it has not since
 }
 
 // New returns a hub without links; nothing runs before Open.
@@ -118,12 +132,13 @@ func New(cfg Config) *Hub {
 		out:     newOutbox(outboxRecords, outboxBytes, MaxAge, time.Now),
 		metrics: newMetrics(cfg.Registerer),
 		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
-		links:   map[node.ID]context.CancelFunc{},
+		links:   map[node.ID]*linked{},
 
 		memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
 		processes: late.NewProcesses(MaxAge, time.Now),
 		beats:     newBeats(),
-		overdue:   make(chan struct{}, 1),
+		again:     make(chan struct{}, 1),
+		stir:      make(chan struct{}, 1),
 	}
 	h.metrics.watch(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
@@ -178,9 +193,9 @@ func (h *Hub) SetPeers(peers []node.ID) {
 			h.link(id)
 		}
 	}
-	for id, cancel := range h.links {
+	for id, l := range h.links {
 		if !want[id] {
-			cancel()
+			l.cancel()
 			delete(h.links, id)
 		}
 	}
@@ -190,10 +205,18 @@ func (h *Hub) SetPeers(peers []node.ID) {
 // link starts a link to id. The caller holds mu.
 func (h *Hub) link(id node.ID) {
 	ctx, cancel := context.WithCancel(h.ctx)
-	h.links[id] = cancel
+	kept := &linked{cancel: cancel, refused: new(atomic.Int64)}
+	h.links[id] = kept
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
 		beat: func() beat { return beat{h.beats.stamp(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
+		dialled: func(err error) {
+			at := int64(0)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				at = h.beats.at(time.Now())
+			}
+			kept.refused.Store(at)
+		},
 	}
 	h.wg.Go(func() { l.keep(ctx) })
 }
@@ -253,11 +276,8 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
-	if h.remember(peek.JID, p, at) && arrived.Sub(at) > lateFrom { // a minion may have had it elsewhere
-		select {
-		case h.overdue <- struct{}{}:
-		default:
-		}
+	if h.remember(peek.JID, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() { // a minion may have had it elsewhere
+		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at}, arrived})
 		return
 	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
@@ -273,18 +293,95 @@ func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) 
 // remoteStart implements sink.
 func (h *Hub) remoteStart(s late.Start) { h.processes.SignedIn(s) }
 
-// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown.
-func (h *Hub) SignedIn(id string, token []byte) {
+// stoodStill implements sink.
+func (h *Hub) stoodStill() { h.memory.Clear() }
+
+// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown. It must not
+// be answered now if that cannot be told to the peers, who could give it a job that it was restarted by: false.
+func (h *Hub) SignedIn(id string, token []byte) bool {
 	now := time.Now()
 	s := late.Start{ID: id, Process: late.ProcessOf(token), At: now}
-	if len(id) <= maxMinionID && h.processes.SignedIn(s) {
-		h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
+	if len(id) > maxMinionID || h.processes.Known(id, s.Process) {
+		return true
+	}
+	if h.cutOff(now) || !h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil) {
+		return false
+	}
+	h.processes.SignedIn(s)
+	return true
+}
+
+const (
+	// cutAfter is how long most peers may be silent before this node takes itself for cut off.
+	cutAfter = 2 * time.Second
+	// cutFor is for how long it then lets no new processes in: longer than others give what is late (MaxAge) after they heard it last.
+	cutFor = MaxAge + 30*time.Second
+)
+
+// cutOff reports whether this node was cut off from most others a short while ago. One that was never in touch with them is not.
+func (h *Hub) cutOff(now time.Time) bool {
+	if !h.cfg.Minority() {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var told []int64
+	for id := range h.links {
+		at := int64(0)
+		if o := h.in.known(id); o != nil {
+			at = o.told.Load()
+		}
+		told = append(told, at)
+	}
+	most := (len(told) + 1) / 2 // with this node they are a majority
+	if most == 0 {
+		return false
+	}
+	slices.Sort(told)
+	last := told[len(told)-most]
+	silent := time.Duration(h.beats.at(now) - last)
+	return last > 0 && silent > cutAfter && silent < cutFor
+}
+
+// mixed reports whether a peer is of a version that does not tell what has started there. What comes late is given at once then.
+func (h *Hub) mixed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.beats.at(time.Now())
+	for id := range h.links {
+		o := h.in.known(id)
+		if o != nil && o.stamp.Load() == 0 && o.beatAt.Load() > 0 && time.Duration(now-o.beatAt.Load()) < silentAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// isOverdue has o published as soon as that is safe.
+func (h *Hub) isOverdue(o overdue) {
+	h.overdueMu.Lock()
+	if len(h.overdue) >= lateCount {
+		h.overdue = slices.Delete(h.overdue, 0, 1)
+		h.metrics.late.WithLabelValues("unknown").Inc()
+	}
+	h.overdue = append(h.overdue, o)
+	h.overdueMu.Unlock()
+	notify(h.stir)
+}
+
+// startOver has everybody given what they may have missed.
+func (h *Hub) startOver() { notify(h.again) }
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
 // remember keeps a publication for minions that are between two connections; false: it is none that may be given late.
 func (h *Hub) remember(jid string, p Publication, at time.Time) bool {
-	if jid == "" || h.cfg.NotLate() {
+	if jid == "" || at.IsZero() || h.cfg.NotLate() {
 		return false
 	}
 	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at})

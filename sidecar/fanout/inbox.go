@@ -20,9 +20,12 @@ import (
 
 // sink is what the inbox hands accepted records to; calls for one origin come in order.
 type sink interface {
+	// at is before the publication was made, but not long; zero: the origin does not tell, as versions before do not.
 	remotePublication(origin node.ID, p Publication, at time.Time)
 	remoteSignIn(id string, epoch uint64)
 	remoteStart(s late.Start)
+	// stoodStill tells that this process did, and its clock with it: what it takes for young may be old.
+	stoodStill()
 }
 
 // inbox takes the record streams of the peers and lets each record through once.
@@ -54,6 +57,8 @@ type origin struct {
 	stamp  atomic.Uint64 // of its last heartbeat
 	told   atomic.Int64  // everything that happened there until then has been told, in the time of beats; 0: nothing
 	heard  atomic.Int64  // when anything came from it last; 0: nothing
+	gap    atomic.Int64  // when its run before was heard last: what that did then may not have been told; 0: there was none
+	beatAt atomic.Int64  // when stamp came
 }
 
 // known returns what is known of an origin, nil if nothing is.
@@ -91,6 +96,8 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 	if o.run != run {
 		o.run, o.seq = run, 0
 		o.listed.Store(false)
+		o.stamp.Store(0)
+		o.gap.Store(o.heard.Load())
 	}
 	return o, o.seq
 }
@@ -124,8 +131,8 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
 	defer stop()
 	o, seq := i.begin(id, run, cancel)
-	wants := time.Since(i.since)
-	if r.Header.Get(headerAges) != "" { // then what is older will be seen to be
+	wants, ages := time.Since(i.since), r.Header.Get(headerAges) != ""
+	if ages { // then what is older will be seen to be
 		wants = MaxAge
 		if !o.listed.Load() {
 			w.Header().Set(headerStarts, "all")
@@ -133,14 +140,14 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(headerAge, strconv.FormatInt(wants.Microseconds(), 10))
 	w.WriteHeader(http.StatusOK)
-	err := i.take(ctx, id, run, o, seq, bufio.NewReaderSize(r.Body, 64<<10), w)
+	err := i.take(ctx, id, run, o, seq, ages, bufio.NewReaderSize(r.Body, 64<<10), w)
 	if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		i.log.Debug("publication stream ended", "node", id, "err", err)
 	}
 }
 
 // take reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
-func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, r *bufio.Reader, w http.ResponseWriter) error {
+func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool, r *bufio.Reader, w http.ResponseWriter) error {
 	flush := http.NewResponseController(w)
 	ack := func() error {
 		var b [8]byte
@@ -150,6 +157,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		}
 		return flush.Flush()
 	}
+	sent := time.Now()            // what is read now was sent after it; a stream may stand still for seconds
 	if err := ack(); err != nil { // tells the peer where to go on
 		return err
 	}
@@ -171,10 +179,9 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		case h.kind == kindAge:
 			age, err = parseAge(payload)
 		case h.kind == kindHeartbeat:
-			b := parseBeat(payload)
-			o.stamp.Store(b.stamp)
-			o.listed.Store(true) // the list stands before the first heartbeat
-			i.beats.answered(o, b.echo)
+			if at := i.beat(o, parseBeat(payload), now); at.After(sent) {
+				sent = at
+			}
 		case h.kind == kindStart && h.seq == 0:
 			err = i.start(payload, now)
 		case h.kind == kindPublication:
@@ -184,7 +191,11 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 			return err
 		}
 		if h.seq != 0 {
-			if seq, err = i.deliver(ctx, id, run, o, h, payload, now.Add(-age)); err != nil {
+			made := span{sent.Add(-age), now.Add(-age)}
+			if !ages {
+				made.from = time.Time{}
+			}
+			if seq, err = i.deliver(ctx, id, run, o, h, payload, made); err != nil {
 				return err
 			}
 			age = 0
@@ -222,6 +233,26 @@ var errReplaced = errors.New("stream replaced by a newer one")
 // unknownPosition is acknowledged by a node that never heard the origin: go on with what came since the node serves.
 const unknownPosition = ^uint64(0)
 
+// span is when a record was made: not before from, not after to.
+type span struct{ from, to time.Time }
+
+// stillFor is by how much an origin's time may run away from ours between two heartbeats.
+const stillFor = 5 * time.Second
+
+// beat takes a heartbeat, and returns a moment after which it was sent, for the origin had heard of that.
+func (i *inbox) beat(o *origin, b beat, now time.Time) time.Time {
+	at := i.beats.at(now)
+	before, beforeAt := o.stamp.Swap(b.stamp), o.beatAt.Swap(at)
+	if b.stamp == 0 {
+		return time.Time{}
+	}
+	o.listed.Store(true) // the list stands before the first heartbeat
+	if before > 0 && b.stamp > before && time.Duration(b.stamp-before)*time.Microsecond-time.Duration(at-beforeAt) > stillFor {
+		i.sink.stoodStill()
+	}
+	return i.beats.answered(o, b.echo)
+}
+
 // start hands the start of a minion's process on.
 func (i *inbox) start(payload []byte, now time.Time) error {
 	s, err := parseStart(payload, now)
@@ -231,8 +262,8 @@ func (i *inbox) start(payload []byte, now time.Time) error {
 	return err
 }
 
-// deliver hands a record, made at at, on unless it was taken before, and returns the position reached.
-func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte, at time.Time) (uint64, error) {
+// deliver hands a record on unless it was taken before, and returns the position reached.
+func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte, made span) (uint64, error) {
 	if !i.enter(ctx) {
 		return 0, errReplaced
 	}
@@ -254,7 +285,7 @@ func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, 
 		if err != nil {
 			return 0, err
 		}
-		i.sink.remotePublication(id, p, at)
+		i.sink.remotePublication(id, p, made.from)
 	case kindSignIn:
 		minion, epoch, err := parseSignIn(payload)
 		if err != nil {
@@ -262,7 +293,7 @@ func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, 
 		}
 		i.sink.remoteSignIn(minion, epoch)
 	case kindStart:
-		if err := i.start(payload, at); err != nil {
+		if err := i.start(payload, made.to); err != nil {
 			return 0, err
 		}
 	}

@@ -38,6 +38,8 @@ func (b *bin) remoteSignIn(id string, _ uint64) {
 	b.bytes += len(id)
 }
 
+func (b *bin) stoodStill() {}
+
 func (b *bin) remoteStart(s late.Start) {
 	if s.ID == "" || len(s.ID) > maxMinionID || s.At.After(time.Now()) {
 		b.t.Errorf("start of %+v", s)

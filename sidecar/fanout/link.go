@@ -51,6 +51,7 @@ type link struct {
 	metrics *metrics
 	beat    func() beat         // what a heartbeat says now
 	starts  func() []late.Start // all that are known
+	dialled func(error)         // how an attempt to make the link ended; nil: it is there
 }
 
 // keep holds the link until ctx ends, redialling with backoff.
@@ -93,6 +94,7 @@ func (l *link) once(parent context.Context) error {
 	req.Header.Set(headerRun, l.run)
 	req.Header.Set(headerAges, "1")
 	resp, err := l.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	l.dialled(err)
 	if err != nil {
 		return cause(ctx, err)
 	}

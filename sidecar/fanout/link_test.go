@@ -46,6 +46,8 @@ func (p *peerSide) remoteStart(s late.Start) {
 	p.starts = append(p.starts, s)
 }
 
+func (p *peerSide) stoodStill() {}
+
 func (p *peerSide) remoteSignIn(id string, epoch uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,8 +89,9 @@ func (p *peerSide) link(out *outbox, run string) *link {
 	return &link{
 		peer: "b", run: run, client: p.client(), out: out, clock: hlc.New(time.Now, 0),
 		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil),
-		beat:   func() beat { return beat{stamp: 5, echo: p.beats.base} },
-		starts: func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
+		dialled: func(error) {},
+		beat:    func() beat { return beat{stamp: 5, echo: p.beats.base} },
+		starts:  func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
 	}
 }
 

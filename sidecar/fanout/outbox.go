@@ -34,12 +34,12 @@ func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.T
 }
 
 // add appends a record and drops what exceeds the bounds. before, which may be empty, is another record that is sent
-// with it each time.
-func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) {
+// with it each time. A frozen outbox takes nothing: false.
+func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) (added bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.frozen { // a notice of a sign-in: one the less does no harm
-		return
+	if o.frozen {
+		return false
 	}
 	buf := append(make([]byte, 0, len(before)+headerSize+len(payload)), before...)
 	buf = appendRecord(buf, header{kind: k, seq: o.next, clock: clock}, payload)
@@ -49,6 +49,14 @@ func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) {
 	o.trim()
 	close(o.added)
 	o.added = make(chan struct{})
+	return true
+}
+
+// isFrozen tells whether nothing is taken.
+func (o *outbox) isFrozen() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.frozen
 }
 
 // trim drops records that are too many, too large together or too old to be delivered. The caller holds mu.

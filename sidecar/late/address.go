@@ -10,7 +10,7 @@ import (
 )
 
 // maxLeftOut bounds the ids that one target leaves out, in bytes.
-const maxLeftOut = 8 << 10
+const maxLeftOut = 16 << 10
 
 // ErrTarget says that a publication's target cannot be written so that it leaves minions out.
 var ErrTarget = errors.New("target cannot leave minions out")
@@ -59,6 +59,29 @@ func Address(plain []byte, leaveOut []string) ([]byte, error) {
 
 // splits tells what Python's str.split ends a word at, and more.
 func splits(r rune) bool { return r <= ' ' || r > '~' }
+
+// ofResources tells of a term that is about resources of 3008. A target of nothing else is not for the minion that manages them, which
+// it would be with a star in it (salt/minion.py _is_pure_resource_target).
+func ofResources(word string) bool {
+	return strings.HasPrefix(word, "T@") || strings.HasPrefix(word, "M@")
+}
+
+// closed tells whether each parenthesis is closed, and none that was not opened: what stands behind belongs to the whole then.
+func closed(words []string) bool {
+	depth := 0
+	for _, w := range words {
+		switch w {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+		if depth < 0 {
+			return false
+		}
+	}
+	return depth == 0 && len(words) > 0
+}
 
 func appendWords(dst []byte, words []string, isList bool) []byte {
 	if !isList {
@@ -114,11 +137,15 @@ func readTarget(plain []byte) (t target, err error) {
 
 // words returns the target as a part of a compound one, and whether that is to be a list.
 func (t target) words() (words []string, isList bool, err error) {
-	if t.kind == "compound" && t.list != nil {
-		return slices.Clone(t.list), true, nil
-	}
 	if t.kind == "compound" {
-		return []string{t.text}, false, nil
+		list := t.list
+		if list == nil {
+			list = strings.Fields(t.text)
+		}
+		if !closed(list) || slices.ContainsFunc(list, ofResources) {
+			return nil, false, fmt.Errorf("compound %q: %w", list, ErrTarget)
+		}
+		return slices.Clone(list), t.list != nil, nil
 	}
 	engine, ok := engines[t.kind]
 	if !ok {

@@ -58,11 +58,19 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMemoryTakesTheEarlierTimeAndAllTopics(t *testing.T) {
 	c := newClock()
 	m := NewMemory(Limits{Age: time.Minute, Count: 10, Bytes: 100}, c.read)
-	m.Add(Publication{JID: "1", At: c.ago(1), Topics: []string{"a"}})
-	m.Add(Publication{JID: "1", At: c.ago(5), Topics: []string{"b"}})
+	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(1), Topics: []string{"a"}})
+	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(5), Topics: []string{"b"}})
 	got := m.Since(c.ago(60))
 	if len(got) != 1 || !got[0].At.Equal(c.ago(5)) || !slices.Equal(got[0].Topics, []string{"a", "b"}) {
 		t.Errorf("%+v", got)
+	}
+	m.Add(Publication{JID: "3", Plain: []byte("x"), At: c.ago(2)})
+	m.Add(Publication{JID: "2", Plain: []byte("x"), At: c.ago(3)}) // a peer brings it later
+	if got := jids(m.Since(c.ago(60))); got != "1 2 3" {
+		t.Errorf("in the order %s", got)
+	}
+	if m.Clear(); m.Bytes() != 0 || len(m.Since(c.ago(60))) != 0 {
+		t.Error("something is left")
 	}
 }
 
@@ -154,6 +162,12 @@ func TestAddress(t *testing.T) {
 		{"compound", "G@os:Debian or web1", []string{"a"}, "( G@os:Debian or web1 ) and * and not L@a"},
 		{"compound", []any{"not", "web1"}, []string{"a"}, "( not web1 ) and * and not L@a"}, // a nodegroup
 		{"range", "%web", nil, ""},
+		{"compound", "T@vcf:esx1", nil, ""}, // not for the minion that manages it
+		{"compound", []any{"web1", "or", "M@web2"}, nil, ""},
+		{"compound", "a ) or ( b", nil, ""},
+		{"compound", "( a or b", nil, ""},
+		{"compound", "", nil, ""},
+		{"compound", "( a or b ) and c", []string{"d"}, "( ( a or b ) and c ) and * and not L@d"},
 		{"glob", "and", nil, ""},
 		{"glob", "G@os:Debian", nil, ""},
 		{"glob", "a b", nil, ""},

@@ -27,7 +27,7 @@ type Memory struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	all     []Publication // in the order in which they came
+	all     []Publication // the oldest first; without Plain: one that is too large
 	bytes   int
 	dropped uint64 // that were too many or too large
 }
@@ -44,7 +44,7 @@ func (m *Memory) Add(p Publication) {
 	for i := range m.all {
 		if had := &m.all[i]; had.JID == p.JID {
 			if p.At.Before(had.At) {
-				had.At = p.At
+				had.At = p.At // the order is right to a moment
 			}
 			if had.Topics != nil {
 				had.Topics = append(slices.Clip(had.Topics), p.Topics...)
@@ -52,11 +52,17 @@ func (m *Memory) Add(p Publication) {
 			return
 		}
 	}
-	if len(p.Plain) > m.limits.Bytes { // not for the price of all others
+	if len(p.Plain) > m.limits.Bytes { // not for the price of all others; it counts among what a minion remembers
+		p.Plain = nil
 		m.dropped++
-		return
 	}
-	m.all = append(m.all, p)
+	after, _ := slices.BinarySearchFunc(m.all, p.At, func(had Publication, at time.Time) int {
+		if had.At.After(at) {
+			return 1
+		}
+		return -1
+	})
+	m.all = slices.Insert(m.all, after, p)
 	m.bytes += len(p.Plain)
 	m.trim()
 }
@@ -70,7 +76,7 @@ func (m *Memory) trim() {
 		if !old && len(m.all)-drop <= m.limits.Count && m.bytes <= m.limits.Bytes {
 			break
 		}
-		if !old {
+		if !old && m.all[drop].Plain != nil {
 			m.dropped++
 		}
 		m.bytes -= len(m.all[drop].Plain)
@@ -85,11 +91,18 @@ func (m *Memory) Since(t time.Time) []Publication {
 	m.trim()
 	var out []Publication
 	for _, p := range m.all {
-		if !p.At.Before(t) {
+		if !p.At.Before(t) && p.Plain != nil {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// Clear forgets everything.
+func (m *Memory) Clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all, m.bytes = nil, 0
 }
 
 // Bytes is how much is kept.

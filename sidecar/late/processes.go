@@ -3,6 +3,7 @@ package late
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -92,18 +93,28 @@ func (p *Processes) remember(s Start, had []Start) {
 	p.known[s.ID] = append(had, s)
 }
 
-// Since lists the minions of which a process has started at or after t, sorted.
+// Known reports whether a process has signed in before.
+func (p *Processes) Known(id string, process Process) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return process != Unnamed && slices.ContainsFunc(p.known[id], func(h Start) bool { return h.Process == process })
+}
+
+// Since lists the minions of which a process has started at or after t, sorted. When they are more than a target can leave out, it lists
+// just enough to see that.
 func (p *Processes) Since(t time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var ids []string
+	seen, size := map[string]bool{}, 0
 	for _, s := range p.recent {
-		if !s.At.Before(t) {
-			ids = append(ids, s.ID)
+		if !s.At.Before(t) && !seen[s.ID] {
+			seen[s.ID] = true
+			if size += len(s.ID) + 1; size > 2*maxLeftOut {
+				break
+			}
 		}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // All lists every start that is known, and those of unnamed processes of late.

@@ -80,8 +80,8 @@ type Config struct {
 	AskAll func() bool                // every sign-in needs the master's word (max_minions counts connections); nil: none
 	Event  func(saltwire.AuthRequest) // fires salt/auth for a sign-in answered here
 	// SignedIn hears of each sign-in that is let in, before its reply is sent; token is the secret that the minion's process has
-	// shown, nil when it has shown none.
-	SignedIn   func(id string, token []byte)
+	// shown, nil when it has shown none. false: it must not be answered here and now.
+	SignedIn   func(id string, token []byte) bool
 	Pinned     func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
 	CPUs       int                         // 0: GOMAXPROCS
 	Share      float64                     // of them that sign-ins may use at most; 0: a half
@@ -361,8 +361,8 @@ func (s *Service) accept(ctx context.Context, all []*answering, outcome string) 
 		if !built {
 			became = "given_up"
 		}
-		if t.reply != nil && s.cfg.SignedIn != nil {
-			s.cfg.SignedIn(t.r.Auth.ID, t.token.Out)
+		if t.reply != nil && s.cfg.SignedIn != nil && !s.cfg.SignedIn(t.r.Auth.ID, t.token.Out) {
+			t.reply, became = nil, "not_told"
 		}
 		switch {
 		case errors.Is(t.err, ErrChanged):

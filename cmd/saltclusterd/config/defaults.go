@@ -32,6 +32,7 @@ func DefaultConfig() Config {
 			DrainAnnounce:            5 * time.Second,
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,
+			LateJobs:                 true,
 			MinionRequestRate:        1000,
 			MinionRequestBytes:       64 * MiB,
 			MinionAnswerBytes:        128 * MiB,

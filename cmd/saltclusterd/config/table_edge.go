@@ -44,6 +44,12 @@ func edgeOptions() []Option {
 			check: intBetween(2, 3),
 		},
 		{
+			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
+			Doc: "A minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
+				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +
+				"minion_jid_queue_hwm than Salt's 100. Off by itself on a master with order_masters.",
+		},
+		{
 			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },
 			Doc: "Age at which the AES key of publications is replaced, as publish_session of Salt's masters; 0: only when a key is deleted or " +
 				"rejected, or with saltclusterctl rotate aes. The leader's setting counts.",

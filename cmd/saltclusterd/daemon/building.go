@@ -126,7 +126,7 @@ func (s *service) buildProxy() error {
 	s.signin = signin.New(signin.Config{
 		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
 		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: s.pinned,
-		SignedIn: func(id string, token []byte) { s.hub.SignedIn(id, token) },
+		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
@@ -135,7 +135,7 @@ func (s *service) buildProxy() error {
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
 		Minority: func() bool { return !m.cons.Status().HasQuorum },
-		NotLate:  func() bool { return d.master.Bool("order_masters") },
+		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{

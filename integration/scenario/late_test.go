@@ -1,0 +1,138 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// publishPort lets HAProxy send subscribers to no node, and closes their connections, or lets them in again.
+func publishPort(t *testing.T, c *lab.Cluster, open bool) {
+	t.Helper()
+	tell := func(command string) {
+		answer, err := c.LB.Command(t.Context(), command)
+		labtest.Must(t, err)
+		if strings.TrimSpace(answer) != "" {
+			t.Fatalf("%s: %s", command, answer)
+		}
+	}
+	for _, n := range c.Nodes {
+		if open {
+			tell("set server salt-publish/" + n.Name + " state ready")
+			continue
+		}
+		tell("set server salt-publish/" + n.Name + " state maint")
+		tell("shutdown sessions server salt-publish/" + n.Name)
+	}
+	if open {
+		return
+	}
+	labtest.Must(t, lab.Eventually(t.Context(), 30*time.Second, "all subscribers to be gone", func(ctx context.Context) error {
+		for _, n := range c.Nodes {
+			if got := metricSum(t, n, "saltcluster_edge_subscribers"); got > 0 {
+				return fmt.Errorf("%s has %v", n.Name, got)
+			}
+		}
+		return nil
+	}))
+}
+
+// lateRuns counts the lines that jobs have written at a minion.
+func lateRuns(t *testing.T, m *lab.Minion) map[string]int {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(m.StateDir(), "late"))
+	labtest.Must(t, err)
+	times := map[string]int{}
+	for _, line := range strings.Fields(string(raw)) {
+		times[line]++
+	}
+	return times
+}
+
+// Jobs that are published while no minion is connected run once at each minion that they are for, when it is back, whatever their
+// target looks like; and not at a minion that has started since, which may have run them before.
+func testLate(t *testing.T, c *lab.Cluster) {
+	const write = "echo %s >> {{grains.lab_dir}}/late"
+	for _, m := range c.Minions {
+		labtest.Must(t, os.MkdirAll(m.StateDir(), 0o755))
+		_ = os.Remove(filepath.Join(m.StateDir(), "late"))
+	}
+	run := func(n *lab.Node, word string, target ...string) string {
+		return asyncOn(t, n, target, "cmd.run", fmt.Sprintf(write, word), "template=jinja", inShell)
+	}
+	all, first := strings.Join(c.IDs(), ","), c.Minions[0].ID
+	// A minion shows the token of its process to a master that it has met before only: not when it signs in for the first time.
+	must(t, c.Nodes[0].Daemon, "rotate", "aes", "--yes")
+	before := run(c.Nodes[0], "before", "*")
+	inCache(t, c, c.Nodes[0], before, time.Minute)
+
+	publishPort(t, c, false)
+	var jobs []string
+	for i, target := range [][]string{
+		{"*"}, {"-L", all}, {"-E", "min.*"}, {"-G", "kernel:Linux"}, {"-P", "kernel:Lin.*"}, {"-C", "G@kernel:Linux and min*"}, {"-S", "0.0.0.0/0"},
+		{"-C", "not " + first},
+	} {
+		jobs = append(jobs, run(c.Nodes[i%len(c.Nodes)], fmt.Sprint("late", i), target...))
+	}
+	publishPort(t, c, true)
+	others := func() (ids []string) {
+		for _, m := range c.Minions[1:] {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}()
+	for i, jid := range jobs {
+		ids := c.IDs()
+		if i == len(jobs)-1 {
+			ids = others
+		}
+		for _, n := range c.Nodes {
+			inCacheOf(t, c, n, jid, time.Minute, ids...)
+		}
+	}
+
+	// One that starts anew and asks again within the minute has run what it has run.
+	m := c.Minions[0]
+	labtest.Must(t, m.Stop(t.Context()))
+	given := func() (sum float64) {
+		for _, n := range c.Nodes {
+			sum += metricSum(t, n, "saltcluster_fanout_late_total", `result="given"`)
+		}
+		return sum
+	}
+	earlier := given()
+	labtest.Must(t, m.Start(t.Context()))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "jobs to be given to those who have come", func(context.Context) error {
+		if given() == earlier {
+			return fmt.Errorf("none were")
+		}
+		return nil
+	}))
+	after := run(c.Nodes[1], "after", "*") // comes after all that was given
+	inCache(t, c, c.Nodes[1], after, time.Minute)
+
+	for _, m := range c.Minions {
+		times := lateRuns(t, m)
+		for i := range jobs {
+			want := 1
+			if m.ID == first && i == len(jobs)-1 {
+				want = 0
+			}
+			if word := fmt.Sprint("late", i); times[word] != want {
+				t.Errorf("%s ran %s %d times, want %d", m.ID, word, times[word], want)
+			}
+		}
+		if times["before"] != 1 || times["after"] != 1 {
+			t.Errorf("%s ran %v", m.ID, times)
+		}
+	}
+}
