@@ -102,6 +102,10 @@ func (w *world) watch(ctx context.Context, wg *sync.WaitGroup) error {
 		wg.Go(func() { c.watch(ctx) })
 	}
 	for _, p := range w.players {
+		// Like any minion that was pending, it has met a master before it is let in: it shows its token each time from then on.
+		if _, err := p.SignIn(ctx, p.addr); err != nil {
+			return err
+		}
 		wg.Go(func() { p.Serve(ctx, play.Life{Addr: p.addr, Others: []string{w.cluster.LB.Host().Addr}, Observer: w}) })
 	}
 	return w.clientsReady(ctx)
