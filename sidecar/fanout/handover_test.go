@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/late"
 )
 
 // A peer hears the old process's last records and the new one's first, each once, whichever process sends them.
@@ -73,7 +74,20 @@ func FuzzImport(f *testing.F) {
 	o.add(kindSignIn, 1, appendSignIn(nil, "web1", 1), nil)
 	h := &Hub{run: "run", out: o, in: &inbox{since: time.Now(), origins: map[node.ID]*origin{"b": {run: "x", seq: 4}}}}
 	f.Add(h.Export())
+	recent := func() *Hub {
+		return &Hub{
+			memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
+			processes: late.NewProcesses(MaxAge, time.Now), again: make(chan struct{}, 1),
+		}
+	}
+	full := recent()
+	full.memory.Add(late.Publication{JID: "1", Plain: []byte("x"), Topics: []string{"y"}, At: time.Now()})
+	full.processes.SignedIn(startedAt("web1", "a", time.Now()))
+	f.Add(full.ExportRecent())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if r := recent(); r.ImportRecent(b) == nil && r.memory.Bytes() > len(b) {
+			t.Fatalf("%d bytes out of %d", r.memory.Bytes(), len(b))
+		}
 		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now), in: &inbox{beats: &beats{}, origins: map[node.ID]*origin{}}}
 		if err := h.Import(b); err == nil && h.out.next == 0 {
 			t.Fatal("numbers begin at 1")
