@@ -28,6 +28,7 @@ type Config struct {
 	Disk     int           // MiB per node
 	Calm     bool          // no disks and no seams: nothing but what the network can do
 	Padding  int           // bytes that make publications larger
+	Monitor  bool          // stock minions look for the loss of their connection (zmq_monitor, their default from 3007 on)
 
 	Daemon lab.Settings // of each saltclusterd
 }

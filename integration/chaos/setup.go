@@ -46,7 +46,7 @@ func newWorld(ctx context.Context, l *lab.Lab, cfg Config) (*world, error) {
 func (w *world) layOut(ctx context.Context) error {
 	// Keys are deleted all the time here, which makes all sign in anew; a 3008.3 minion that loses its connection in the middle of that
 	// hangs for good, by its own fault, unless it does not look for the loss.
-	stock := lab.Settings{"zmq_monitor": false}
+	stock := lab.Settings{"zmq_monitor": w.cfg.Monitor}
 	spec := lab.ClusterSpec{Minions: w.cfg.Stock, MinionSettings: stock, DaemonSettings: w.cfg.Daemon}
 	for i := range w.cfg.Nodes {
 		spec.Masters = append(spec.Masters, lab.Versions[i%len(lab.Versions)])

@@ -30,8 +30,9 @@ const (
 	lateBurst = 32 << 20
 	// lateBatch is how many publications are sealed before others may publish in between.
 	lateBatch = 8
-	// lateMargin is by how much a process must be older than a publication at least: what the ages of both may be off.
-	lateMargin = 250 * time.Millisecond
+	// lateMargin is how much younger than a publication a process may be and get it: the one before had ended when it was published.
+	// Python and Salt need more than a second from there to a sign-in; the rest is what the ages of both may be off.
+	lateMargin = 500 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
 	unheard = time.Second
 	// refusedFor is how long it counts that nobody listens at a peer. A link is tried anew every maxBackoff.
@@ -256,7 +257,7 @@ func (h *Hub) seal(ctx context.Context, pubs []late.Publication, subscribers int
 	for batch := range slices.Chunk(pubs, lateBatch) {
 		addressed := make([]fanned, 0, len(batch))
 		for _, p := range batch {
-			plain, err := late.Address(p.Plain, h.processes.Since(p.At.Add(-lateMargin)))
+			plain, err := late.Address(p.Plain, h.processes.Since(p.At.Add(lateMargin)))
 			if err != nil {
 				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))
 				h.cfg.Logger.Debug("publication not given late", "jid", p.JID, "err", err)

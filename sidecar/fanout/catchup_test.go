@@ -82,7 +82,8 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 	must(t, f.Local(job(t, "20261128000000000001", "web*")))
 	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
 	f.SignedIn("web1", []byte("old"))
-	f.SignedIn("web2", []byte("new"))
+	f.processes.SignedIn(startedAt("web2", "new", time.Now().Add(2*lateMargin)))
+	f.processes.SignedIn(startedAt("web3", "new", time.Now())) // the one before had ended by then
 	f.edge.come(2)
 	eventually(t, func() error { // until the peer has said who has started there
 		f.beats.answered(o, f.beats.stamp(time.Now()))
@@ -101,7 +102,7 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 			t.Errorf("serial %d after %d", peek.Serial, last)
 		}
 		last = peek.Serial
-		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") {
+		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") || strings.Contains(plain[i], "web3") {
 			t.Errorf("for %s %q", peek.TgtType, plain[i])
 		}
 	}

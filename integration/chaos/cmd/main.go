@@ -31,6 +31,8 @@ func main() {
 	o := options{cfg: chaos.Default()}
 	flag.Uint64Var(&o.cfg.Seed, "seed", uint64(time.Now().Unix()), "what the faults, their order and their times follow from")
 	flag.DurationVar(&o.cfg.For, "for", o.cfg.For, "how long faults are begun")
+	flag.BoolVar(&o.cfg.Monitor, "monitor", false, "stock minions have zmq_monitor, their default from 3007 on")
+	flag.DurationVar(&o.cfg.KeyPause, "key-pause", o.cfg.KeyPause, "time between decisions about keys, each second of which makes all minions sign in anew")
 	flag.IntVar(&o.cfg.Nodes, "nodes", o.cfg.Nodes, "nodes of the cluster: 3 or 5")
 	flag.Func("stock", "versions of the stock minions behind HAProxy, separated by commas; a version may be there several times", func(s string) error {
 		o.cfg.Stock = strings.Split(s, ",")
