@@ -65,7 +65,6 @@ var clusterSteps = []clusterStep{
 	{"hostile minions", testWall},
 	{"returns without the master", testReturns},
 	{"queued jobs", testQueued},
-	{"jobs for minions that are between two connections", testLate},
 	{"what minions publish", testPublishedByMinions},
 	{"jobs are known everywhere", testJobs},
 	{"jobs of a node that was away", testJobsOfTheAway},

@@ -58,9 +58,18 @@ func lateRuns(t *testing.T, m *lab.Minion) map[string]int {
 	return times
 }
 
-// Jobs that are published while no minion is connected run once at each minion that they are for, when it is back, whatever their
+// TestLateJobs: jobs that are published while no minion is connected run once at each minion that they are for, when it is back, whatever their
 // target looks like; and not at a minion that has started since, which may have run them before.
-func testLate(t *testing.T, c *lab.Cluster) {
+func TestLateJobs(t *testing.T) {
+	t.Parallel()
+	l := labtest.New(t, lab.Options{})
+	// From 3007 on minions look for the loss of their connection, if they are not told not to: they sign in as a new process would then,
+	// and 3007.15 sometimes hangs for good some minutes later, in a call of libzmq's that has no end.
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
+		Masters: lab.Versions, Minions: lab.Versions, MinionSettings: lab.Settings{"zmq_monitor": false}, DaemonSettings: metricsForAll,
+	})
+	labtest.Must(t, err)
+	labtest.Must(t, c.Up(t.Context()))
 	const write = "echo %s >> {{grains.lab_dir}}/late"
 	for _, m := range c.Minions {
 		labtest.Must(t, os.MkdirAll(m.StateDir(), 0o755))
@@ -73,25 +82,7 @@ func testLate(t *testing.T, c *lab.Cluster) {
 	before := run(c.Nodes[0], "before", "*")
 	inCache(t, c, c.Nodes[0], before, time.Minute)
 
-	signIns := func() (sum float64) {
-		for _, n := range c.Nodes {
-			sum += metricSum(t, n, "saltcluster_signin_total", `outcome="accepted"`)
-		}
-		return sum
-	}
-	signedIn, again := signIns(), 0.0
-	for _, m := range c.Minions { // from 3007 on they notice that the connection is gone (zmq_monitor), and sign in as a new process would
-		if !strings.HasPrefix(m.Version, "3006.") {
-			again++
-		}
-	}
 	publishPort(t, c, false)
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "minions to sign in again", func(context.Context) error {
-		if got := signIns() - signedIn; got < again {
-			return fmt.Errorf("%v of %v", got, again)
-		}
-		return nil
-	}))
 	var jobs []string
 	for i, target := range [][]string{
 		{"*"}, {"-L", all}, {"-E", "min.*"}, {"-G", "kernel:Linux"}, {"-P", "kernel:Lin.*"}, {"-C", "G@kernel:Linux and min*"}, {"-S", "0.0.0.0/0"},
