@@ -197,6 +197,10 @@ func TestWhoIsCutOffLetsNoNewProcessIn(t *testing.T) {
 	if f.SignedIn("web1", []byte("f")) || !f.SignedIn("web1", []byte("a")) {
 		t.Error("while another process takes over, only who is known is let in")
 	}
+	f.cfg.NotLate = func() bool { return true }
+	if !f.SignedIn("web1", []byte("f")) {
+		t.Error("where nothing is given late, somebody is not let in")
+	}
 }
 
 // TestNothingIsLateForASyndic: it remembers no jobs.

@@ -304,7 +304,8 @@ func (h *Hub) SignedIn(id string, token []byte) bool {
 	if len(id) > maxMinionID || h.processes.Known(id, s.Process) {
 		return true
 	}
-	if h.cutOff(now) || !h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil) {
+	told := !h.cutOff(now) && h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
+	if !told && !h.cfg.NotLate() {
 		return false
 	}
 	h.processes.SignedIn(s)

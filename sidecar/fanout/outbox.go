@@ -52,13 +52,6 @@ func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) (added
 	return true
 }
 
-// isFrozen tells whether nothing is taken.
-func (o *outbox) isFrozen() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.frozen
-}
-
 // trim drops records that are too many, too large together or too old to be delivered. The caller holds mu.
 func (o *outbox) trim() {
 	oldest := o.now().Add(-o.maxAge)
