@@ -68,6 +68,9 @@ func (e *ear) jobs(t *testing.T, key saltcrypt.Key, master *saltcrypt.PublicKey,
 		}
 		p, err := saltwire.PeekPub(plain)
 		labtest.Must(t, err)
+		if p.JID == "0" { // for nobody, and without a serial: who has just come is made to sign in by it, if it cannot read it
+			continue
+		}
 		if p.Fun == "test.ping" {
 			by[p.MasterID]++
 		}
