@@ -142,6 +142,9 @@ func (w *world) grow(ctx context.Context) error {
 	for _, m := range w.cluster.Minions {
 		ids = append(ids, m.ID)
 	}
+	if len(ids) == 0 {
+		return nil
+	}
 	for range 6 {
 		res, err := w.node(0).Daemon.Ctl(ctx, "rotate", "aes", "--yes")
 		if err == nil {
