@@ -97,7 +97,11 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 		o.run, o.seq = run, 0
 		o.listed.Store(false)
 		o.stamp.Store(0)
-		o.gap.Store(o.heard.Load())
+		o.gap.Store(0)
+		// One that ended while it was in touch has told everything but the last milliseconds.
+		if heard := o.heard.Load(); time.Duration(heard-o.told.Load()) > cutAfter || time.Duration(i.beats.at(time.Now())-heard) > silentAfter {
+			o.gap.Store(heard)
+		}
 	}
 	return o, o.seq
 }
