@@ -69,6 +69,31 @@ func (j *judge) atMostOnce() {
 // a node that was whole for as long. One that was behind the load balancer all the time gets it a little later, whatever was broken
 // that minions outlast.
 func (j *judge) delivered() {
+	j.eachOwed(func(p Publication, id, node string, ran bool) {
+		if !ran {
+			j.blame(Violation{Number: p.Number, Minion: id}, RuleDelivered,
+				"%s, connected to %s, did not run number %d (jid %s), published by %s at %s, and nothing that was broken excuses it",
+				id, anyNode(node), p.Number, p.Jid, p.Node, j.clock(p.Start))
+		}
+	})
+}
+
+// Owed is how many publications × minions behind the load balancer were owed, and how many of them did not run.
+func Owed(h *History, o Options) (owed, missed int) {
+	newJudge(h, o).eachOwed(func(_ Publication, _, node string, ran bool) {
+		if node != "" {
+			return
+		}
+		owed++
+		if !ran {
+			missed++
+		}
+	})
+	return owed, missed
+}
+
+// eachOwed tells of each confirmed publication and each minion that it is owed to, by way of which node, and whether it ran.
+func (j *judge) eachOwed(do func(p Publication, minion, node string, ran bool)) {
 	ran := map[runKey]bool{}
 	for _, r := range j.Runs {
 		ran[runKey{r.Jid, r.Minion}] = true
@@ -78,36 +103,11 @@ func (j *judge) delivered() {
 			continue
 		}
 		for _, id := range sorted(j.present) {
-			if node, owed := j.owed(p, id); owed && !ran[runKey{p.Jid, id}] {
-				j.blame(Violation{Number: p.Number, Minion: id}, RuleDelivered,
-					"%s, connected to %s, did not run number %d (jid %s), published by %s at %s, and nothing that was broken excuses it",
-					id, anyNode(node), p.Number, p.Jid, p.Node, j.clock(p.Start))
+			if node, owed := j.owed(p, id); owed {
+				do(p, id, node, ran[runKey{p.Jid, id}])
 			}
 		}
 	}
-}
-
-// Owed is how many publications × minions behind the load balancer were owed, and how many of them did not run.
-func Owed(h *History, o Options) (owed, missed int) {
-	j := newJudge(h, o)
-	ran := map[runKey]bool{}
-	for _, r := range j.Runs {
-		ran[runKey{r.Jid, r.Minion}] = true
-	}
-	for _, p := range j.Publications {
-		if p.Outcome != OK || p.Jid == "" {
-			continue
-		}
-		for id := range j.present {
-			if node, is := j.owed(p, id); is && node == "" {
-				owed++
-				if !ran[runKey{p.Jid, id}] {
-					missed++
-				}
-			}
-		}
-	}
-	return owed, missed
 }
 
 func (j *judge) owed(p Publication, minion string) (node string, owed bool) {

@@ -98,18 +98,26 @@ func (c *catchUp) run(ctx context.Context) {
 // take notes subscribers that have come. While nothing was published of late there is nothing to do for them: false.
 func (c *catchUp) take(who []edge.Newcomer) bool {
 	now := time.Now()
-	if len(who) == 0 || len(c.h.memory.Since(now.Add(-MaxAge))) == 0 {
+	if len(who) == 0 || c.h.memory.Bytes() == 0 {
 		return false
 	}
 	c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAfter)})
 	return true
 }
 
+// takeOverdue takes what has come late, and drops the first of what is too much together.
 func (c *catchUp) takeOverdue() {
 	c.h.overdueMu.Lock()
-	defer c.h.overdueMu.Unlock()
 	c.overdue = append(c.overdue, c.h.overdue...)
 	c.h.overdue = nil
+	c.h.overdueMu.Unlock()
+	bytes, keep := 0, len(c.overdue)
+	for keep > 0 && len(c.overdue)-keep < lateCount && bytes+len(c.overdue[keep-1].Plain) <= outboxBytes {
+		keep--
+		bytes += len(c.overdue[keep].Plain)
+	}
+	c.h.metrics.late.WithLabelValues("unknown").Add(float64(keep))
+	c.overdue = slices.Delete(c.overdue, 0, keep)
 }
 
 // look notes a change of the epoch.
