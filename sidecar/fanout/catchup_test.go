@@ -111,6 +111,38 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 	}
 }
 
+// TestARestartedNodeGivesWhatItHadPublishedItself: its peers give that back to it, each its own alone.
+func TestARestartedNodeGivesWhatItHadPublishedItself(t *testing.T) {
+	peer := newHubFixture(t)
+	peer.begin(t, 1, 0)
+	must(t, peer.Local(job(t, "20261128000000000001", "*")))
+	peer.remotePublication("b", job(t, "20261128000000000002", "web*"), time.Now())
+	peer.remotePublication("c", job(t, "20261128000000000003", "*"), time.Now())
+	back := peer.publishedBy("b")
+	if len(back) != 1 || back[0].JID != "20261128000000000002" {
+		t.Fatalf("b's: %+v", back)
+	}
+
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	o := f.withPeer(t)
+	payload, err := appendReturned(nil, back[0], time.Now())
+	must(t, err)
+	must(t, f.in.returned(payload, time.Now()))
+	must(t, f.in.returned(payload, time.Now())) // by another peer, too
+	f.edge.come(1)
+	eventually(t, func() error {
+		f.beats.answered(o, f.beats.stamp(time.Now()))
+		if all, _ := f.givenLate(t, m); len(all) != 1 || len(all[0]) != 1 || all[0][0].JID != "20261128000000000002" {
+			return fmt.Errorf("given %+v", all)
+		}
+		return nil
+	})
+	if n := len(f.edge.pubs); n != 0 {
+		t.Errorf("%d published anew", n)
+	}
+}
+
 // TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what is new at once.
 func TestLateFromAPeer(t *testing.T) {
 	f := newHubFixture(t)

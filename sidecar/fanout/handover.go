@@ -64,6 +64,7 @@ func (h *Hub) ExportRecent() []byte {
 	e.Int(len(pubs))
 	for _, p := range pubs {
 		e.String(p.JID)
+		e.String(p.Origin)
 		e.Duration(now.Sub(p.At))
 		e.Int(len(p.Topics))
 		for _, t := range p.Topics {
@@ -87,7 +88,7 @@ func (h *Hub) ImportRecent(record []byte) error {
 	now := time.Now()
 	d := handover.NewDecoder(record)
 	for range d.Count() {
-		p := late.Publication{JID: d.String(), At: now.Add(-d.Duration())}
+		p := late.Publication{JID: d.String(), Origin: d.String(), At: now.Add(-d.Duration())}
 		for range d.Count() {
 			p.Topics = append(p.Topics, d.String())
 		}

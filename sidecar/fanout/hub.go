@@ -210,6 +210,7 @@ func (h *Hub) link(id node.ID) {
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
 		beat: func() beat { return beat{h.beats.stamp(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
+		theirs: func() []late.Publication { return h.publishedBy(id) },
 		dialled: func(err error) {
 			at := int64(0)
 			if errors.Is(err, syscall.ECONNREFUSED) {
@@ -240,7 +241,7 @@ func (h *Hub) Local(p Publication) error {
 		h.metrics.refused.WithLabelValues("too_long").Inc()
 		return fmt.Errorf("local publication: %w", err)
 	}
-	h.remember(peek.JID, p, arrived)
+	h.remember(peek.JID, h.cfg.Self, p, arrived)
 	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
 	h.out.add(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
@@ -276,8 +277,8 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
-	if h.remember(peek.JID, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() { // a minion may have had it elsewhere
-		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at}, arrived})
+	if h.remember(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() { // a minion may have had it elsewhere
+		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)}, arrived})
 		return
 	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
@@ -292,6 +293,21 @@ func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) 
 
 // remoteStart implements sink.
 func (h *Hub) remoteStart(s late.Start) { h.processes.SignedIn(s) }
+
+// ownPublication implements sink.
+func (h *Hub) ownPublication(p Publication, at time.Time) {
+	peek, err := saltwire.PeekPub(p.Plain)
+	if err != nil {
+		h.cfg.Logger.Warn("publication that a peer gave back refused", "err", err)
+		return
+	}
+	h.remember(peek.JID, h.cfg.Self, p, at)
+}
+
+// publishedBy lists what may be given late of a node's master.
+func (h *Hub) publishedBy(id node.ID) []late.Publication {
+	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)), func(p late.Publication) bool { return p.Origin != string(id) })
+}
 
 // stoodStill implements sink.
 func (h *Hub) stoodStill() { h.memory.Clear() }
@@ -381,11 +397,11 @@ func notify(c chan struct{}) {
 }
 
 // remember keeps a publication for minions that are between two connections; false: it is none that may be given late.
-func (h *Hub) remember(jid string, p Publication, at time.Time) bool {
+func (h *Hub) remember(jid string, origin node.ID, p Publication, at time.Time) bool {
 	if jid == "" || at.IsZero() || h.cfg.NotLate() {
 		return false
 	}
-	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at})
+	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)})
 	return true
 }
 

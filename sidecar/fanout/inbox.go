@@ -24,6 +24,8 @@ type sink interface {
 	remotePublication(origin node.ID, p Publication, at time.Time)
 	remoteSignIn(id string, epoch uint64)
 	remoteStart(s late.Start)
+	// ownPublication gives back what this node's master published before its daemon was restarted; at is before that, but not long.
+	ownPublication(p Publication, at time.Time)
 	// stoodStill tells that this process did, and its clock with it: what it takes for young may be old.
 	stoodStill()
 }
@@ -188,6 +190,8 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 			}
 		case h.kind == kindStart && h.seq == 0:
 			err = i.start(payload, now)
+		case h.kind == kindReturned:
+			err = i.returned(payload, sent)
 		case h.kind == kindPublication:
 			err = i.awaitEpoch(ctx, id, epoch)
 		}
@@ -262,6 +266,15 @@ func (i *inbox) start(payload []byte, now time.Time) error {
 	s, err := parseStart(payload, now)
 	if err == nil {
 		i.sink.remoteStart(s)
+	}
+	return err
+}
+
+// returned hands on a publication of this node's own master, which was sent after the moment that sent is.
+func (i *inbox) returned(payload []byte, sent time.Time) error {
+	p, at, err := parseReturned(payload, sent)
+	if err == nil {
+		i.sink.ownPublication(p, at)
 	}
 	return err
 }

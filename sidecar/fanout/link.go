@@ -27,7 +27,7 @@ const (
 	headerAge = "Scd-Age"
 	// headerAges tells the receiver that the origin says of each record how old it is.
 	headerAges = "Scd-Ages"
-	// headerStarts asks the origin for all starts of minions' processes that it knows.
+	// headerStarts asks the origin for all starts of minions' processes that it knows, and for the publications of the receiver's master.
 	headerStarts = "Scd-Starts"
 
 	heartbeatEvery = 250 * time.Millisecond
@@ -50,7 +50,8 @@ type link struct {
 	log     *slog.Logger
 	metrics *metrics
 	beat    func() beat         // what a heartbeat says now
-	starts  func() []late.Start // all that are known
+	starts  func() []late.Start       // all that are known
+	theirs  func() []late.Publication // of the peer's master, which a run of the peer that has just begun does not remember
 	dialled func(error)         // how an attempt to make the link ended; nil: it is there
 }
 
@@ -190,11 +191,21 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool
 	}
 }
 
-// list writes all starts of processes that are known.
+// list writes all starts of processes that are known, and then what the peer's own master published: after a restart the peer gives that to
+// minions which were between two connections, and must know by then which of them have started since.
 func (l *link) list(w io.Writer) error {
 	now := time.Now()
 	for _, s := range l.starts() {
 		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()}, appendStart(nil, s, now))); err != nil {
+			return err
+		}
+	}
+	for _, p := range l.theirs() {
+		payload, err := appendReturned(nil, p, time.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(appendRecord(nil, header{kind: kindReturned, clock: l.clock.Last()}, payload)); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,15 @@ type peerSide struct {
 	got    []string
 	starts []late.Start
 	ages   []time.Duration
+	own    []string // and for how long it has been published
+	ownAge []time.Duration
+}
+
+func (p *peerSide) ownPublication(pub Publication, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own = append(p.own, string(pub.Plain))
+	p.ownAge = append(p.ownAge, time.Since(at))
 }
 
 func (p *peerSide) remotePublication(origin node.ID, pub Publication, at time.Time) {
@@ -92,6 +101,9 @@ func (p *peerSide) link(out *outbox, run string) *link {
 		dialled: func(error) {},
 		beat:    func() beat { return beat{stamp: 5, echo: p.beats.base} },
 		starts:  func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
+		theirs: func() []late.Publication {
+			return []late.Publication{{Plain: []byte("mine"), Topics: []string{"x"}, At: time.Now().Add(-10 * time.Second)}}
+		},
 	}
 }
 
@@ -170,7 +182,7 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	}
 }
 
-// TestAPeerHearsWhatItDoesNotKnow: all processes once, and of each heartbeat of its own that it was heard.
+// TestAPeerHearsWhatItDoesNotKnow: all processes and what it has published itself once, and of each heartbeat of its own that it was heard.
 func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	p := newPeerSide(t)
@@ -182,6 +194,9 @@ func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
 		defer p.mu.Unlock()
 		if len(p.starts) != 2 || p.starts[0].ID != "web1" || p.starts[0].Process != 9 || time.Since(p.starts[0].At) < time.Hour || p.starts[1].ID != "web2" {
 			return fmt.Errorf("told %+v", p.starts)
+		}
+		if len(p.own) != 1 || p.own[0] != "mine" || p.ownAge[0] < 10*time.Second {
+			return fmt.Errorf("given back %q, published %s ago", p.own, p.ownAge)
 		}
 		if o := p.in.known("a"); o.stamp.Load() != 5 || o.heard.Load() == 0 {
 			return fmt.Errorf("heard %d at %d", o.stamp.Load(), o.heard.Load())

@@ -12,6 +12,7 @@ type Publication struct {
 	Plain  []byte   // as the master made it; not to be changed
 	Topics []string // for subscribers that filter; nil: "broadcast"
 	At     time.Time
+	Origin string // the node whose master published it
 }
 
 // Limits bound a Memory.
