@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -218,7 +219,8 @@ func latest(a, b time.Time) time.Time {
 
 // known reports whether it is known which processes of minions signed in until came, wherever, and so from when on publications may
 // be given. At a node that nobody reaches, nobody has signed in since it was heard last (Hub.cutOff), for MaxAge at least; where its host
-// says that nobody listens there, for longer. What it did just before it was heard last is not known, nor what its run before did.
+// says that nobody listens there, for longer. What it did just before it was heard last is not known, unless its process has ended and
+// had told all; nor what its run before did.
 func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
 		return from, false
@@ -226,12 +228,15 @@ func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, l := range h.links {
-		heard := h.in.since
+		heard, ended := h.in.since, l.refused.since()
 		if o := h.in.known(id); o != nil {
 			if gap := o.gap.Load(); gap > 0 {
 				from = latest(from, h.beats.when(gap).Add(-unheard))
 			}
 			if o.told.Load() >= h.beats.at(came) {
+				continue
+			}
+			if l.refused.now(now) && o.toldAll(&h.beats, ended, now) {
 				continue
 			}
 			if at := o.heard.Load(); at > 0 {
@@ -248,10 +253,43 @@ func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 
 // isAway reports whether nobody can have signed in at a peer since it was heard last.
 func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
-	if at := l.refused.Load(); at > 0 && now.Sub(h.beats.when(at)) < refusedFor {
+	if l.refused.now(now) {
 		return true
 	}
 	return h.cfg.Away(id) && now.Sub(heard) < MaxAge
+}
+
+// refusals is how a peer's host answers attempts to reach the peer.
+type refusals struct {
+	mu          sync.Mutex
+	first, last time.Time // since when, until when, it has said each time that nobody listens there
+	other       bool      // the last attempt ended in another way
+}
+
+func (r *refusals) note(refused bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if refused {
+		if r.other || now.Sub(r.last) >= refusedFor {
+			r.first = now
+		}
+		r.last = now
+	}
+	r.other = !refused
+}
+
+// now reports whether nobody listens at the peer.
+func (r *refusals) now(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.other && now.Sub(r.last) < refusedFor
+}
+
+// since is when it was said first, of the last time that nobody listened there; zero: there was none.
+func (r *refusals) since() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
 }
 
 // seal makes copies of publications that leave out the minions of which a process has started since, for so many subscribers, and

@@ -253,11 +253,11 @@ func TestKnown(t *testing.T) {
 	ago := func(seconds int) time.Time { return came.Add(-time.Duration(seconds) * time.Second) }
 	for _, test := range []struct {
 		name     string
-		told     time.Time // b has told everything until then
-		heard    time.Time // b was heard last
-		gap      time.Time // its run before was
-		refused  time.Time // nobody listened at b
-		away     bool      // nobody reaches b
+		told     time.Time    // b has told everything until then
+		heard    time.Time    // b was heard last
+		gap      time.Time    // its run before was
+		refused  [2]time.Time // from when until when nobody listened at b
+		away     bool         // nobody reaches b
 		minority bool
 		withhold bool
 		known    bool
@@ -268,8 +268,21 @@ func TestKnown(t *testing.T) {
 		{name: "told nothing", heard: now},
 		{name: "nobody reaches it", away: true, heard: ago(20), known: true, from: ago(20).Add(-unheard)},
 		{name: "nobody has reached it for long", away: true, heard: ago(80)},
-		{name: "nobody listens there", refused: now, heard: ago(80), known: true, from: ago(80).Add(-unheard)},
-		{name: "nobody listened there", refused: ago(30), heard: ago(80)},
+		{name: "nobody listens there", refused: [2]time.Time{now, now}, heard: ago(80), known: true, from: ago(80).Add(-unheard)},
+		{name: "nobody listened there", refused: [2]time.Time{ago(30), ago(20)}, heard: ago(80)},
+		{name: "it was killed", refused: [2]time.Time{ago(19), now}, told: ago(21), heard: ago(20), known: true},
+		{
+			name: "it was killed when it was cut off", refused: [2]time.Time{ago(19), now}, told: ago(24), heard: ago(20),
+			known: true, from: ago(20).Add(-unheard),
+		},
+		{
+			name: "it was cut off and then killed", refused: [2]time.Time{ago(10), now}, told: ago(21), heard: ago(20),
+			known: true, from: ago(20).Add(-unheard),
+		},
+		{
+			name: "it was killed for a second time", refused: [2]time.Time{ago(19), now}, told: ago(21), heard: ago(20), gap: ago(30),
+			known: true, from: ago(30).Add(-unheard),
+		},
 		{name: "it was away for a moment", told: came.Add(time.Millisecond), away: true, known: true},
 		{name: "it ended and has started", told: came.Add(time.Millisecond), gap: ago(10), known: true, from: ago(10).Add(-unheard)},
 		{name: "perhaps nobody reaches us", told: came.Add(time.Millisecond), minority: true},
@@ -285,15 +298,57 @@ func TestKnown(t *testing.T) {
 			b := f.withPeer(t)
 			f.SetPeers([]node.ID{"a", "b", "c"})
 			c, _ := f.in.begin("c", "run", func() {})
-			for v, at := range map[*atomic.Int64]time.Time{&b.told: test.told, &b.heard: test.heard, &b.gap: test.gap, f.links["b"].refused: test.refused} {
+			for v, at := range map[*atomic.Int64]time.Time{&b.told: test.told, &b.heard: test.heard, &b.gap: test.gap} {
 				if !at.IsZero() {
 					v.Store(f.beats.at(at))
 				}
 			}
 			c.told.Store(f.beats.at(now))
+			refused := &refusals{}
+			for at := test.refused[0]; !at.IsZero() && !at.After(test.refused[1]); at = at.Add(time.Second) {
+				refused.note(true, at)
+			}
+			f.mu.Lock()
+			f.links["b"].refused = refused // the link goes on with the one that it had
+			f.mu.Unlock()
 			from, known := f.known(came, now)
 			if known != test.known || known && !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
 				t.Errorf("%t from %s, want %t from %s", known, from, test.known, test.from)
+			}
+		})
+	}
+}
+
+// TestGap: what the run of a peer before may not have told, and so since when nothing is given that was published earlier.
+func TestGap(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		told, heard, ended time.Duration // ago; ended zero: not known
+		gap                bool
+	}{
+		{name: "restarted", told: 1500 * time.Millisecond, heard: time.Second},
+		{name: "killed, and away for long", told: 31 * time.Second, heard: 30 * time.Second, ended: 29 * time.Second},
+		{name: "cut off, then restarted", told: 9 * time.Second, heard: 4 * time.Second, gap: true},
+		{name: "silent for long", told: 31 * time.Second, heard: 30 * time.Second, gap: true},
+		{name: "silent for long, and had ended before", told: 31 * time.Second, heard: 30 * time.Second, ended: 40 * time.Second, gap: true},
+		{name: "silent, then ended", told: 31 * time.Second, heard: 30 * time.Second, ended: 20 * time.Second, gap: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newHubFixture(t)
+			now := time.Now()
+			f.beats.began = now.Add(-time.Hour)
+			f.in.ended = func(node.ID) time.Time {
+				if test.ended == 0 {
+					return time.Time{}
+				}
+				return now.Add(-test.ended)
+			}
+			b, _ := f.in.begin("b", "run1", func() {})
+			b.told.Store(f.beats.at(now.Add(-test.told)))
+			b.heard.Store(f.beats.at(now.Add(-test.heard)))
+			f.in.begin("b", "run2", func() {})
+			if got := b.gap.Load() > 0; got != test.gap {
+				t.Errorf("gap: %t", got)
 			}
 		})
 	}

@@ -105,7 +105,7 @@ type Hub struct {
 // linked is a link that is kept.
 type linked struct {
 	cancel  context.CancelFunc
-	refused *atomic.Int64 // when the peer's host said last that nobody listens there, in the time of beats; 0: it has not since
+	refused *refusals
 }
 
 // New returns a hub without links; nothing runs before Open.
@@ -142,7 +142,8 @@ func New(cfg Config) *Hub {
 	}
 	h.metrics.watch(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
-		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, beats: &h.beats, log: cfg.Logger, origins: map[node.ID]*origin{},
+		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, beats: &h.beats, ended: h.ended, log: cfg.Logger,
+		origins: map[node.ID]*origin{},
 	}
 	return h
 }
@@ -205,19 +206,13 @@ func (h *Hub) SetPeers(peers []node.ID) {
 // link starts a link to id. The caller holds mu.
 func (h *Hub) link(id node.ID) {
 	ctx, cancel := context.WithCancel(h.ctx)
-	kept := &linked{cancel: cancel, refused: new(atomic.Int64)}
+	kept := &linked{cancel: cancel, refused: new(refusals)}
 	h.links[id] = kept
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
 		beat: func() beat { return beat{h.beats.stamp(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
-		theirs: func() []late.Publication { return h.publishedBy(id) },
-		dialled: func(err error) {
-			at := int64(0)
-			if errors.Is(err, syscall.ECONNREFUSED) {
-				at = h.beats.at(time.Now())
-			}
-			kept.refused.Store(at)
-		},
+		theirs:  func() []late.Publication { return h.publishedBy(id) },
+		dialled: func(err error) { kept.refused.note(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
 	}
 	h.wg.Go(func() { l.keep(ctx) })
 }
@@ -246,6 +241,16 @@ func (h *Hub) Local(p Publication) error {
 	h.out.add(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
 	return h.deliver(p, arrived)
+}
+
+// ended is when the process that a peer had last is known to have ended, by the words of its host; the zero time if it is not known.
+func (h *Hub) ended(id node.ID) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.links[id]; l != nil {
+		return l.refused.since()
+	}
+	return time.Time{}
 }
 
 // epoch is the number of the epoch in force, 0 before there is one.

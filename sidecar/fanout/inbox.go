@@ -37,6 +37,7 @@ type inbox struct {
 	sink  sink
 	epoch func() uint64 // in force here
 	beats *beats
+	ended func(node.ID) time.Time // when the process of a peer's run before was found to have ended; zero: not known
 	log   *slog.Logger
 	since time.Time // when this node began to take records
 	taken time.Time // the same of a process before this one; zero: none
@@ -89,6 +90,7 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 		i.origins[id] = o
 	}
 	i.mu.Unlock()
+	ended := i.ended(id)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cancel != nil {
@@ -100,12 +102,21 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 		o.listed.Store(false)
 		o.stamp.Store(0)
 		o.gap.Store(0)
-		// One that ended while it was in touch has told everything but the last milliseconds.
-		if heard := o.heard.Load(); time.Duration(heard-o.told.Load()) > cutAfter || time.Duration(i.beats.at(time.Now())-heard) > silentAfter {
-			o.gap.Store(heard)
+		if !o.toldAll(i.beats, ended, time.Now()) {
+			o.gap.Store(o.heard.Load())
 		}
 	}
 	return o, o.seq
+}
+
+// toldAll reports whether the run of the origin that was heard last, and is over now, has told everything but its last milliseconds: it was in
+// touch then, and ended not long after. ended is when it was found to have; of an earlier run, or zero: that is not known.
+func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
+	heard := b.when(o.heard.Load())
+	if ended.Before(heard.Add(-unheard)) {
+		ended = now
+	}
+	return o.heard.Load() > 0 && heard.Sub(b.when(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
 }
 
 // forget drops what is known of nodes that are no peers any more.

@@ -79,7 +79,7 @@ func FuzzInbox(f *testing.F) {
 		sink := &bin{t: t}
 		beats := newBeats()
 		i := &inbox{
-			beats: &beats,
+			beats: &beats, ended: neverEnded,
 			from:  func(context.Context) (node.ID, bool) { return "b", true },
 			epoch: func() uint64 { return math.MaxUint64 },
 			clock: hlc.New(time.Now, 0), sink: sink, log: slog.New(slog.DiscardHandler), since: time.Now(), origins: map[node.ID]*origin{},

@@ -49,10 +49,10 @@ type link struct {
 	clock   *hlc.Clock
 	log     *slog.Logger
 	metrics *metrics
-	beat    func() beat         // what a heartbeat says now
+	beat    func() beat               // what a heartbeat says now
 	starts  func() []late.Start       // all that are known
 	theirs  func() []late.Publication // of the peer's master, which a run of the peer that has just begun does not remember
-	dialled func(error)         // how an attempt to make the link ended; nil: it is there
+	dialled func(error)               // how an attempt to make the link ended; nil: it is there
 }
 
 // keep holds the link until ctx ends, redialling with backoff.

@@ -74,7 +74,7 @@ func newPeerSide(t *testing.T) *peerSide {
 	p := &peerSide{beats: newBeats()}
 	p.in = &inbox{
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
-		epoch: p.epoch.Load, beats: &p.beats, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
+		epoch: p.epoch.Load, beats: &p.beats, ended: neverEnded, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
 	}
 	p.srv = httptest.NewUnstartedServer(p.in)
 	p.srv.EnableHTTP2 = true
@@ -255,3 +255,6 @@ func TestStrangerIsRefused(t *testing.T) {
 		t.Fatalf("status %d", resp.StatusCode)
 	}
 }
+
+// neverEnded is what is known of processes of peers where nobody asks their hosts.
+func neverEnded(node.ID) time.Time { return time.Time{} }
