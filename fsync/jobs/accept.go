@@ -76,6 +76,9 @@ func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
 		s.metrics.received.WithLabelValues(outcomeTwo).Add(float64(len(rs)))
 		return false, nil
 	}
+	if s.cfg.Received != nil {
+		s.cfg.Received(rs[0].jid)
+	}
 	jid, at := rs[0].jid, min(rs[0].at, s.cfg.Now().Add(maxAhead).UnixNano())
 	for tries := 0; tries < 3; tries++ {
 		fd, err := s.disk.openJob(jid, at, false)

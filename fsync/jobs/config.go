@@ -80,6 +80,8 @@ type Config struct {
 	// Contested says whether an id is that of two different jobs, of two masters: what others have of it must not be mixed with what is
 	// here. nil: none is.
 	Contested func(jid string) bool
+	// Received hears of a job that another node has sent something of, before anything of it is in the job cache. nil: nobody does.
+	Received func(jid string)
 	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
 	Changed func(ctx context.Context) <-chan struct{}
 	Peers   Peers

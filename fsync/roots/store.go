@@ -2,17 +2,15 @@ package roots
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"saltclusterd/durable"
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/tree"
 )
@@ -133,21 +131,12 @@ func New(cfg Config) (*Store, error) {
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), served: make(chan struct{}, maxServed),
 		requests: make(chan request), dirty: true,
 		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
-		base: base{Slots: map[SlotName]Hash{}}, boot: bootID(),
+		base: base{Slots: map[SlotName]Hash{}}, boot: durable.BootID(),
 	}
 	for _, slot := range cfg.Slots {
 		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not looked at yet"})
 	}
 	return s, nil
-}
-
-// bootID names the run of the machine, of the host where this is a container; one of its own where the kernel does not tell.
-func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return rand.Text()
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // DefaultIgnore is what version control, editors and file systems leave in directories.

@@ -16,6 +16,8 @@ type Kind struct {
 	end   func(context.Context, *world, Step) error // nil: Restore does it
 	cuts  bool                                      // only the links between the first and the others are hit, the nodes stay whole
 	late  bool                                      // minions behind HAProxy get what others publish meanwhile, a little later
+	// caught: and what the node itself publishes. Its saltclusterd is back while a command line that gave the job may still wait.
+	caught bool
 }
 
 // need is what a lab must have for a fault.
@@ -38,13 +40,13 @@ const (
 // resumes what is paused, and heals every link and disk.
 func Kinds() []Kind {
 	return []Kind{
-		{Name: "kill saltclusterd", Scope: one, Min: 0, Max: short, begin: killDaemons, late: true},
+		{Name: "kill saltclusterd", Scope: one, Min: 0, Max: short, begin: killDaemons, late: true, caught: true},
 		{Name: "kill salt-master", Scope: one, Min: 0, Max: mid, begin: killMasters, late: true},
 		{Name: "kill both", Scope: one, Min: short, Max: mid, begin: killBoth, late: true},
 		{Name: "pause saltclusterd", Scope: one, Min: short, Max: long, begin: pauseDaemons},
 		{Name: "pause salt-master", Scope: one, Min: short, Max: long, begin: pauseMasters},
 		{Name: "pause node", Scope: one, Min: short, Max: long, begin: pauseBoth},
-		{Name: "restart saltclusterd", Scope: one, Min: 0, Max: short, begin: stopDaemons, late: true},
+		{Name: "restart saltclusterd", Scope: one, Min: 0, Max: short, begin: stopDaemons, late: true, caught: true},
 		{Name: "drain", Scope: one, Min: mid, Max: long, begin: drainNode, end: undrainNode, late: true},
 		{Name: "power loss", Scope: one, Min: short, Max: mid, Needs: disks, begin: powerLoss, late: true},
 		{Name: "power loss of all", Scope: all, Min: 0, Max: short, Needs: disks, begin: powerLoss},

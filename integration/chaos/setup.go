@@ -17,6 +17,10 @@ import (
 
 const readyWithin = 3 * time.Minute
 
+// commandLineWaits is the masters' timeout. For that long, and gather_job_timeout, what a master publishes while its saltclusterd is down
+// is published when it is back: a slow machine needs more than the default to start it.
+const commandLineWaits = 25 * time.Second
+
 // newWorld brings a cluster up, with everything that a run needs.
 func newWorld(ctx context.Context, l *lab.Lab, cfg Config) (*world, error) {
 	w := &world{cfg: cfg, lab: l, homes: map[string]string{}}
@@ -47,7 +51,10 @@ func (w *world) layOut(ctx context.Context) error {
 	// Keys are deleted all the time here, which makes all sign in anew; a 3008.3 minion that loses its connection in the middle of that
 	// hangs for good, by its own fault, unless it does not look for the loss.
 	stock := lab.Settings{"zmq_monitor": w.cfg.Monitor}
-	spec := lab.ClusterSpec{Minions: w.cfg.Stock, MinionSettings: stock, DaemonSettings: w.cfg.Daemon}
+	spec := lab.ClusterSpec{
+		Minions: w.cfg.Stock, MinionSettings: stock, DaemonSettings: w.cfg.Daemon,
+		MasterSettings: lab.Settings{"timeout": int(commandLineWaits.Seconds())},
+	}
 	for i := range w.cfg.Nodes {
 		spec.Masters = append(spec.Masters, lab.Versions[i%len(lab.Versions)])
 	}

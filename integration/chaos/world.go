@@ -97,7 +97,7 @@ func (w *world) restore(ctx context.Context) error {
 
 // faultOf is how the history tells of a step.
 func (w *world) faultOf(s Step, k Kind) history.Fault {
-	f := history.Fault{Kind: s.String(), Outlasted: k.late}
+	f := history.Fault{Kind: s.String(), Outlasted: k.late, Caught: k.caught}
 	if k.cuts {
 		a, b := w.pair(s)
 		f.Cuts = append(f.Cuts, [2]string{a.Name, b.Name})

@@ -107,7 +107,7 @@ func (j *judge) spoiled(from, to, late time.Time, node string) bool {
 		if !f.End.IsZero() && f.End.Before(after) {
 			return false
 		}
-		return !f.Outlasted && !f.Start.After(late) || slices.Contains(f.Nodes, node) && !f.Start.After(to)
+		return !f.Outlasted && !f.Start.After(late) || !f.Caught && slices.Contains(f.Nodes, node) && !f.Start.After(to)
 	})
 }
 

@@ -60,6 +60,7 @@ func TestCheck(t *testing.T) {
 	m1Down := history.Fault{Kind: "kill", Nodes: []string{"m1"}, Start: at(9), End: at(20)}
 	early := history.Fault{Kind: "kill", Nodes: []string{"m1"}, Start: at(1), End: at(2)}
 	outlast := func(f history.Fault) history.Fault { f.Outlasted = true; return f }
+	caught := func(f history.Fault) history.Fault { f.Caught = true; return outlast(f) }
 	anywhere := func(h *history.History) { h.Presences[0].Node = "" }
 	roams := func(h *history.History) { h.Presences[0].Node, h.Presences[0].Roams = "", true }
 	cut12 := history.Fault{Kind: "cut", Cuts: [][2]string{{"m2", "m1"}}, Start: at(9), End: at(20)}
@@ -102,6 +103,7 @@ func TestCheck(t *testing.T) {
 		{"not delivered late", both(notRun, fault(outlast(m3Down)), roams), []string{history.RuleDelivered}},
 		{"not delivered late, link cut", both(notRun, fault(outlast(cut12)), roams), []string{history.RuleDelivered}},
 		{"not delivered late, publisher down", both(notRun, fault(outlast(m1Down)), roams), nil},
+		{"not delivered late, publisher down for a moment", both(notRun, fault(caught(m1Down)), roams), []string{history.RuleDelivered}},
 		{"not delivered late, gone too early", both(notRun, fault(outlast(m3Down)), roams, func(h *history.History) { h.Presences[0].To = at(40) }), nil},
 		{"not delivered late, another fault", both(notRun, fault(outlast(m3Down)), roams,
 			func(h *history.History) {

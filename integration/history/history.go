@@ -110,6 +110,7 @@ type Fault struct {
 	Nodes      []string    // nodes that may misbehave meanwhile
 	Cuts       [][2]string // pairs of nodes that cannot hear each other meanwhile
 	Outlasted  bool        // minions behind the load balancer miss nothing that other nodes publish meanwhile
+	Caught     bool        // nor what its own nodes publish
 	Start, End time.Time   // End: seen whole again; zero: never
 }
 

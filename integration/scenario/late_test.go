@@ -67,6 +67,7 @@ func TestLateJobs(t *testing.T) {
 	// and 3007.15 sometimes hangs for good some minutes later, in a call of libzmq's that has no end.
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: lab.Versions, Minions: lab.Versions, MinionSettings: lab.Settings{"zmq_monitor": false}, DaemonSettings: metricsForAll,
+		MasterSettings: lab.Settings{"timeout": 25}, // for as long what was published unheard is published later
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(t.Context()))
@@ -81,6 +82,8 @@ func TestLateJobs(t *testing.T) {
 	all, first := strings.Join(c.IDs(), ","), c.Minions[0].ID
 	before := run(c.Nodes[0], "before", "*")
 	inCache(t, c, c.Nodes[0], before, time.Minute)
+
+	unheardJobs(t, c, run)
 
 	publishPort(t, c, false)
 	var jobs []string
@@ -140,6 +143,35 @@ func TestLateJobs(t *testing.T) {
 		}
 		if times["before"] != 1 || times["after"] != 1 {
 			t.Errorf("%s ran %v", m.ID, times)
+		}
+	}
+}
+
+// unheardJobs: what a salt-master publishes while its saltclusterd is down is published when that is back, once, and nothing else is.
+func unheardJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string, target ...string) string) {
+	t.Helper()
+	for i, n := range c.Nodes {
+		taken := metricSum(t, n, "saltcluster_unheard_jobs_total")
+		heard := run(n, fmt.Sprint("heard", i), "*")
+		inCache(t, c, n, heard, time.Minute)
+		labtest.Must(t, n.Daemon.Kill())
+		missed := run(n, fmt.Sprint("missed", i), "*")
+		labtest.Must(t, n.Daemon.Start(t.Context()))
+		for _, other := range c.Nodes {
+			inCache(t, c, other, missed, time.Minute)
+		}
+		if now := metricSum(t, n, "saltcluster_unheard_jobs_total"); taken != 0 || now != 1 {
+			t.Errorf("%s took %v jobs from its job cache, then %v", n.Name, taken, now)
+		}
+	}
+	for _, m := range c.Minions {
+		times := lateRuns(t, m)
+		for i := range c.Nodes {
+			for _, word := range []string{fmt.Sprint("heard", i), fmt.Sprint("missed", i)} {
+				if times[word] != 1 {
+					t.Errorf("%s ran %s %d times", m.ID, word, times[word])
+				}
+			}
 		}
 	}
 }

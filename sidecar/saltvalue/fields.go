@@ -39,7 +39,7 @@ func ParseFields(raw []byte) (f Fields, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	f = make(Fields, 0, int(n)+4)
+	f = make(Fields, 0, min(int(n), len(rest)/2)+4) // an entry takes two bytes: a length alone costs nothing
 	for range n {
 		after, err := msgp.Skip(rest)
 		if err != nil {
@@ -63,7 +63,7 @@ func ParseList(raw []byte) (list [][]byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	list = make([][]byte, 0, n)
+	list = make([][]byte, 0, min(int(n), len(rest)))
 	for range n {
 		after, err := msgp.Skip(rest)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/durable"
 )
 
 // Consumer takes the records in order, each at least once.
@@ -83,7 +85,7 @@ func (c *Config) fill() error {
 	if c.Disk.Sync == nil {
 		c.Disk.Sync = (*os.File).Sync
 	}
-	c.Disk.Boot = cmp.Or(c.Disk.Boot, bootID())
+	c.Disk.Boot = cmp.Or(c.Disk.Boot, durable.BootID())
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -115,12 +115,3 @@ func (c *cursor) write(done, durable uint64) error {
 	c.done, c.durable = done, durable
 	return nil
 }
-
-// bootID changes with every boot of the machine.
-func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/returns"
+	"saltclusterd/sidecar/saltwire"
 )
 
 // pathDrain is where a node tells how far its drain is, and takes an operator's wishes for the next.
@@ -117,13 +118,34 @@ func (m *member) askToHandOver(ctx context.Context, id node.ID) (handedOver, err
 	return h, nil
 }
 
-// publish hands a publication of the local master on.
+// publish hands a publication of the local master on, unless that was done when it was long overdue.
 func (s *service) publish(p fanout.Publication) error {
-	if !p.TopicOnly { // further copies of one publication
-		s.published.note(p.Plain)
-		s.jobPublished(p.Plain)
+	peek, err := saltwire.PeekPub(p.Plain)
+	if err == nil && s.unheard.Gave(peek.JID) {
+		s.m.d.log.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache", "jid", peek.JID)
+		return nil
+	}
+	if err == nil && peek.JID != "" && !p.TopicOnly { // not for further copies of one publication
+		s.notePublished(peek, p.Plain)
 	}
 	return s.hub.Local(p)
+}
+
+// notePublished tells who wants to know of a job of the local master's.
+func (s *service) notePublished(peek saltwire.PubPeek, plain []byte) {
+	s.published.note(peek, plain)
+	s.cache.Published(peek.JID)
+	s.umask.publishedHere(peek.JID)
+}
+
+// publishMissed publishes a job that the local master has published while nobody listened.
+func (s *service) publishMissed(plain []byte) error {
+	peek, err := saltwire.PeekPub(plain)
+	if err != nil {
+		return fmt.Errorf("read job from the job cache: %w", err)
+	}
+	s.notePublished(peek, plain)
+	return s.hub.Local(fanout.Publication{Plain: plain})
 }
 
 // jobPatience is how long the master's command line waits before it asks for its job (again).

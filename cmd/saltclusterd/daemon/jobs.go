@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/durable"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -14,7 +15,7 @@ import (
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/ring"
-	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/unheard"
 )
 
 // newJobs makes what gives every master the jobs of the others.
@@ -27,6 +28,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 	return jobs.New(jobs.Config{
 		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
+		Received: s.unheard.Heard,
 		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
@@ -56,12 +58,31 @@ func keepJobs(master *localmaster.Config) time.Duration {
 	return jobs.Keep(master.Version.Major, master.Int("keep_jobs_seconds"), master.Int("keep_jobs"))
 }
 
-// jobPublished hears of every publication of the local master.
-func (s *service) jobPublished(plain []byte) {
-	if p, err := saltwire.PeekPub(plain); err == nil && p.JID != "" {
-		s.cache.Published(p.JID)
-		s.umask.publishedHere(p.JID)
+// newUnheard makes what publishes the jobs that the local master has published while nobody listened to it.
+func (s *service) newUnheard() *unheard.Keeper {
+	d := s.m.d
+	return unheard.New(unheard.Config{
+		Ledger:   unheard.NewLedger(filepath.Join(d.cfg.Paths.StateDir, "heard"), durable.BootID(), time.Now),
+		CacheDir: d.master.CacheDir, Major: d.master.Version.Major, MasterID: d.master.Text("master_id"),
+		Off: s.unheardOff, Patience: s.jobPatience, Now: time.Now, Logger: d.log, Registerer: d.reg,
+		Publish: s.publishMissed,
+	})
+}
+
+// unheardOff says why jobs are not looked for that were published while nobody listened; empty: they are.
+func (s *service) unheardOff() string {
+	d := s.m.d
+	switch {
+	case d.shares():
+		return "the masters share their job cache: which of them published a job is not known"
+	case !d.cfg.Edge.LateJobs:
+		return "late_jobs is false"
+	case d.master.Bool("order_masters"):
+		return "order_masters is set: syndics remember no jobs"
 	}
+	return jobs.Master{
+		HashType: d.master.Text("hash_type"), JobCache: d.master.Text("master_job_cache"), External: d.master.Bool("ext_job_cache"),
+	}.Off()
 }
 
 // returnStored hears of every return that was written to the local job cache without the master.

@@ -58,11 +58,7 @@ func newJobWatch(patience time.Duration, returned func(string) (int, int)) *jobW
 }
 
 // note takes a publication of the local master.
-func (w *jobWatch) note(plain []byte) {
-	p, err := saltwire.PeekPub(plain)
-	if err != nil || p.JID == "" {
-		return
-	}
+func (w *jobWatch) note(p saltwire.PubPeek, plain []byte) {
 	if p.Fun == findJob {
 		if jid := saltwire.FirstArg(plain); jid != "" {
 			w.heardOf(jid, false)

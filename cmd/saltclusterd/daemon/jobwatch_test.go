@@ -34,18 +34,25 @@ func TestJobWatch(t *testing.T) {
 			t.Errorf("%s: %d jobs are running, want %d", what, got, want)
 		}
 	}
+	note := func(plain []byte) {
+		t.Helper()
+		peek, err := saltwire.PeekPub(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.note(peek, plain)
+	}
 	running("nothing published", 0)
-	w.note(publication("1", "test.ping"))
-	w.note(publication("2", "state.apply"))
-	w.note(publication("9", "saltutil.find_job", "2")) // is no job anybody waits for
-	w.note([]byte("rubbish"))
+	note(publication("1", "test.ping"))
+	note(publication("2", "state.apply"))
+	note(publication("9", "saltutil.find_job", "2")) // is no job anybody waits for
 	running("two published", 2)
 	cache["1"], cache["2"] = progress{3, 3}, progress{1, 3}
 	running("one has all returns", 1)
 
 	for range 10 { // its command line goes on asking
 		now = now.Add(15 * time.Second)
-		w.note(publication("9", "saltutil.find_job", "2"))
+		note(publication("9", "saltutil.find_job", "2"))
 		running("still waited for", 1)
 	}
 	now = now.Add(15 * time.Second)
@@ -55,14 +62,14 @@ func TestJobWatch(t *testing.T) {
 	running("nobody asked for a while", 1)
 	now = now.Add(15 * time.Second)
 	running("nobody waits any more", 0)
-	w.note(publication("9", "saltutil.find_job", "2"))
+	note(publication("9", "saltutil.find_job", "2"))
 	running("a late question", 0)
 	if c := w.counts(); c.running != 0 || c.expected != 6 || c.returned != 5 {
 		t.Errorf("%+v, want 6 returns expected and one of them missing", c)
 	}
 
 	for i := range maxWatchedJobs + 10 {
-		w.note(publication(fmt.Sprint("x", i), "test.ping"))
+		note(publication(fmt.Sprint("x", i), "test.ping"))
 	}
 	running("bounded", maxWatchedJobs)
 }

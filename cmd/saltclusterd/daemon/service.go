@@ -33,6 +33,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
+	"saltclusterd/sidecar/unheard"
 	"saltclusterd/sidecar/upstream"
 	"saltclusterd/sidecar/wall"
 )
@@ -74,6 +75,7 @@ type service struct {
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub
+	unheard       *unheard.Keeper
 	wall          *wall.Wall
 	followed      followed
 	since         time.Time // when this process began to see what is published

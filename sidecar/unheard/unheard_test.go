@@ -1,0 +1,280 @@
+package unheard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/saltwire"
+)
+
+// clock is set by a test.
+type clock struct{ now time.Time }
+
+func (c *clock) read() time.Time { return c.now }
+
+func openLedger(t *testing.T, path, boot string, c *clock) *Ledger {
+	t.Helper()
+	l := NewLedger(path, boot, c.read)
+	if err := l.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestLedgerOutlivesAKill(t *testing.T) {
+	c := &clock{time.Unix(1000, 0)}
+	path := filepath.Join(t.TempDir(), "heard")
+	first := NewLedger(path, "boot", c.read)
+	if _, _, err := first.Has("early"); !errors.Is(err, errNotOpen) {
+		t.Errorf("before it is open: %v", err)
+	}
+	must(t, first.Note("early")) // before the process before it has closed the file
+	must(t, first.Open())
+	c.now = time.Unix(1010, 0)
+	for range 2 {
+		must(t, first.Note("1"))
+	}
+
+	second := openLedger(t, path, "boot", c) // the first was not closed
+	for jid, want := range map[string]bool{"early": true, "1": true, "2": false} {
+		has, since, err := second.Has(jid)
+		if has != want || err != nil || !since.Equal(time.Unix(1000, 0)) {
+			t.Errorf("%s: %t since %s, %v", jid, has, since, err)
+		}
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() != ledgerSize || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+
+	c.now = time.Unix(2000, 0)
+	other := openLedger(t, path, "another boot", c) // after a power loss what was not synced may be missing
+	if has, since, _ := other.Has("1"); has || !since.Equal(c.now) {
+		t.Errorf("after a boot: %t since %s", has, since)
+	}
+}
+
+// TestLedgerForgetsTheOldest: and says so, over a kill too, also when the clock went back.
+func TestLedgerForgetsTheOldest(t *testing.T) {
+	c := &clock{time.Unix(1000, 0)}
+	path := filepath.Join(t.TempDir(), "heard")
+	l := openLedger(t, path, "boot", c)
+	c.now = time.Unix(5000, 0)
+	must(t, l.Note("first"))
+	c.now = time.Unix(2000, 0)
+	for i := range ledgerSlots {
+		must(t, l.Note(fmt.Sprint(i)))
+	}
+	must(t, l.Note("one more"))
+	for name, l := range map[string]*Ledger{"this process": l, "the next": openLedger(t, path, "boot", c)} {
+		if has, since, _ := l.Has("first"); has || !since.Equal(time.Unix(5000, 0)) {
+			t.Errorf("%s: the first is there: %t, since %s", name, has, since)
+		}
+		if has, _, _ := l.Has("0"); has {
+			t.Errorf("%s: the second is there", name)
+		}
+		for _, jid := range []string{"1", "one more"} {
+			if has, _, _ := l.Has(jid); !has {
+				t.Errorf("%s: %s is not there", name, jid)
+			}
+		}
+	}
+}
+
+// TestLedgerThatCannotBeWritten: no later process believes it.
+func TestLedgerThatCannotBeWritten(t *testing.T) {
+	c := &clock{time.Unix(1000, 0)}
+	path := filepath.Join(t.TempDir(), "heard")
+	l := openLedger(t, path, "boot", c)
+	must(t, l.Note("1"))
+	must(t, l.file.Close()) // whatever the reason
+	if err := l.Note("2"); err == nil {
+		t.Fatal("no error")
+	}
+	must(t, l.Note("3")) // said once
+	if has, _, err := l.Has("3"); !has || err != nil {
+		t.Errorf("this process does not know: %t, %v", has, err)
+	}
+	c.now = time.Unix(1010, 0)
+	if has, since, _ := openLedger(t, path, "boot", c).Has("1"); has || !since.Equal(c.now) {
+		t.Errorf("the next has it: %t, since %s", has, since)
+	}
+	if err := NewLedger(filepath.Join(path, "no such"), "boot", c.read).Open(); err == nil {
+		t.Error("opened where nothing can be")
+	}
+}
+
+// FuzzLedger: whatever is in the file, what is noted then is there, and in the next process.
+func FuzzLedger(f *testing.F) {
+	c := &clock{time.Unix(1000, 0)}
+	path := filepath.Join(f.TempDir(), "heard")
+	l := NewLedger(path, "boot", c.read)
+	if err := errors.Join(l.Open(), l.Note("1"), l.Close()); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole[headSize:headSize+3*slotSize], uint16(headSize))
+	f.Add(whole[:headSize], uint16(0))
+	f.Add([]byte{0xff, 0xff}, uint16(headSize+slotSize))
+	f.Fuzz(func(t *testing.T, change []byte, at uint16) {
+		b := bytes.Clone(whole)
+		copy(b[min(int(at), len(b)):], change)
+		path := filepath.Join(t.TempDir(), "heard")
+		must(t, os.WriteFile(path, b, 0o600))
+		for range 2 {
+			l := NewLedger(path, "boot", c.read)
+			must(t, l.Open())
+			must(t, l.Note("2"))
+			if has, _, err := l.Has("2"); !has || err != nil {
+				t.Fatalf("%t, %v", has, err)
+			}
+			must(t, l.Close())
+		}
+	})
+}
+
+// cache is a job cache in which a test saves jobs.
+type cache struct {
+	t   *testing.T
+	dir string
+	n   int
+}
+
+// save saves a load under an id that was made at made, in a file of at.
+func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid string) {
+	c.t.Helper()
+	c.n++
+	jid = made.Format("20060102150405") + fmt.Sprintf("%06d", c.n)
+	load := map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": ""}
+	if change != nil {
+		change(load)
+	}
+	b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	path := filepath.Join(c.dir, "jobs", fmt.Sprintf("%02x", c.n), jid, ".load.p")
+	must(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(c.t, os.WriteFile(path, b, 0o600))
+	for p := path; p != filepath.Join(c.dir, "jobs"); p = filepath.Dir(p) {
+		must(c.t, os.Chtimes(p, at, at))
+	}
+	return jid
+}
+
+// TestKeeper: what is published anew, and what is not.
+func TestKeeper(t *testing.T) {
+	dir := t.TempDir()
+	c := &clock{time.Now().Add(-time.Minute)}
+	ledger := openLedger(t, filepath.Join(dir, "heard"), "boot", c)
+	c.now = time.Now()
+	in := &cache{t: t, dir: dir}
+	ago := func(d time.Duration) time.Time { return c.now.Add(-d) }
+	local := func(at time.Time) time.Time { return at.In(time.Local) }
+	at := ago(10 * time.Second)
+
+	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(at.UTC(), at, nil)}
+	must(t, ledger.Note(in.save(local(at), at, nil)))                                         // heard of
+	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)                             // nobody waits for it any more
+	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
+	in.save(local(ago(7*24*time.Hour)), at, nil)                                              // a backup that was put back
+	in.save(local(at), c.now.Add(time.Hour), nil)                                             // from the future
+	in.save(local(at), at, func(load map[string]any) { delete(load, "cmd") })                 // a runner's
+	in.save(local(at), at, func(load map[string]any) { load["return"] = true })               // kept from a return
+	in.save(local(at), at, func(load map[string]any) { delete(load, "fun") })                 // nothing that was published
+	in.save(local(at), at, func(load map[string]any) { load["jid"] = "../../etc" })           // no id
+	in.save(local(at), at, func(load map[string]any) { load["arg"] = make([]byte, maxLoad) }) // too large
+	must(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "bb", ".load.p"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "cc"), 0o755))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "jobs", "aa", "cc", ".load.p")))
+	must(t, os.WriteFile(filepath.Join(dir, "jobs", "dd"), nil, 0o600))
+
+	var got []string
+	off, fail := "switched off", error(nil)
+	k := New(Config{
+		Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return off }, Patience: func() time.Duration { return 15 * time.Second },
+		Publish: func(plain []byte) error {
+			peek, err := saltwire.PeekPub(plain)
+			got = append(got, peek.JID)
+			must(t, ledger.Note(peek.JID))
+			return errors.Join(err, fail)
+		},
+		Now: c.read, Logger: slog.New(slog.DiscardHandler),
+	})
+	if k.publish(t.Context()); len(got) > 0 {
+		t.Errorf("published %q though it is off", got)
+	}
+	off = ""
+	for range 2 { // once
+		k.publish(t.Context())
+	}
+	if strings.Join(got, " ") != strings.Join(missed, " ") {
+		t.Errorf("published %q, want %q", got, missed)
+	}
+	if !k.Gave(missed[0]) || k.Gave("1") {
+		t.Errorf("gave %v", k.given)
+	}
+
+	c.now = c.now.Add(2 * time.Hour)
+	fail = errors.New("no epoch")
+	in.save(local(ago(5*time.Second)), ago(5*time.Second), nil)
+	if k.publish(t.Context()); len(got) != 3 || k.Gave(missed[0]) || len(k.given) != 1 {
+		t.Errorf("published %q, gave %v", got, k.given)
+	}
+}
+
+// TestKeeperOfAnUnknownPast: what may have been published by a process whose ledger is lost is left alone.
+func TestKeeperOfAnUnknownPast(t *testing.T) {
+	dir := t.TempDir()
+	c := &clock{time.Now()}
+	in := &cache{t: t, dir: dir}
+	at := c.now.Add(-5 * time.Second)
+	in.save(at.In(time.Local), at, nil)
+	k := New(Config{
+		Ledger: openLedger(t, filepath.Join(dir, "heard"), "boot", c), CacheDir: dir, Off: func() string { return "" },
+		Patience: func() time.Duration { return 15 * time.Second },
+		Publish:  func([]byte) error { t.Error("published"); return nil },
+		Now:      c.read, Logger: slog.New(slog.DiscardHandler),
+	})
+	k.publish(t.Context())
+}
+
+// FuzzPublication: whatever is in a file, what comes out is a publication.
+func FuzzPublication(f *testing.F) {
+	for _, load := range []map[string]any{
+		{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": "20261128000000000001", "ret": ""},
+		{"cmd": "publish", "fun": "a", "arg": nil, "tgt": []any{"x"}, "jid": "1", "ret": "", "kwargs": map[string]any{"delimiter": "|", "start_event": 1}},
+	} {
+		b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, load []byte) {
+		plain, err := master{3008, "m1"}.publication(load)
+		if err != nil {
+			return
+		}
+		if _, err := saltwire.PeekPub(plain); err != nil {
+			t.Fatalf("%q: %v", plain, err)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
