@@ -22,9 +22,13 @@ func (s *sub) arrive() {
 		return
 	}
 	s.known = true
-	e := s.edge
+	s.edge.tell(&s.edge.newcomers, s)
+}
+
+// tell adds a subscriber to one of the lists of Newcomers.
+func (e *PubEdge) tell(list *[]Newcomer, s *sub) {
 	e.newMu.Lock()
-	e.newcomers = append(e.newcomers, Newcomer{s})
+	*list = append(*list, Newcomer{s})
 	e.newMu.Unlock()
 	select {
 	case e.arrived <- struct{}{}:
@@ -32,16 +36,17 @@ func (s *sub) arrive() {
 	}
 }
 
-// Arrived gets a value when there are newcomers.
+// Arrived gets a value when there are some whom Newcomers returns.
 func (e *PubEdge) Arrived() <-chan struct{} { return e.arrived }
 
-// Newcomers returns those which have come since the last call. There are never more than connections.
-func (e *PubEdge) Newcomers() []Newcomer {
+// Newcomers returns those which have come since the last call, and those which were there and moved to another generation. A connection
+// comes once, and is moved once in each generation.
+func (e *PubEdge) Newcomers() (come, moved []Newcomer) {
 	e.newMu.Lock()
 	defer e.newMu.Unlock()
-	all := e.newcomers
-	e.newcomers = nil
-	return all
+	come, moved = e.newcomers, e.moved
+	e.newcomers, e.moved = nil, nil
+	return come, moved
 }
 
 // Everybody returns all subscribers as if they had just come.

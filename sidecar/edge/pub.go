@@ -60,6 +60,7 @@ type PubEdge struct {
 
 	newMu     sync.Mutex // an innermost lock, too
 	newcomers []Newcomer
+	moved     []Newcomer
 	arrived   chan struct{} // holds one
 
 	shut   sync.Once

@@ -113,6 +113,9 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 			s.move(to, nil)
 		} else {
 			s.move(to, how.Nudge)
+			if s.known {
+				e.tell(&e.moved, s)
+			}
 		}
 		s.shard.mu.Unlock()
 		r.left.Add(-1)

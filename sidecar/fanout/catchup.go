@@ -19,9 +19,13 @@ const (
 	// lateAfter is how long a subscriber has listened when it is given what it may have missed: a minion that holds an older AES key
 	// signs in meanwhile, for the nudge that it gets at once.
 	lateAfter = time.Second
-	// lateAgain is when it is given the same once more after a change of the AES key. A 3006 minion that signs in while several
-	// publications wait opens the newest first, and drops the others for their serials (salt/crypt.py Crypticle.loads).
+	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then are given what
+	// was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest first, and drops the others
+	// for their serials (salt/crypt.py Crypticle.loads).
 	lateAgain = 6 * time.Second
+	// movedFrom is how long before a subscriber was told of another AES key what it is given after that was published at least. Its minion
+	// may have begun to sign in then, for another reason.
+	movedFrom = 2 * time.Second
 	// lateTick is how often it is looked whether it is time.
 	lateTick = 250 * time.Millisecond
 	// latePause is between two times that something is given: all that is given is sealed and signed anew each time.
@@ -57,6 +61,7 @@ type arrival struct {
 	came  time.Time
 	due   time.Time
 	again bool // they have been given it once
+	moved bool // they were there, and sign in anew
 }
 
 // overdue is a publication that a peer has brought late.
@@ -73,9 +78,11 @@ func (c *catchUp) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.h.cfg.Edge.Arrived():
-			if who := c.h.cfg.Edge.Newcomers(); c.take(who) {
-				c.nudgeAll(who)
+			come, moved := c.h.cfg.Edge.Newcomers()
+			if c.take(come) {
+				c.nudgeAll(come)
 			}
+			c.takeMoved(moved)
 		case <-c.h.again:
 			c.take(c.h.cfg.Edge.Everybody())
 		case <-c.h.stir:
@@ -104,6 +111,13 @@ func (c *catchUp) take(who []edge.Newcomer) bool {
 	}
 	c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAfter)})
 	return true
+}
+
+// takeMoved notes subscribers that were there and were told of another AES key.
+func (c *catchUp) takeMoved(who []edge.Newcomer) {
+	if now := time.Now(); len(who) > 0 {
+		c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAgain), again: true, moved: true})
+	}
 }
 
 // takeOverdue takes what has come late, and drops the first of what is too much together.
@@ -172,6 +186,7 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	}
 	room := max(1, lateBurst/max(1, c.h.memory.Bytes()))
 	var who []edge.Newcomer
+	var first arrival // those which were moved are given less, and so apart
 	from, left := now.Add(-MaxAge), make([]arrival, 0, len(c.waiting))
 	for _, a := range c.waiting {
 		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
@@ -179,13 +194,17 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		}
 		since, known := c.h.known(a.came, now)
 		switch {
-		case now.Before(a.due) || len(who) == room || !known && now.Sub(a.came) < MaxAge:
+		case now.Before(a.due) || len(who) == room || len(who) > 0 && a.moved != first.moved || !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
+		case !known && a.moved: // most have had all
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
 			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
 				"subscribers", len(a.who))
 		default:
+			if len(who) == 0 {
+				first = a
+			}
 			if n := room - len(who); n < len(a.who) {
 				rest := a
 				a.who, rest.who = a.who[:n:n], a.who[n:]
@@ -203,10 +222,16 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	if len(who) == 0 {
 		return
 	}
+	if first.moved { // who waits for longest comes first
+		from = latest(from, first.came.Add(-movedFrom))
+	}
 	pubs, given := c.h.memory.Since(from), 0
 	c.h.seal(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
 	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
-	c.h.cfg.Logger.Info("publications of the last minute given to subscribers that have just come", "publications", len(pubs), "subscribers", len(who))
+	if len(pubs) > 0 {
+		c.h.cfg.Logger.Info("publications of the last minute given to subscribers that may have missed them",
+			"publications", len(pubs), "subscribers", len(who), "moved", first.moved)
+	}
 	c.next = now.Add(latePause)
 }
 

@@ -309,13 +309,58 @@ func TestKnown(t *testing.T) {
 				refused.note(true, at)
 			}
 			f.mu.Lock()
-			f.links["b"].refused = refused // the link goes on with the one that it had
+			f.links["b"] = &linked{cancel: f.links["b"].cancel, refused: refused} // the link goes on with the one that it had
 			f.mu.Unlock()
 			from, known := f.known(came, now)
 			if known != test.known || known && !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
 				t.Errorf("%t from %s, want %t from %s", known, from, test.known, test.from)
 			}
 		})
+	}
+}
+
+// TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile: and no more, apart from those that have come.
+func TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	now := time.Now()
+	for i, before := range []time.Duration{20 * time.Second, time.Second, -time.Second} {
+		p := job(t, fmt.Sprint("2026112800000000000", i), "*")
+		f.remember(fmt.Sprint("2026112800000000000", i), "a", p, now.Add(-before))
+	}
+	c := &catchUp{h: f.Hub}
+	c.takeMoved(make([]edge.Newcomer, 3))
+	c.take(make([]edge.Newcomer, 2))
+	jobs := func(at time.Time) (jids []string, subscribers int) {
+		f.edge.given = nil
+		c.serve(t.Context(), at)
+		all, _ := f.givenLate(t, m)
+		for _, g := range all {
+			for _, peek := range g {
+				jids = append(jids, peek.JID[19:])
+			}
+		}
+		for _, g := range f.edge.given {
+			subscribers += g.subscribers
+		}
+		return jids, subscribers
+	}
+	for _, step := range []struct {
+		after       time.Duration
+		jids        string
+		subscribers int
+	}{
+		{lateAfter + lateTick, "0 1 2", 2},
+		{lateAgain + lateTick, "1 2", 3},
+		{lateAgain + 2*latePause, "0 1 2", 2}, // once more, for those who have come after a change of the AES key
+		{lateAgain + 5*latePause, "", 0},
+	} {
+		if c.changed.IsZero() {
+			c.changed = now
+		}
+		if jids, n := jobs(now.Add(step.after)); strings.Join(jids, " ") != step.jids || n != step.subscribers {
+			t.Errorf("after %s: %q for %d, want %q for %d", step.after, jids, n, step.jids, step.subscribers)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ var errNoEpoch = errors.New("no epoch in force")
 type Publisher interface {
 	Publish(edge.Publication)
 	Arrived() <-chan struct{}
-	Newcomers() []edge.Newcomer
+	Newcomers() (come, moved []edge.Newcomer)
 	Everybody() []edge.Newcomer
 	Give([]edge.Newcomer, []edge.Publication) int
 }

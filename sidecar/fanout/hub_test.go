@@ -21,6 +21,7 @@ type captured struct {
 	pubs []edge.Publication
 
 	newcomers int
+	moved     int
 	arrived   chan struct{}
 	given     []given
 }
@@ -33,12 +34,12 @@ func (c *captured) Publish(p edge.Publication) {
 
 func (c *captured) Arrived() <-chan struct{} { return c.arrived }
 
-func (c *captured) Newcomers() []edge.Newcomer {
+func (c *captured) Newcomers() (come, moved []edge.Newcomer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.newcomers
-	c.newcomers = 0
-	return make([]edge.Newcomer, n)
+	come, moved = make([]edge.Newcomer, c.newcomers), make([]edge.Newcomer, c.moved)
+	c.newcomers, c.moved = 0, 0
+	return come, moved
 }
 
 func (c *captured) Everybody() []edge.Newcomer { return make([]edge.Newcomer, 100) }
