@@ -83,7 +83,7 @@ func TestLateJobs(t *testing.T) {
 	before := run(c.Nodes[0], "before", "*")
 	inCache(t, c, c.Nodes[0], before, time.Minute)
 
-	unheardJobs(t, c, run)
+	missedJobs(t, c, run)
 
 	publishPort(t, c, false)
 	var jobs []string
@@ -147,11 +147,11 @@ func TestLateJobs(t *testing.T) {
 	}
 }
 
-// unheardJobs: what a salt-master publishes while its saltclusterd is down is published when that is back, once, and nothing else is.
-func unheardJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string, target ...string) string) {
+// missedJobs: what a salt-master publishes while its saltclusterd is down is published when that is back, once, and nothing else is.
+func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string, target ...string) string) {
 	t.Helper()
 	for i, n := range c.Nodes {
-		taken := metricSum(t, n, "saltcluster_unheard_jobs_total")
+		taken := metricSum(t, n, "saltcluster_missed_jobs_published_total")
 		heard := run(n, fmt.Sprint("heard", i), "*")
 		inCache(t, c, n, heard, time.Minute)
 		labtest.Must(t, n.Daemon.Kill())
@@ -160,7 +160,7 @@ func unheardJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string
 		for _, other := range c.Nodes {
 			inCache(t, c, other, missed, time.Minute)
 		}
-		if now := metricSum(t, n, "saltcluster_unheard_jobs_total"); taken != 0 || now != 1 {
+		if now := metricSum(t, n, "saltcluster_missed_jobs_published_total"); taken != 0 || now != 1 {
 			t.Errorf("%s took %v jobs from its job cache, then %v", n.Name, taken, now)
 		}
 	}

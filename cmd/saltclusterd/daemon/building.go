@@ -99,7 +99,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
 	s.jobs = router.NewJobs(0)
-	s.unheard = s.newUnheard()
+	s.missed = s.newMissedJobs()
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {

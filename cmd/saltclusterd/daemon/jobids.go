@@ -23,7 +23,7 @@ type jobClash struct {
 // jobSeen records a publication before it leaves. Without unique_jid two masters that publish in the same microsecond make
 // the same id: minions that both jobs are for run only the one they receive first.
 func (s *service) jobSeen(jid string, publisher node.ID, plain []byte) {
-	s.unheard.Heard(jid)
+	s.missed.Seen(jid)
 	first, clash := s.jobs.Record(jid, publisher, jobContent(plain))
 	if !clash {
 		return

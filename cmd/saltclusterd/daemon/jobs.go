@@ -14,8 +14,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/ring"
-	"saltclusterd/sidecar/unheard"
 )
 
 // newJobs makes what gives every master the jobs of the others.
@@ -28,7 +28,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 	return jobs.New(jobs.Config{
 		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
-		Received: s.unheard.Heard,
+		Received: s.missed.Seen,
 		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
@@ -58,19 +58,19 @@ func keepJobs(master *localmaster.Config) time.Duration {
 	return jobs.Keep(master.Version.Major, master.Int("keep_jobs_seconds"), master.Int("keep_jobs"))
 }
 
-// newUnheard makes what publishes the jobs that the local master has published while nobody listened to it.
-func (s *service) newUnheard() *unheard.Keeper {
+// newMissedJobs makes what publishes the jobs that the local master has published while nobody listened to it.
+func (s *service) newMissedJobs() *missedjobs.Republisher {
 	d := s.m.d
-	return unheard.New(unheard.Config{
-		Ledger:   unheard.NewLedger(filepath.Join(d.cfg.Paths.StateDir, "heard"), durable.BootID(), time.Now),
+	return missedjobs.New(missedjobs.Config{
+		Ledger:   missedjobs.NewLedger(filepath.Join(d.cfg.Paths.StateDir, "seen-jobs"), durable.BootID(), time.Now),
 		CacheDir: d.master.CacheDir, Major: d.master.Version.Major, MasterID: d.master.Text("master_id"),
-		Off: s.unheardOff, Patience: s.jobPatience, Now: time.Now, Logger: d.log, Registerer: d.reg,
+		Off: s.missedOff, Patience: s.jobPatience, Now: time.Now, Logger: d.log, Registerer: d.reg,
 		Publish: s.publishMissed,
 	})
 }
 
-// unheardOff says why jobs are not looked for that were published while nobody listened; empty: they are.
-func (s *service) unheardOff() string {
+// missedOff says why jobs are not looked for that were published while nobody listened; empty: they are.
+func (s *service) missedOff() string {
 	d := s.m.d
 	switch {
 	case d.shares():

@@ -75,7 +75,7 @@ func (s *service) workersAnswer(ctx context.Context) {
 // masterBack notes that the local master publishes again: it may have been started.
 func (s *service) masterBack() {
 	s.masterUp()
-	s.unheard.Connected()
+	s.missed.NotifyConnected()
 	select {
 	case s.back <- struct{}{}:
 	default:

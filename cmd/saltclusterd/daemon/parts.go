@@ -40,8 +40,8 @@ type listed struct {
 // everything else needs comes first.
 func (s *service) parts() []listed {
 	parts := []listed{
-		{"the master's files", masterPart{s}, exclusive},   // before anything is written
-		{"jobs that were not heard", s.unheard, exclusive}, // before anything is heard
+		{"the master's files", masterPart{s}, exclusive}, // before anything is written
+		{"missed jobs", s.missed, exclusive},             // before anything is heard
 		{"key directory", s.dir, exclusive},
 		{"requests to the master", s.req, shared},
 		{"event bus", s.bus, shared},

@@ -24,6 +24,7 @@ import (
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
+	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
@@ -33,7 +34,6 @@ import (
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
-	"saltclusterd/sidecar/unheard"
 	"saltclusterd/sidecar/upstream"
 	"saltclusterd/sidecar/wall"
 )
@@ -75,7 +75,7 @@ type service struct {
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub
-	unheard       *unheard.Keeper
+	missed        *missedjobs.Republisher
 	wall          *wall.Wall
 	followed      followed
 	since         time.Time // when this process began to see what is published

@@ -1,4 +1,4 @@
-package unheard
+package missedjobs
 
 import (
 	"bytes"
@@ -29,18 +29,18 @@ func openLedger(t *testing.T, path, boot string, c *clock) *Ledger {
 	return l
 }
 
-func TestLedgerOutlivesAKill(t *testing.T) {
+func TestLedger_SurvivesKill(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	path := filepath.Join(t.TempDir(), "heard")
+	path := filepath.Join(t.TempDir(), "seen-jobs")
 	first := NewLedger(path, "boot", c.read)
 	if _, _, err := first.Has("early"); !errors.Is(err, errNotOpen) {
 		t.Errorf("before it is open: %v", err)
 	}
-	must(t, first.Note("early")) // before the process before it has closed the file
+	must(t, first.Record("early")) // before the process before it has closed the file
 	must(t, first.Open())
 	c.now = time.Unix(1010, 0)
 	for range 2 {
-		must(t, first.Note("1"))
+		must(t, first.Record("1"))
 	}
 
 	second := openLedger(t, path, "boot", c) // the first was not closed
@@ -61,18 +61,18 @@ func TestLedgerOutlivesAKill(t *testing.T) {
 	}
 }
 
-// TestLedgerForgetsTheOldest: and says so, over a kill too, also when the clock went back.
-func TestLedgerForgetsTheOldest(t *testing.T) {
+// TestLedger_Overflow: and says so, over a kill too, also when the clock went back.
+func TestLedger_Overflow(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	path := filepath.Join(t.TempDir(), "heard")
+	path := filepath.Join(t.TempDir(), "seen-jobs")
 	l := openLedger(t, path, "boot", c)
 	c.now = time.Unix(5000, 0)
-	must(t, l.Note("first"))
+	must(t, l.Record("first"))
 	c.now = time.Unix(2000, 0)
 	for i := range ledgerSlots {
-		must(t, l.Note(fmt.Sprint(i)))
+		must(t, l.Record(fmt.Sprint(i)))
 	}
-	must(t, l.Note("one more"))
+	must(t, l.Record("one more"))
 	for name, l := range map[string]*Ledger{"this process": l, "the next": openLedger(t, path, "boot", c)} {
 		if has, since, _ := l.Has("first"); has || !since.Equal(time.Unix(5000, 0)) {
 			t.Errorf("%s: the first is there: %t, since %s", name, has, since)
@@ -88,17 +88,17 @@ func TestLedgerForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// TestLedgerThatCannotBeWritten: no later process believes it.
-func TestLedgerThatCannotBeWritten(t *testing.T) {
+// TestLedger_WriteFailure: no later process believes it.
+func TestLedger_WriteFailure(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	path := filepath.Join(t.TempDir(), "heard")
+	path := filepath.Join(t.TempDir(), "seen-jobs")
 	l := openLedger(t, path, "boot", c)
-	must(t, l.Note("1"))
+	must(t, l.Record("1"))
 	must(t, l.file.Close()) // whatever the reason
-	if err := l.Note("2"); err == nil {
+	if err := l.Record("2"); err == nil {
 		t.Fatal("no error")
 	}
-	must(t, l.Note("3")) // said once
+	must(t, l.Record("3")) // said once
 	if has, _, err := l.Has("3"); !has || err != nil {
 		t.Errorf("this process does not know: %t, %v", has, err)
 	}
@@ -114,9 +114,9 @@ func TestLedgerThatCannotBeWritten(t *testing.T) {
 // FuzzLedger: whatever is in the file, what is noted then is there, and in the next process.
 func FuzzLedger(f *testing.F) {
 	c := &clock{time.Unix(1000, 0)}
-	path := filepath.Join(f.TempDir(), "heard")
+	path := filepath.Join(f.TempDir(), "seen-jobs")
 	l := NewLedger(path, "boot", c.read)
-	if err := errors.Join(l.Open(), l.Note("1"), l.Close()); err != nil {
+	if err := errors.Join(l.Open(), l.Record("1"), l.Close()); err != nil {
 		f.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -129,12 +129,12 @@ func FuzzLedger(f *testing.F) {
 	f.Fuzz(func(t *testing.T, change []byte, at uint16) {
 		b := bytes.Clone(whole)
 		copy(b[min(int(at), len(b)):], change)
-		path := filepath.Join(t.TempDir(), "heard")
+		path := filepath.Join(t.TempDir(), "seen-jobs")
 		must(t, os.WriteFile(path, b, 0o600))
 		for range 2 {
 			l := NewLedger(path, "boot", c.read)
 			must(t, l.Open())
-			must(t, l.Note("2"))
+			must(t, l.Record("2"))
 			if has, _, err := l.Has("2"); !has || err != nil {
 				t.Fatalf("%t, %v", has, err)
 			}
@@ -172,11 +172,11 @@ func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid 
 	return jid
 }
 
-// TestKeeper: what is published anew, and what is not.
-func TestKeeper(t *testing.T) {
+// TestRepublisher: what is published anew, and what is not.
+func TestRepublisher(t *testing.T) {
 	dir := t.TempDir()
 	c := &clock{time.Now().Add(-time.Minute)}
-	ledger := openLedger(t, filepath.Join(dir, "heard"), "boot", c)
+	ledger := openLedger(t, filepath.Join(dir, "seen-jobs"), "boot", c)
 	c.now = time.Now()
 	in := &cache{t: t, dir: dir}
 	ago := func(d time.Duration) time.Time { return c.now.Add(-d) }
@@ -184,7 +184,7 @@ func TestKeeper(t *testing.T) {
 	at := ago(10 * time.Second)
 
 	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(at.UTC(), at, nil)}
-	must(t, ledger.Note(in.save(local(at), at, nil)))                                         // heard of
+	must(t, ledger.Record(in.save(local(at), at, nil)))                                       // seen
 	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)                             // nobody waits for it any more
 	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
 	in.save(local(ago(7*24*time.Hour)), at, nil)                                              // a backup that was put back
@@ -206,47 +206,47 @@ func TestKeeper(t *testing.T) {
 		Publish: func(plain []byte) error {
 			peek, err := saltwire.PeekPub(plain)
 			got = append(got, peek.JID)
-			must(t, ledger.Note(peek.JID))
+			must(t, ledger.Record(peek.JID))
 			return errors.Join(err, fail)
 		},
 		Now: c.read, Logger: slog.New(slog.DiscardHandler),
 	})
-	if k.publish(t.Context()); len(got) > 0 {
+	if k.publishMissed(t.Context()); len(got) > 0 {
 		t.Errorf("published %q though it is off", got)
 	}
 	off = ""
 	for range 2 { // once
-		k.publish(t.Context())
+		k.publishMissed(t.Context())
 	}
 	if strings.Join(got, " ") != strings.Join(missed, " ") {
 		t.Errorf("published %q, want %q", got, missed)
 	}
-	if !k.Gave(missed[0]) || k.Gave("1") {
-		t.Errorf("gave %v", k.given)
+	if !k.Republished(missed[0]) || k.Republished("1") {
+		t.Errorf("republished %v", k.given)
 	}
 
 	c.now = c.now.Add(2 * time.Hour)
 	fail = errors.New("no epoch")
 	in.save(local(ago(5*time.Second)), ago(5*time.Second), nil)
-	if k.publish(t.Context()); len(got) != 3 || k.Gave(missed[0]) || len(k.given) != 1 {
-		t.Errorf("published %q, gave %v", got, k.given)
+	if k.publishMissed(t.Context()); len(got) != 3 || k.Republished(missed[0]) || len(k.given) != 1 {
+		t.Errorf("published %q, republished %v", got, k.given)
 	}
 }
 
-// TestKeeperOfAnUnknownPast: what may have been published by a process whose ledger is lost is left alone.
-func TestKeeperOfAnUnknownPast(t *testing.T) {
+// TestRepublisher_UnknownPast: what may have been published by a process whose ledger is lost is left alone.
+func TestRepublisher_UnknownPast(t *testing.T) {
 	dir := t.TempDir()
 	c := &clock{time.Now()}
 	in := &cache{t: t, dir: dir}
 	at := c.now.Add(-5 * time.Second)
 	in.save(at.In(time.Local), at, nil)
 	k := New(Config{
-		Ledger: openLedger(t, filepath.Join(dir, "heard"), "boot", c), CacheDir: dir, Off: func() string { return "" },
+		Ledger: openLedger(t, filepath.Join(dir, "seen-jobs"), "boot", c), CacheDir: dir, Off: func() string { return "" },
 		Patience: func() time.Duration { return 15 * time.Second },
 		Publish:  func([]byte) error { t.Error("published"); return nil },
 		Now:      c.read, Logger: slog.New(slog.DiscardHandler),
 	})
-	k.publish(t.Context())
+	k.publishMissed(t.Context())
 }
 
 // FuzzPublication: whatever is in a file, what comes out is a publication.
@@ -262,7 +262,7 @@ func FuzzPublication(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, load []byte) {
-		plain, err := master{3008, "m1"}.publication(load)
+		plain, err := master{3008, "m1"}.buildPublication(load)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package unheard
+package missedjobs
 
 import (
 	"bytes"
@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// ledgerSlots is how many jobs a ledger holds. A command line waits 15 s by default: that is some 270 jobs a second.
+	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s that is enough for 270 jobs a second.
 	ledgerSlots = 4096
-	slotSize    = 8 + 8 + 8 + keySize // sequence number, when it was heard of, reach; big endian, Unix time in ns
+	slotSize    = 8 + 8 + 8 + keySize // sequence number, time seen, reach; big endian, Unix time in ns
 	keySize     = 16
-	headSize    = 8 + 32 + 8 // magic, of which boot, reach
+	headSize    = 8 + 32 + 8 // magic, boot, reach
 	ledgerSize  = headSize + ledgerSlots*slotSize
 )
 
-// ledgerMagic changes with the format. A file of another one is replaced.
-const ledgerMagic = "SCDHEAR1"
+// ledgerMagic changes with the format. A file in another format is replaced.
+const ledgerMagic = "SCDSEEN1"
 
-// key stands for a job's id.
+// key is a hash of a job id.
 type key [keySize]byte
 
 func keyOf(jid string) (k key) {
@@ -33,34 +33,34 @@ func keyOf(jid string) (k key) {
 	return k
 }
 
-type heard struct {
+type seenJob struct {
 	key key
 	at  time.Time
 }
 
-// Ledger remembers in a file which jobs were heard of last. It is written with one call a job and not synced: it is for the next
-// process after a kill, and void after a power loss. It may be used by several goroutines.
+// Ledger records in a file which jobs were seen last. Each job costs one write and no sync, so the file is valid after a kill and
+// void after a reboot. A Ledger is safe for concurrent use.
 type Ledger struct {
 	path string
 	boot [32]byte
 	now  func() time.Time
 
 	mu     sync.Mutex
-	file   *os.File // nil: not open, or it could not be written
-	seq    uint64   // of the next slot
-	ring   []heard  // the slots, the oldest first
+	file   *os.File  // nil: not open, or a write failed
+	seq    uint64    // of the next slot
+	ring   []seenJob // oldest first
 	known  map[key]bool
-	reach  time.Time // what was heard of since then is in it
+	reach  time.Time // every job seen since then is in the ledger
 	opened bool
 }
 
-// NewLedger returns a ledger in the file path, which is not opened. boot names the run of the machine. What is noted before Open is in
-// it, too.
+// NewLedger returns a ledger backed by the file path. boot identifies the boot of the machine. Jobs recorded before Open are kept and
+// written by Open.
 func NewLedger(path, boot string, now func() time.Time) *Ledger {
 	return &Ledger{path: path, boot: sha256.Sum256([]byte(boot)), now: now, known: map[key]bool{}}
 }
 
-// Open reads the file, or makes a new one. With an error the ledger knows no past and leaves none.
+// Open reads the file or creates it. After an error the ledger works in memory only.
 func (l *Ledger) Open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,10 +71,10 @@ func (l *Ledger) Open() error {
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		l.file = nil
 		l.addAll(early)
-		return fmt.Errorf("open the ledger of jobs: %w", err)
+		return fmt.Errorf("open ledger of seen jobs: %w", err)
 	}
 	if !l.read() {
-		err = l.begin()
+		err = l.create()
 	}
 	if err != nil {
 		l.drop()
@@ -83,7 +83,7 @@ func (l *Ledger) Open() error {
 	return err
 }
 
-// read takes over what a process before this one has noted; false: nothing can be taken over.
+// read loads what an earlier process recorded. It returns false if the file is not usable.
 func (l *Ledger) read() bool {
 	b, err := io.ReadAll(io.LimitReader(l.file, ledgerSize+1))
 	if err != nil || len(b) != ledgerSize || !bytes.Equal(b[:8], []byte(ledgerMagic)) || !bytes.Equal(b[8:40], l.boot[:]) {
@@ -91,7 +91,7 @@ func (l *Ledger) read() bool {
 	}
 	l.reach = readTime(b[40:])
 	type slot struct {
-		heard
+		seenJob
 		seq   uint64
 		reach time.Time
 	}
@@ -111,10 +111,10 @@ func (l *Ledger) read() bool {
 	first := last - min(last, ledgerSlots) + 1
 	for seq := first; seq <= last; seq++ {
 		s, ok := slots[seq]
-		if !ok { // not written, though a later one was
+		if !ok { // lost, although a later one was written
 			return false
 		}
-		l.ring = append(l.ring, s.heard)
+		l.ring = append(l.ring, s.seenJob)
 		l.known[s.key] = true
 		if s.reach.After(l.reach) {
 			l.reach = s.reach
@@ -124,23 +124,23 @@ func (l *Ledger) read() bool {
 	return true
 }
 
-// begin makes the file anew.
-func (l *Ledger) begin() error {
+// create writes an empty ledger at its full size, so that a full disk cannot stop later writes.
+func (l *Ledger) create() error {
 	l.ring, l.seq, l.known, l.reach = nil, 0, map[key]bool{}, l.now()
-	b := make([]byte, ledgerSize) // with room for all that will come: a full disk is no matter later
+	b := make([]byte, ledgerSize)
 	copy(b, ledgerMagic)
 	copy(b[8:], l.boot[:])
 	writeTime(b[40:], l.reach)
 	if err := l.file.Truncate(0); err != nil {
-		return fmt.Errorf("make the ledger of jobs: %w", err)
+		return fmt.Errorf("create ledger of seen jobs: %w", err)
 	}
 	if _, err := l.file.WriteAt(b, 0); err != nil {
-		return fmt.Errorf("make the ledger of jobs: %w", err)
+		return fmt.Errorf("create ledger of seen jobs: %w", err)
 	}
 	return nil
 }
 
-// drop gives the file up, so that no later process believes that it is whole. The caller holds mu.
+// drop removes the file, so that no later process trusts an incomplete one. The caller holds mu.
 func (l *Ledger) drop() {
 	if l.file != nil {
 		_ = l.file.Truncate(0)
@@ -162,27 +162,27 @@ func (l *Ledger) Close() error {
 	return f.Close()
 }
 
-// Note notes that a job was heard of. An error, which comes once, means that the next process will know nothing.
-func (l *Ledger) Note(jid string) error {
+// Record records a job as seen. It returns an error once, when the file can no longer be written; the next process then starts without a past.
+func (l *Ledger) Record(jid string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := keyOf(jid)
 	if l.known[k] {
 		return nil
 	}
-	return l.add(heard{k, l.now()})
+	return l.add(seenJob{k, l.now()})
 }
 
-func (l *Ledger) addAll(all []heard) {
-	for _, h := range all {
-		if !l.known[h.key] {
-			_ = l.add(h) // that it failed shows in the file, which is gone then
+func (l *Ledger) addAll(jobs []seenJob) {
+	for _, j := range jobs {
+		if !l.known[j.key] {
+			_ = l.add(j) // after a failure the file is gone
 		}
 	}
 }
 
-// add notes one. The caller holds mu.
-func (l *Ledger) add(h heard) error {
+// add records one job. The caller holds mu.
+func (l *Ledger) add(j seenJob) error {
 	if len(l.ring) == ledgerSlots {
 		if old := l.ring[0].at; old.After(l.reach) {
 			l.reach = old
@@ -190,28 +190,27 @@ func (l *Ledger) add(h heard) error {
 		delete(l.known, l.ring[0].key)
 		l.ring = l.ring[1:]
 	}
-	l.ring = append(l.ring, h)
-	l.known[h.key] = true
+	l.ring = append(l.ring, j)
+	l.known[j.key] = true
 	l.seq++
 	if l.file == nil {
 		return nil
 	}
 	var raw [slotSize]byte
 	binary.BigEndian.PutUint64(raw[:], l.seq)
-	writeTime(raw[8:], h.at)
+	writeTime(raw[8:], j.at)
 	writeTime(raw[16:], l.reach)
-	copy(raw[24:], h.key[:])
+	copy(raw[24:], j.key[:])
 	if _, err := l.file.WriteAt(raw[:], headSize+int64(l.seq%ledgerSlots)*slotSize); err != nil {
 		l.drop()
-		return fmt.Errorf("write to the ledger of jobs: %w", err)
+		return fmt.Errorf("write ledger of seen jobs: %w", err)
 	}
 	return nil
 }
 
-// errNotOpen says that a ledger was asked before it knew the past.
-var errNotOpen = errors.New("ledger of jobs is not open")
+var errNotOpen = errors.New("ledger of seen jobs is not open")
 
-// Has reports whether a job was heard of. since is from when on it would know: of what was published before, it says nothing.
+// Has reports whether a job was seen. Jobs published before since may have been seen without being recorded.
 func (l *Ledger) Has(jid string) (has bool, since time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,4 @@
-package unheard
+package missedjobs
 
 import (
 	"context"
@@ -18,48 +18,48 @@ import (
 )
 
 const (
-	maxJobs  = 1000    // that are read at a time
-	maxLoad  = 8 << 20 // bytes of one
+	maxJobs  = 1000    // read in one scan
+	maxLoad  = 8 << 20 // bytes of one job
 	maxLoads = 64 << 20
-	// dirSlack is by how much a job's directory may be older than the load in it: the master targets minions in between.
+	// dirSlack is how much older than its load a job's directory may be: the master resolves the target in between.
 	dirSlack = time.Minute
-	// agrees is by how much the time in a job's id may differ from that of the file. A master takes a moment, and counts minions in it.
-	agrees = 20 * time.Second
+	// maxIDSkew is how far the time in a job id may be from the file's modification time. The master resolves the target in between.
+	maxIDSkew = 20 * time.Second
 )
 
-// job is one that a master has saved.
+// job is an entry of the job cache.
 type job struct {
 	jid  string
 	load []byte // content of .load.p
 	at   time.Time
 }
 
-// listSaved reads the jobs that came to a job cache between since and until, the oldest first. Files that cannot be read are passed over.
-// An error means that nothing could be read.
-func listSaved(ctx context.Context, cacheDir string, since, until time.Time) (jobs []job, err error) {
+// listJobs reads the jobs that were saved between since and until, oldest first. It skips files that cannot be read. An error means that
+// the job cache itself could not be read.
+func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (jobs []job, err error) {
 	root, err := os.OpenRoot(filepath.Join(cacheDir, "jobs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the job cache: %w", err)
+		return nil, fmt.Errorf("read job cache: %w", err)
 	}
 	defer root.Close()
-	dirs, err := youngDirs(root, ".", since)
+	dirs, err := listChangedDirs(root, ".", since)
 	if err != nil {
-		return nil, fmt.Errorf("read the job cache: %w", err)
+		return nil, fmt.Errorf("read job cache: %w", err)
 	}
 	room := maxLoads
 	for _, dir := range dirs {
-		inner, err := youngDirs(root, dir, since)
+		inner, err := listChangedDirs(root, dir, since)
 		if err != nil {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		for _, name := range inner {
 			if ctx.Err() != nil || len(jobs) == maxJobs {
 				return jobs, ctx.Err()
 			}
-			if j, ok := readSaved(root, name, since, until, room); ok {
+			if j, ok := readJob(root, name, since, until, room); ok {
 				jobs = append(jobs, j)
 				room -= len(j.load)
 			}
@@ -74,8 +74,8 @@ func listSaved(ctx context.Context, cacheDir string, since, until time.Time) (jo
 	return jobs, nil
 }
 
-// youngDirs lists the directories in dir that have changed since then.
-func youngDirs(root *os.Root, dir string, since time.Time) ([]string, error) {
+// listChangedDirs lists the directories in dir that may hold jobs saved at or after since.
+func listChangedDirs(root *os.Root, dir string, since time.Time) ([]string, error) {
 	f, err := root.Open(dir)
 	if err != nil {
 		return nil, err
@@ -85,18 +85,18 @@ func youngDirs(root *os.Root, dir string, since time.Time) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var young []string
+	var changed []string
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if st, err := root.Lstat(path); err == nil && st.IsDir() && st.ModTime().After(since.Add(-dirSlack)) {
-			young = append(young, path)
+			changed = append(changed, path)
 		}
 	}
-	return young, nil
+	return changed, nil
 }
 
-// readSaved reads the job in dir if it is of the time asked for, and takes no more room than there is.
-func readSaved(root *os.Root, dir string, since, until time.Time, room int) (j job, ok bool) {
+// readJob reads the job in dir if it was saved between since and until and its load has at most room bytes.
+func readJob(root *os.Root, dir string, since, until time.Time, room int) (j job, ok bool) {
 	path := filepath.Join(dir, ".load.p")
 	st, err := root.Lstat(path)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > int64(min(maxLoad, room)) {
@@ -119,11 +119,11 @@ func readSaved(root *os.Root, dir string, since, until time.Time, room int) (j j
 	}
 	raw, _ := fields.Get("jid")
 	j.jid, ok = saltvalue.Text(raw)
-	return j, ok && isOfThen(j.jid, j.at)
+	return j, ok && wasMadeAt(j.jid, j.at)
 }
 
-// isOfThen reports whether a job's id was made when its file was, by the local time or by UTC (utc_jid).
-func isOfThen(jid string, at time.Time) bool {
+// wasMadeAt reports whether the time in a job id matches the time of its file, as local time or as UTC (utc_jid).
+func wasMadeAt(jid string, at time.Time) bool {
 	const layout = "20060102150405"
 	if len(jid) < len(layout)+6 {
 		return false
@@ -135,7 +135,7 @@ func isOfThen(jid string, at time.Time) bool {
 	for _, zone := range []*time.Location{time.Local, time.UTC} {
 		then := at.In(zone)
 		_, offset := then.Zone()
-		if then.Add(time.Duration(offset)*time.Second).Sub(made).Abs() <= agrees {
+		if then.Add(time.Duration(offset)*time.Second).Sub(made).Abs() <= maxIDSkew {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package unheard
+package missedjobs
 
 import (
 	"errors"
@@ -8,26 +8,26 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-var errNotPublished = errors.New("no load of a publication")
+var errNotPublished = errors.New("not the load of a publication")
 
-// always are the entries of a load that a publication has; of its kwargs it has some if they are there, in this order.
+// Fields that every publication copies from the load, and those that it copies from the kwargs if present, in this order.
 var (
-	always     = []string{"fun", "arg", "tgt", "jid", "ret"}
-	fromKwargs = []string{"ret_config", "metadata", "module_executors", "executor_opts", "ret_kwargs"}
+	requiredFields = []string{"fun", "arg", "tgt", "jid", "ret"}
+	kwargFields    = []string{"ret_config", "metadata", "module_executors", "executor_opts", "ret_kwargs"}
 )
 
-// firstWithStartEvent is the Salt version from which on a publication may ask for an event when the job starts.
+// firstWithStartEvent is the first Salt version whose publications may request an event when the job starts.
 const firstWithStartEvent = 3008
 
-// master is what a publication has of the master's options.
+// master holds the options of the master that go into a publication.
 type master struct {
 	major int    // version
-	id    string // master_id; empty: not set
+	id    string // master_id; empty if not set
 }
 
-// publication makes of a load that a master has saved what it has published (salt/master.py ClearFuncs._prep_pub), encoded for the network.
-// A load that was not saved by a publication is an error that wraps errNotPublished: runners, salt-ssh and returns save some, too.
-func (m master) publication(load []byte) ([]byte, error) {
+// buildPublication returns the publication that a master made when it saved load (salt/master.py ClearFuncs._prep_pub), encoded for the
+// network. Loads saved by runners, salt-ssh and returns give an error that wraps errNotPublished.
+func (m master) buildPublication(load []byte) ([]byte, error) {
 	fields, ok := saltvalue.ParseFields(load)
 	if !ok {
 		return nil, errNotPublished
@@ -36,15 +36,15 @@ func (m master) publication(load []byte) ([]byte, error) {
 		return nil, errNotPublished
 	}
 	out := builder{}
-	for _, name := range always {
+	for _, name := range requiredFields {
 		raw, ok := fields.Get(name)
 		if !ok {
-			return nil, fmt.Errorf("%w: it has no %s", errNotPublished, name)
+			return nil, fmt.Errorf("%w: no field %s", errNotPublished, name)
 		}
 		out.add(name, raw)
 	}
-	extra, _ := fields.Get("kwargs")
-	kwargs, _ := saltvalue.ParseFields(extra) // none where there is none
+	raw, _ := fields.Get("kwargs")
+	kwargs, _ := saltvalue.ParseFields(raw) // none if the field is missing
 	copyIf := func(from saltvalue.Fields, name string) (is bool) {
 		raw, is := from.Get(name)
 		if is {
@@ -61,7 +61,7 @@ func (m master) publication(load []byte) ([]byte, error) {
 	copyIf(kwargs, "id")
 	copyIf(fields, "tgt_type")
 	copyIf(fields, "to")
-	for _, name := range fromKwargs {
+	for _, name := range kwargFields {
 		copyIf(kwargs, name)
 	}
 	if raw, ok := kwargs.Get("start_event"); ok && m.major >= firstWithStartEvent && saltvalue.Truth(raw) {
@@ -73,7 +73,7 @@ func (m master) publication(load []byte) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := saltwire.PeekPub(plain); err != nil {
-		return nil, fmt.Errorf("what was published: %w", err)
+		return nil, fmt.Errorf("check publication: %w", err)
 	}
 	return plain, nil
 }
@@ -83,7 +83,7 @@ func isText(raw []byte, want string) bool {
 	return ok && text == want
 }
 
-// builder encodes a map for the network of values as they are on disk.
+// builder encodes values from disk as a map for the network.
 type builder struct {
 	names []string
 	raws  [][]byte

@@ -1,4 +1,4 @@
-package unheard
+package missedjobs
 
 import (
 	"bytes"
@@ -41,8 +41,8 @@ func commands() []map[string]any {
 	}
 }
 
-// TestPublicationIsWhatStockHasPublished: made of what each version has saved, byte for byte; and the job is found where that has put it.
-func TestPublicationIsWhatStockHasPublished(t *testing.T) {
+// TestBuildPublication_SameAsStock: made of what each version has saved, byte for byte; and the job is found where that has put it.
+func TestBuildPublication_SameAsStock(t *testing.T) {
 	for _, version := range mastertest.Versions(t) {
 		for name, config := range map[string]string{"default": "", "odd": "master_id: m1\nhash_type: md5\nunique_jid: True\nutc_jid: True\n"} {
 			t.Run(version+"/"+name, func(t *testing.T) {
@@ -64,12 +64,12 @@ func TestPublicationIsWhatStockHasPublished(t *testing.T) {
 				}
 				of := master{ver.Major, cfg.Text("master_id")}
 				for i, one := range theirs {
-					plain, err := of.publication(one.Load)
+					plain, err := of.buildPublication(one.Load)
 					if err != nil || !bytes.Equal(plain, one.Plain) {
 						t.Errorf("%v:\n%q, %v, want\n%q", commands()[i], plain, err, one.Plain)
 					}
 				}
-				found, err := listSaved(t.Context(), m.CacheDir, began.Add(-time.Second), time.Now())
+				found, err := listJobs(t.Context(), m.CacheDir, began.Add(-time.Second), time.Now())
 				if err != nil || len(found) != len(theirs) {
 					t.Fatalf("%d jobs found, %v", len(found), err)
 				}

@@ -1,0 +1,167 @@
+package missedjobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// scanDelay is the time from the subscription to the scan of the job cache.
+	scanDelay = 3 * time.Second
+	// sendTime is the longest time that a master needs from saving a job to sending it. The scan ignores younger jobs: they may still arrive.
+	sendTime = 2 * time.Second
+)
+
+// Config configures a Republisher.
+type Config struct {
+	Ledger   *Ledger
+	CacheDir string                   // the master's cachedir
+	Major    int                      // the master's version
+	MasterID string                   // master_id
+	Off      func() string            // why missed jobs are not published; empty: they are
+	Patience func() time.Duration     // how long a command line waits for a job
+	Publish  func(plain []byte) error // hands a publication to all minions
+	Now      func() time.Time
+	Logger   *slog.Logger
+	// Registerer may be nil.
+	Registerer prometheus.Registerer
+}
+
+// Republisher scans the job cache after each subscription and publishes the jobs that were missed.
+type Republisher struct {
+	cfg       Config
+	connected chan struct{}
+	published prometheus.Counter
+
+	mu    sync.Mutex
+	given map[string]time.Time // republished jobs
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New returns a Republisher. Before Open it only records the jobs it sees.
+func New(cfg Config) *Republisher {
+	r := &Republisher{
+		cfg: cfg, connected: make(chan struct{}, 1), given: map[string]time.Time{},
+		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "saltcluster_missed_jobs_published_total",
+			Help: "Jobs that the local salt-master published while saltclusterd was not connected to it and that saltclusterd published later.",
+		}),
+	}
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(r.published)
+	}
+	return r
+}
+
+// Open opens the ledger and starts the scans. A ledger that cannot be opened is logged and not an error.
+func (r *Republisher) Open(ctx context.Context) error {
+	if err := r.cfg.Ledger.Open(); err != nil {
+		r.cfg.Logger.Warn("jobs published while saltclusterd is down will be lost", "err", err)
+	}
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.wg.Go(func() { r.run(ctx) })
+	return nil
+}
+
+// Close stops the scans.
+func (r *Republisher) Close() error {
+	if r.cancel != nil {
+		r.cancel()
+	}
+	r.wg.Wait()
+	return r.cfg.Ledger.Close()
+}
+
+// Seen records a job of any master. Call it before the job is passed on.
+func (r *Republisher) Seen(jid string) {
+	if err := r.cfg.Ledger.Record(jid); err != nil {
+		r.cfg.Logger.Warn("jobs published while saltclusterd is down will be lost", "err", err)
+	}
+}
+
+// NotifyConnected reports that the subscription to the master is established.
+func (r *Republisher) NotifyConnected() {
+	select {
+	case r.connected <- struct{}{}:
+	default:
+	}
+}
+
+// Republished reports whether a job was published from the job cache.
+func (r *Republisher) Republished(jid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.given[jid]
+	return ok
+}
+
+func (r *Republisher) run(ctx context.Context) {
+	scan := time.NewTimer(scanDelay)
+	scan.Stop()
+	defer scan.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.connected:
+			scan.Reset(scanDelay)
+		case <-scan.C:
+			r.publishMissed(ctx)
+		}
+	}
+}
+
+// publishMissed publishes the jobs in the job cache that were not seen.
+func (r *Republisher) publishMissed(ctx context.Context) {
+	if r.cfg.Off() != "" {
+		return
+	}
+	now := r.cfg.Now()
+	since := now.Add(-r.cfg.Patience())
+	jobs, err := listJobs(ctx, r.cfg.CacheDir, since, now.Add(-sendTime))
+	if err != nil {
+		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)
+	}
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			return
+		}
+		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
+			continue
+		}
+		r.republish(j, now)
+	}
+}
+
+func (r *Republisher) republish(j job, now time.Time) {
+	log := r.cfg.Logger.With("jid", j.jid)
+	plain, err := master{r.cfg.Major, r.cfg.MasterID}.buildPublication(j.load)
+	if errors.Is(err, errNotPublished) {
+		return
+	}
+	if err != nil {
+		log.Warn("missed job not published", "err", err)
+		return
+	}
+	r.mu.Lock()
+	for jid, at := range r.given {
+		if now.Sub(at) > time.Hour {
+			delete(r.given, jid)
+		}
+	}
+	r.given[j.jid] = now
+	r.mu.Unlock()
+	if err := r.cfg.Publish(plain); err != nil {
+		log.Error("missed job not published", "err", err)
+		return
+	}
+	r.published.Inc()
+	log.Info("missed job published", "age", now.Sub(j.at).Round(time.Millisecond))
+}
