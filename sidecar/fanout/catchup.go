@@ -48,6 +48,7 @@ const (
 type catchUp struct {
 	h       *Hub
 	waiting []arrival
+	moved   []arrival // subscribers that were there, and sign in anew
 	overdue []overdue
 	epoch   uint64    // in force when it was looked last
 	changed time.Time // when it was found to have become that
@@ -61,7 +62,6 @@ type arrival struct {
 	came  time.Time
 	due   time.Time
 	again bool // they have been given it once
-	moved bool // they were there, and sign in anew
 }
 
 // overdue is a publication that a peer has brought late.
@@ -93,8 +93,9 @@ func (c *catchUp) run(ctx context.Context) {
 			c.look(now)
 			c.publish(ctx, now)
 			c.serve(ctx, now)
+			c.serveMoved(ctx, now)
 		}
-		busy := len(c.waiting) > 0 || len(c.overdue) > 0
+		busy := len(c.waiting) > 0 || len(c.overdue) > 0 || len(c.moved) > 0
 		c.h.busy.Store(busy)
 		if busy && !armed {
 			tick.Reset(lateTick)
@@ -116,7 +117,7 @@ func (c *catchUp) take(who []edge.Newcomer) bool {
 // takeMoved notes subscribers that were there and were told of another AES key.
 func (c *catchUp) takeMoved(who []edge.Newcomer) {
 	if now := time.Now(); len(who) > 0 {
-		c.waiting = append(c.waiting, arrival{who: who, came: now, due: now.Add(lateAgain), again: true, moved: true})
+		c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain)})
 	}
 }
 
@@ -186,7 +187,6 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	}
 	room := max(1, lateBurst/max(1, c.h.memory.Bytes()))
 	var who []edge.Newcomer
-	var first arrival // those which were moved are given less, and so apart
 	from, left := now.Add(-MaxAge), make([]arrival, 0, len(c.waiting))
 	for _, a := range c.waiting {
 		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
@@ -194,17 +194,13 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		}
 		since, known := c.h.known(a.came, now)
 		switch {
-		case now.Before(a.due) || len(who) == room || len(who) > 0 && a.moved != first.moved || !known && now.Sub(a.came) < MaxAge:
+		case now.Before(a.due) || len(who) == room || !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
-		case !known && a.moved: // most have had all
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
 			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
 				"subscribers", len(a.who))
 		default:
-			if len(who) == 0 {
-				first = a
-			}
 			if n := room - len(who); n < len(a.who) {
 				rest := a
 				a.who, rest.who = a.who[:n:n], a.who[n:]
@@ -219,18 +215,56 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		}
 	}
 	c.waiting = left
-	if len(who) == 0 {
+	if len(who) > 0 {
+		c.give(ctx, now, who, c.h.memory.Since(from))
+	}
+}
+
+// serveMoved gives those that were told of another AES key what was published while they signed in, as far as that is safe. They come after
+// those that have come, for most of them have had all.
+func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
+	due := 0
+	for due < len(c.moved) && !now.Before(c.moved[due].due) {
+		due++
+	}
+	if due == 0 || now.Before(c.next) {
 		return
 	}
-	if first.moved { // who waits for longest comes first
-		from = latest(from, first.came.Add(-movedFrom))
+	first, last := c.moved[0], c.moved[due-1]
+	var who []edge.Newcomer
+	for _, a := range c.moved[:due] {
+		who = append(who, a.who...)
 	}
-	pubs, given := c.h.memory.Since(from), 0
+	c.moved = c.moved[due:]
+	who = slices.DeleteFunc(who, edge.Newcomer.Gone)
+	from, known := c.h.known(last.came, now)
+	if !known || len(who) == 0 {
+		return
+	}
+	pubs, bytes := c.h.memory.Since(latest(from, first.came.Add(-movedFrom))), 0
+	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.At.After(last.due) })
+	for _, p := range pubs {
+		bytes += len(p.Plain)
+	}
+	if len(pubs) == 0 {
+		return
+	}
+	n := min(max(1, lateBurst/max(1, bytes)), len(who))
+	c.give(ctx, now, who[:n], pubs)
+	if n < len(who) {
+		first.who = who[n:]
+		c.moved = slices.Insert(c.moved, 0, first)
+	}
+}
+
+// give gives publications to subscribers, and makes a pause then.
+func (c *catchUp) give(ctx context.Context, now time.Time, who []edge.Newcomer, pubs []late.Publication) {
+	given := 0
 	c.h.seal(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
 	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
 	if len(pubs) > 0 {
 		c.h.cfg.Logger.Info("publications of the last minute given to subscribers that may have missed them",
-			"publications", len(pubs), "subscribers", len(who), "moved", first.moved)
+			"publications", len(pubs), "subscribers", len(who))
 	}
 	c.next = now.Add(latePause)
 }

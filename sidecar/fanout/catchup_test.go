@@ -334,6 +334,7 @@ func TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile(t *testing.T) {
 	jobs := func(at time.Time) (jids []string, subscribers int) {
 		f.edge.given = nil
 		c.serve(t.Context(), at)
+		c.serveMoved(t.Context(), at)
 		all, _ := f.givenLate(t, m)
 		for _, g := range all {
 			for _, peek := range g {

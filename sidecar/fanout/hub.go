@@ -179,10 +179,17 @@ func (h *Hub) Handler() http.Handler { return h.in }
 
 // SetPeers makes links to exactly these nodes.
 func (h *Hub) SetPeers(peers []node.ID) {
+	if want := h.linkTo(peers); want != nil {
+		h.in.forget(want)
+	}
+}
+
+// linkTo makes and ends links, and returns whom they are to; nil: the hub is closed.
+func (h *Hub) linkTo(peers []node.ID) map[node.ID]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
-		return
+		return nil
 	}
 	want := make(map[node.ID]bool, len(peers))
 	for _, id := range peers {
@@ -200,7 +207,7 @@ func (h *Hub) SetPeers(peers []node.ID) {
 			delete(h.links, id)
 		}
 	}
-	h.in.forget(want)
+	return want
 }
 
 // link starts a link to id. The caller holds mu.

@@ -119,19 +119,24 @@ func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
 	return o.heard.Load() > 0 && heard.Sub(b.when(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
 }
 
-// forget drops what is known of nodes that are no peers any more.
+// forget drops what is known of nodes that are no peers any more. The caller must not hold Hub.mu: whoever delivers a record holds the
+// origin's mu and may ask the hub.
 func (i *inbox) forget(keep map[node.ID]bool) {
+	var gone []*origin
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	for id, o := range i.origins {
 		if !keep[id] {
-			o.mu.Lock()
-			if o.cancel != nil {
-				o.cancel()
-			}
-			o.mu.Unlock()
+			gone = append(gone, o)
 			delete(i.origins, id)
 		}
+	}
+	i.mu.Unlock()
+	for _, o := range gone {
+		o.mu.Lock()
+		if o.cancel != nil {
+			o.cancel()
+		}
+		o.mu.Unlock()
 	}
 }
 

@@ -140,6 +140,13 @@ func (l *Ledger) create() error {
 	return nil
 }
 
+// Remove closes the ledger and removes its file.
+func (l *Ledger) Remove() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop()
+}
+
 // drop removes the file, so that no later process trusts an incomplete one. The caller holds mu.
 func (l *Ledger) drop() {
 	if l.file != nil {

@@ -20,12 +20,15 @@ const (
 // Config configures a Republisher.
 type Config struct {
 	Ledger   *Ledger
-	CacheDir string                   // the master's cachedir
-	Major    int                      // the master's version
-	MasterID string                   // master_id
-	Off      func() string            // why missed jobs are not published; empty: they are
-	Patience func() time.Duration     // how long a command line waits for a job
-	Publish  func(plain []byte) error // hands a publication to all minions
+	CacheDir string                    // the master's cachedir
+	Major    int                       // the master's version
+	MasterID string                    // master_id
+	UTC      bool                      // utc_jid: job ids tell the time in UTC
+	Off      func() string             // why missed jobs are not published; empty: they are
+	Patience func() time.Duration      // how long a command line waits for a job
+	Publish  func(plain []byte) error  // hands a publication to all minions
+	Content  func(plain []byte) uint64 // tells jobs of one id apart: batches publish several
+	Released func() bool               // another process publishes from now on
 	Now      func() time.Time
 	Logger   *slog.Logger
 	// Registerer may be nil.
@@ -39,16 +42,22 @@ type Republisher struct {
 	published prometheus.Counter
 
 	mu    sync.Mutex
-	given map[string]time.Time // republished jobs
+	given map[givenJob]time.Time // republished jobs
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
+// givenJob identifies a republished job.
+type givenJob struct {
+	jid     string
+	content uint64
+}
+
 // New returns a Republisher. Before Open it only records the jobs it sees.
 func New(cfg Config) *Republisher {
 	r := &Republisher{
-		cfg: cfg, connected: make(chan struct{}, 1), given: map[string]time.Time{},
+		cfg: cfg, connected: make(chan struct{}, 1), given: map[givenJob]time.Time{},
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_missed_jobs_published_total",
 			Help: "Jobs that the local salt-master published while saltclusterd was not connected to it and that saltclusterd published later.",
@@ -70,12 +79,17 @@ func (r *Republisher) Open(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the scans.
+// Close stops the scans. After a takeover it removes the ledger: the new process has seen jobs already that it can record only in a ledger of
+// its own.
 func (r *Republisher) Close() error {
 	if r.cancel != nil {
 		r.cancel()
 	}
 	r.wg.Wait()
+	if r.cfg.Released() {
+		r.cfg.Ledger.Remove()
+		return nil
+	}
 	return r.cfg.Ledger.Close()
 }
 
@@ -94,11 +108,14 @@ func (r *Republisher) NotifyConnected() {
 	}
 }
 
-// Republished reports whether a job was published from the job cache.
-func (r *Republisher) Republished(jid string) bool {
+// Republished reports whether a publication of the master was published from the job cache before.
+func (r *Republisher) Republished(jid string, plain []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := r.given[jid]
+	if len(r.given) == 0 {
+		return false
+	}
+	_, ok := r.given[givenJob{jid, r.cfg.Content(plain)}]
 	return ok
 }
 
@@ -125,7 +142,7 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 	}
 	now := r.cfg.Now()
 	since := now.Add(-r.cfg.Patience())
-	jobs, err := listJobs(ctx, r.cfg.CacheDir, since, now.Add(-sendTime))
+	jobs, err := listJobs(ctx, r.cfg.CacheDir, r.zone(), since, now.Add(-sendTime))
 	if err != nil {
 		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)
 	}
@@ -133,11 +150,19 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
+		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from.Add(maxIDSkew)) {
 			continue
 		}
 		r.republish(j, now)
 	}
+}
+
+// zone is the time zone of the times in job ids.
+func (r *Republisher) zone() *time.Location {
+	if r.cfg.UTC {
+		return time.UTC
+	}
+	return time.Local
 }
 
 func (r *Republisher) republish(j job, now time.Time) {
@@ -151,12 +176,12 @@ func (r *Republisher) republish(j job, now time.Time) {
 		return
 	}
 	r.mu.Lock()
-	for jid, at := range r.given {
+	for old, at := range r.given {
 		if now.Sub(at) > time.Hour {
-			delete(r.given, jid)
+			delete(r.given, old)
 		}
 	}
-	r.given[j.jid] = now
+	r.given[givenJob{j.jid, r.cfg.Content(plain)}] = now
 	r.mu.Unlock()
 	if err := r.cfg.Publish(plain); err != nil {
 		log.Error("missed job not published", "err", err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -183,7 +185,7 @@ func TestRepublisher(t *testing.T) {
 	local := func(at time.Time) time.Time { return at.In(time.Local) }
 	at := ago(10 * time.Second)
 
-	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(at.UTC(), at, nil)}
+	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(local(at), at, nil)}
 	must(t, ledger.Record(in.save(local(at), at, nil)))                                       // seen
 	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)                             // nobody waits for it any more
 	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
@@ -200,16 +202,19 @@ func TestRepublisher(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "jobs", "dd"), nil, 0o600))
 
 	var got []string
+	published := map[string][]byte{}
 	off, fail := "switched off", error(nil)
 	k := New(Config{
 		Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return off }, Patience: func() time.Duration { return 15 * time.Second },
 		Publish: func(plain []byte) error {
 			peek, err := saltwire.PeekPub(plain)
 			got = append(got, peek.JID)
+			published[peek.JID] = plain
 			must(t, ledger.Record(peek.JID))
 			return errors.Join(err, fail)
 		},
-		Now: c.read, Logger: slog.New(slog.DiscardHandler),
+		Content: func(plain []byte) uint64 { return uint64(len(plain)) },
+		Now:     c.read, Logger: slog.New(slog.DiscardHandler),
 	})
 	if k.publishMissed(t.Context()); len(got) > 0 {
 		t.Errorf("published %q though it is off", got)
@@ -221,14 +226,15 @@ func TestRepublisher(t *testing.T) {
 	if strings.Join(got, " ") != strings.Join(missed, " ") {
 		t.Errorf("published %q, want %q", got, missed)
 	}
-	if !k.Republished(missed[0]) || k.Republished("1") {
+	first := published[missed[0]]
+	if !k.Republished(missed[0], first) || k.Republished("1", first) || k.Republished(missed[0], append(first, 0)) {
 		t.Errorf("republished %v", k.given)
 	}
 
 	c.now = c.now.Add(2 * time.Hour)
 	fail = errors.New("no epoch")
 	in.save(local(ago(5*time.Second)), ago(5*time.Second), nil)
-	if k.publishMissed(t.Context()); len(got) != 3 || k.Republished(missed[0]) || len(k.given) != 1 {
+	if k.publishMissed(t.Context()); len(got) != 3 || k.Republished(missed[0], first) || len(k.given) != 1 {
 		t.Errorf("published %q, republished %v", got, k.given)
 	}
 }
@@ -276,5 +282,58 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWasMadeAt: a job id carries no time zone.
+func TestWasMadeAt(t *testing.T) {
+	east := time.FixedZone("east", 3600)
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		jid  string
+		zone *time.Location
+		want bool
+	}{
+		{"20261128120000000001", time.UTC, true},
+		{"20261128115945000001_42", time.UTC, true},
+		{"20261128115930000001", time.UTC, false},
+		{"20261128130000000001", east, true},
+		{"20261128120000000001", east, false}, // an hour old
+		{"20261128130000000001", time.UTC, false},
+		{"2026112812000000000", time.UTC, false},
+		{"2026x128120000000001", time.UTC, false},
+		{"", time.UTC, false},
+	} {
+		if got := wasMadeAt(test.jid, at, test.zone); got != test.want {
+			t.Errorf("%q in %s: %t", test.jid, test.zone, got)
+		}
+	}
+}
+
+// TestListJobs_NamedPipe: the user of the master cannot block a scan.
+func TestListJobs_NamedPipe(t *testing.T) {
+	dir := t.TempDir()
+	must(t, unix.Mkfifo(filepath.Join(dir, "jobs"), 0o600))
+	if _, err := listJobs(t.Context(), dir, time.UTC, time.Time{}, time.Now()); err == nil {
+		t.Error("a named pipe is read as a job cache")
+	}
+	if jobs, err := listJobs(t.Context(), t.TempDir(), time.UTC, time.Time{}, time.Now()); err != nil || jobs != nil {
+		t.Errorf("no job cache: %v, %v", jobs, err)
+	}
+}
+
+// TestClose_Takeover: the new process has seen jobs that are not in the ledger of the old one.
+func TestClose_Takeover(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		c := &clock{time.Unix(1000, 0)}
+		path := filepath.Join(t.TempDir(), "seen-jobs")
+		k := New(Config{Ledger: NewLedger(path, "boot", c.read), Released: func() bool { return released }, Logger: slog.New(slog.DiscardHandler)})
+		must(t, k.Open(t.Context()))
+		k.Seen("1")
+		must(t, k.Close())
+		has, _, err := openLedger(t, path, "boot", c).Has("1")
+		if err != nil || has == released {
+			t.Errorf("released %t: the next process has it: %t, %v", released, has, err)
+		}
 	}
 }

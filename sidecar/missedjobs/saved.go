@@ -36,8 +36,8 @@ type job struct {
 
 // listJobs reads the jobs that were saved between since and until, oldest first. It skips files that cannot be read. An error means that
 // the job cache itself could not be read.
-func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (jobs []job, err error) {
-	root, err := os.OpenRoot(filepath.Join(cacheDir, "jobs"))
+func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since, until time.Time) (jobs []job, err error) {
+	root, err := openDir(filepath.Join(cacheDir, "jobs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -45,13 +45,13 @@ func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (job
 		return nil, fmt.Errorf("read job cache: %w", err)
 	}
 	defer root.Close()
-	dirs, err := listChangedDirs(root, ".", since)
+	dirs, err := listChangedDirs(ctx, root, ".", since)
 	if err != nil {
 		return nil, fmt.Errorf("read job cache: %w", err)
 	}
 	room := maxLoads
 	for _, dir := range dirs {
-		inner, err := listChangedDirs(root, dir, since)
+		inner, err := listChangedDirs(ctx, root, dir, since)
 		if err != nil {
 			continue // removed in the meantime
 		}
@@ -59,7 +59,7 @@ func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (job
 			if ctx.Err() != nil || len(jobs) == maxJobs {
 				return jobs, ctx.Err()
 			}
-			if j, ok := readJob(root, name, since, until, room); ok {
+			if j, ok := readJob(root, name, zone, since, until, room); ok {
 				jobs = append(jobs, j)
 				room -= len(j.load)
 			}
@@ -74,9 +74,19 @@ func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (job
 	return jobs, nil
 }
 
+// openDir opens a directory of the master's user, who may have put something else in its place: opening a named pipe would block.
+func openDir(path string) (*os.Root, error) {
+	fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
 // listChangedDirs lists the directories in dir that may hold jobs saved at or after since.
-func listChangedDirs(root *os.Root, dir string, since time.Time) ([]string, error) {
-	f, err := root.Open(dir)
+func listChangedDirs(ctx context.Context, root *os.Root, dir string, since time.Time) ([]string, error) {
+	f, err := root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +97,9 @@ func listChangedDirs(root *os.Root, dir string, since time.Time) ([]string, erro
 	}
 	var changed []string
 	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		path := filepath.Join(dir, name)
 		if st, err := root.Lstat(path); err == nil && st.IsDir() && st.ModTime().After(since.Add(-dirSlack)) {
 			changed = append(changed, path)
@@ -96,7 +109,7 @@ func listChangedDirs(root *os.Root, dir string, since time.Time) ([]string, erro
 }
 
 // readJob reads the job in dir if it was saved between since and until and its load has at most room bytes.
-func readJob(root *os.Root, dir string, since, until time.Time, room int) (j job, ok bool) {
+func readJob(root *os.Root, dir string, zone *time.Location, since, until time.Time, room int) (j job, ok bool) {
 	path := filepath.Join(dir, ".load.p")
 	st, err := root.Lstat(path)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > int64(min(maxLoad, room)) {
@@ -119,11 +132,11 @@ func readJob(root *os.Root, dir string, since, until time.Time, room int) (j job
 	}
 	raw, _ := fields.Get("jid")
 	j.jid, ok = saltvalue.Text(raw)
-	return j, ok && wasMadeAt(j.jid, j.at)
+	return j, ok && wasMadeAt(j.jid, j.at, zone)
 }
 
-// wasMadeAt reports whether the time in a job id matches the time of its file, as local time or as UTC (utc_jid).
-func wasMadeAt(jid string, at time.Time) bool {
+// wasMadeAt reports whether the time in a job id, which is of that time zone, matches the time of its file.
+func wasMadeAt(jid string, at time.Time, zone *time.Location) bool {
 	const layout = "20060102150405"
 	if len(jid) < len(layout)+6 {
 		return false
@@ -132,12 +145,6 @@ func wasMadeAt(jid string, at time.Time) bool {
 	if err != nil {
 		return false
 	}
-	for _, zone := range []*time.Location{time.Local, time.UTC} {
-		then := at.In(zone)
-		_, offset := then.Zone()
-		if then.Add(time.Duration(offset)*time.Second).Sub(made).Abs() <= maxIDSkew {
-			return true
-		}
-	}
-	return false
+	_, offset := at.In(zone).Zone() // the id has no zone: both are compared as they are written
+	return at.Add(time.Duration(offset)*time.Second).Sub(made).Abs() <= maxIDSkew
 }

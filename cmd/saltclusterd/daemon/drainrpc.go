@@ -121,7 +121,7 @@ func (m *member) askToHandOver(ctx context.Context, id node.ID) (handedOver, err
 // publish hands a publication of the local master on, unless that was done when it was long overdue.
 func (s *service) publish(p fanout.Publication) error {
 	peek, err := saltwire.PeekPub(p.Plain)
-	if err == nil && s.missed.Republished(peek.JID) {
+	if err == nil && s.missed.Republished(peek.JID, p.Plain) {
 		s.m.d.log.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache", "jid", peek.JID)
 		return nil
 	}

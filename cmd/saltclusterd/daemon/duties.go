@@ -99,7 +99,7 @@ func (s *service) begin(v state.View) error {
 	}
 	first := s.epochs.Current() == nil
 	seeds := v.Seeds() // before the epoch: who signs in for that one gets the session key of this one
-	s.keys.seeds.Begin(seedOf(seeds.Current), seedOf(seeds.Previous), s.seedWindow())
+	s.keys.seeds.Begin(seedOf(seeds.Current), seedOf(seeds.Previous), s.seedWindowFor(seeds.Current, time.Now()))
 	news, err := s.epochs.Begin(epochs.Epoch{Number: cur.N, Key: key, Rev: cur.Rev, RevokedRev: v.RevokedRev()}, s.m.d.cfg.Edge.RotateWindow)
 	if err != nil {
 		return err
@@ -120,6 +120,21 @@ func seedOf(s state.Seed) epochs.Seed { return epochs.Seed{Number: s.N, Secret: 
 func (s *service) seedWindow() time.Duration {
 	window := s.m.d.cfg.Edge.RotateWindow
 	return window + rotationLate(window) + seedSpare
+}
+
+// seedWindowFor is how long the generation before cur is good from now on. A process that has just started does not begin the window of a
+// rotation anew; one that runs goes by when it hears of the rotation, for the clock of the node that decided may be off.
+func (s *service) seedWindowFor(cur state.Seed, now time.Time) time.Duration {
+	if s.keys.seeds.Current().Number > 0 {
+		return s.seedWindow()
+	}
+	return remainingWindow(s.seedWindow(), cur.At, now)
+}
+
+// remainingWindow is what remains, at now, of a window that a decision began at the time at, in Unix milliseconds: at most all of it, also
+// when the clock is behind the decision.
+func remainingWindow(window time.Duration, at int64, now time.Time) time.Duration {
+	return min(max(window-now.Sub(time.UnixMilli(at)), 0), window)
 }
 
 // seedSpare is for nodes that learn of a rotation later than others, and for the sign-ins of the last minions.

@@ -12,10 +12,12 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/ring"
+	"saltclusterd/sidecar/wall"
 )
 
 // newJobs makes what gives every master the jobs of the others.
@@ -62,9 +64,10 @@ func keepJobs(master *localmaster.Config) time.Duration {
 func (s *service) newMissedJobs() *missedjobs.Republisher {
 	d := s.m.d
 	return missedjobs.New(missedjobs.Config{
-		Ledger:   missedjobs.NewLedger(filepath.Join(d.cfg.Paths.StateDir, "seen-jobs"), durable.BootID(), time.Now),
+		Ledger:   missedjobs.NewLedger(filepath.Join(d.cfg.Paths.RunDir, "seen-jobs"), durable.BootID(), time.Now),
 		CacheDir: d.master.CacheDir, Major: d.master.Version.Major, MasterID: d.master.Text("master_id"),
-		Off: s.missedOff, Patience: s.jobPatience, Now: time.Now, Logger: d.log, Registerer: d.reg,
+		UTC: d.master.Bool("utc_jid"), Content: jobContent, Released: s.handed.Load,
+		Off: s.missedOff, Patience: func() time.Duration { return min(s.jobPatience(), fanout.MaxAge) }, Now: time.Now, Logger: d.log, Registerer: d.reg,
 		Publish: s.publishMissed,
 	})
 }
@@ -77,6 +80,8 @@ func (s *service) missedOff() string {
 		return "the masters share their job cache: which of them published a job is not known"
 	case !d.cfg.Edge.LateJobs:
 		return "late_jobs is false"
+	case s.wall.Mode(wall.SyndicReturns) != wall.Enforce:
+		return "the rule syndic_returns is not enforced: a minion could put jobs into the job cache"
 	case d.master.Bool("order_masters"):
 		return "order_masters is set: syndics remember no jobs"
 	}

@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/epochs"
 )
 
 func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outcome {
@@ -183,5 +186,31 @@ func TestEarly(t *testing.T) {
 	}
 	if len(seen) < 3 {
 		t.Error("all at the same time")
+	}
+}
+
+func TestRemainingWindow(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000)
+	for _, test := range []struct{ ago, want time.Duration }{
+		{0, time.Minute}, {20 * time.Second, 40 * time.Second}, {time.Minute, 0}, {time.Hour, 0}, {-time.Hour, time.Minute},
+	} {
+		if got := remainingWindow(time.Minute, now.Add(-test.ago).UnixMilli(), now); got != test.want {
+			t.Errorf("decided %s ago: %s, want %s", test.ago, got, test.want)
+		}
+	}
+}
+
+// A seed that was replaced before this process started is not good again for the whole window.
+func TestSeedWindowFor_Restart(t *testing.T) {
+	now := time.Now()
+	s := &service{m: &member{d: &Daemon{cfg: &config.Config{}}}, keys: &keyView{seeds: epochs.NewSeeds(time.Now)}}
+	s.m.d.cfg.Edge.RotateWindow = time.Minute
+	old := state.Seed{N: 3, Audit: state.Audit{At: now.Add(-time.Hour).UnixMilli()}}
+	if got := s.seedWindowFor(old, now); got != 0 {
+		t.Errorf("after a restart: %s", got)
+	}
+	s.keys.seeds.Begin(epochs.Seed{Number: 2}, epochs.Seed{}, 0)
+	if got := s.seedWindowFor(old, now); got != s.seedWindow() {
+		t.Errorf("of a rotation that has just been heard of: %s", got)
 	}
 }
