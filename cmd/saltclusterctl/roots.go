@@ -19,7 +19,7 @@ func newRootsCommand(e *env) *cli.Command {
 		Usage: "look at the replication of file_roots and pillar_roots, and decide where it needs an operator",
 		Subcommands: []*cli.Command{
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
-			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held"),
+			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held; on a terminal it asks before"),
 			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
 			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes; on a terminal it asks before"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
@@ -123,10 +123,17 @@ func newRootsDiffCommand(e *env) *cli.Command {
 	})
 }
 
+// rootsQuestions are asked before decisions that delete or overwrite files on all nodes.
+var rootsQuestions = map[string]string{
+	adminapi.RootsConfirm:  "put revision %d in force, and delete on all nodes what it deletes?",
+	adminapi.RootsRollback: "make the trees of all nodes as they were in revision %d?",
+}
+
 // newRootsDecision makes the verbs that decide about a revision.
 func newRootsDecision(e *env, decision, usage string) *cli.Command {
 	flags := rootsWaitFlags()
-	if decision == adminapi.RootsRollback { // the others answer a question
+	question, asks := rootsQuestions[decision]
+	if asks {
 		flags = append(flags, dryRunFlag(), yesFlag())
 	}
 	return verb(&cli.Command{
@@ -137,10 +144,10 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision", decision)
 			}
 			if c.Bool("dry-run") {
-				return forecastRollback(c, e, n)
+				return forecastDecision(c, e, decision, n)
 			}
-			if decision == adminapi.RootsRollback {
-				if err := e.consent(c, fmt.Sprintf("make the trees of all nodes as they were in revision %d?", n)); err != nil {
+			if asks {
+				if err := e.consent(c, fmt.Sprintf(question, n)); err != nil {
 					return err
 				}
 			}

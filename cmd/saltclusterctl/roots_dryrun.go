@@ -9,22 +9,33 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func forecastRollback(c *cli.Context, e *env, number uint64) error {
+func forecastDecision(c *cli.Context, e *env, decision string, number uint64) error {
 	h, err := ask(c, e, (*adminapi.Client).RootsHistory)
 	if err != nil {
 		return err
 	}
-	return e.showPlan(c, rollbackForecast(h, number))
+	at := slices.IndexFunc(h.Revisions, func(r adminapi.RootsRevision) bool { return r.Number == number })
+	switch {
+	case at < 0:
+		return e.showPlan(c, forecast{
+			Effects: []string{}, Refused: fmt.Sprintf("revision %d is not kept (saltclusterctl roots history lists those that are)", number),
+		})
+	case decision == adminapi.RootsConfirm:
+		return e.showPlan(c, confirmForecast(h.Revisions[at]))
+	}
+	return e.showPlan(c, rollbackForecast(h, h.Revisions[at]))
 }
 
-func rollbackForecast(h adminapi.RootsHistory, number uint64) forecast {
-	f := forecast{Effects: []string{}}
-	at := slices.IndexFunc(h.Revisions, func(r adminapi.RootsRevision) bool { return r.Number == number })
-	if at < 0 {
-		f.Refused = fmt.Sprintf("revision %d is not kept (saltclusterctl roots history lists those that are)", number)
-		return f
+func confirmForecast(r adminapi.RootsRevision) forecast {
+	if r.State != rootsHeld {
+		return forecast{Effects: []string{}, Refused: fmt.Sprintf("revision %d does not wait for a decision, it is %s", r.Number, r.State)}
 	}
-	to := h.Revisions[at]
+	return forecast{Effects: []string{fmt.Sprintf("all nodes would have what %s has edited until %s: %d changed, %d removed",
+		r.Author, stamp(r.Time), r.Changed, r.Removed)}}
+}
+
+func rollbackForecast(h adminapi.RootsHistory, to adminapi.RootsRevision) forecast {
+	f, number := forecast{Effects: []string{}}, to.Number
 	head := slices.IndexFunc(h.Revisions, func(r adminapi.RootsRevision) bool { return r.Current })
 	switch {
 	case to.Current || head >= 0 && h.Revisions[head].Root == to.Root && to.Root != "":
@@ -44,8 +55,11 @@ func rollbackForecast(h adminapi.RootsHistory, number uint64) forecast {
 	return f
 }
 
-// rootsApplied is the state of a revision that is, or was, in force.
-const rootsApplied = "applied"
+// States of a revision: it is, or was, in force; it waits for a decision.
+const (
+	rootsApplied = "applied"
+	rootsHeld    = "held"
+)
 
 func forecastDiscard(c *cli.Context, e *env) error {
 	list, self, err := askAside(c, e)

@@ -61,10 +61,12 @@ func newRestoreCommand(e *env) *cli.Command {
 		Name: "restore", ArgsUsage: "FILE",
 		Usage: "make this node, which belongs to no cluster, the cluster in FILE, alone",
 		Description: "For an empty machine when all nodes are lost. The salt-master gets the cluster's identity (its own is kept beside it) and all\n" +
-			"minion keys. Nodes that are left of the former cluster have to join again; while one of them answers nothing is restored.",
+			"minion keys. Nodes that are left of the former cluster have to join again; while one of them answers nothing is restored.\n" +
+			"It asks before, unless --yes is given; with --force the answer is the cluster's id.",
 		Flags: append([]cli.Flag{
 			passphraseFlag(),
 			dryRunFlag(),
+			yesFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "also while members of that cluster answer: they step down when they meet this one"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -154,6 +156,9 @@ func runRestore(c *cli.Context, e *env, path string) error {
 	if c.Bool("dry-run") {
 		return forecastRestore(c, e, h)
 	}
+	if err := e.consentToRestore(c, h); err != nil {
+		return err
+	}
 	var plain bytes.Buffer // to our own socket only
 	if err := archive.Write(&plain, h, content, nil); err != nil {
 		return err
@@ -162,6 +167,15 @@ func runRestore(c *cli.Context, e *env, path string) error {
 	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})
+}
+
+// consentToRestore asks before this node becomes what is in the file. With --force that ends a cluster that others may still work in, so
+// that the answer is its name.
+func (e *env) consentToRestore(c *cli.Context, h archive.Header) error {
+	if c.Bool("force") {
+		return e.consentByName(c, "the id of the cluster whose members may have to step down", h.ClusterID)
+	}
+	return e.consent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", clean(h.ClusterID), clean(h.Node), stamp(h.Created)))
 }
 
 func forecastRestore(c *cli.Context, e *env, h archive.Header) error {

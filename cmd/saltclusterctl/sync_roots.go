@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,12 +14,14 @@ func newSyncRootsCommand(e *env) *cli.Command {
 		Name:  "sync_roots",
 		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
 		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
-			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten.",
+			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten. With --force or --accept it asks\n" +
+			"before, unless --yes is given: what was deleted here is deleted on all nodes, however much it is.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
 			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
 			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
 			&cli.StringFlag{Name: "accept", Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
+			yesFlag(),
 		}, rootsWaitFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -26,6 +29,12 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			}
 			if c.Bool("dry-run") && c.String("accept") != "" {
 				return usagef("compare the directory with that of another node by hand", "--accept has no --dry-run: what is left alone is not looked at before it is accepted")
+			}
+			if err := checkOperation(c); err != nil {
+				return err
+			}
+			if err := e.consentToSync(c); err != nil {
+				return err
 			}
 			r := adminapi.SyncRootsRequest{
 				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
@@ -35,6 +44,19 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			})
 		},
 	})
+}
+
+// consentToSync asks before what was deleted here is deleted everywhere without having been held.
+func (e *env) consentToSync(c *cli.Context) error {
+	switch dir := c.String("accept"); {
+	case c.Bool("dry-run"):
+		return nil
+	case dir != "":
+		return e.consent(c, fmt.Sprintf("give all nodes what is in %s now, and delete there what is not in it?", clean(dir)))
+	case c.Bool("force"):
+		return e.consent(c, "delete on all nodes what was deleted here, however much it is?")
+	}
+	return nil
 }
 
 func rootsWaitFlags() []cli.Flag {

@@ -156,7 +156,7 @@ func (r *rootsBench) lay(ctx context.Context, t rootsTree, round int) error {
 	if err := emptyDir(author.Master.FileRoot()); err != nil {
 		return err
 	}
-	if _, err := r.ctl(ctx, author, "sync_roots", "--force"); err != nil {
+	if _, err := r.ctl(ctx, author, "sync_roots", "--force", "--yes"); err != nil {
 		return err
 	}
 	unix.Sync()
@@ -169,7 +169,7 @@ func (r *rootsBench) lay(ctx context.Context, t rootsTree, round int) error {
 			return err
 		}
 	}
-	took, err := r.ctl(ctx, author, "sync_roots", "--force")
+	took, err := r.ctl(ctx, author, "sync_roots", "--force", "--yes")
 	r.cost.pushed.add(took.Seconds())
 	return err
 }

@@ -186,7 +186,7 @@ func forgetAway(t *testing.T, c *lab.Cluster, n *lab.Node) {
 		keyIs(t, c, id, "", time.Minute)
 	}
 	labtest.Must(t, os.RemoveAll(inRoots(n, "away")))
-	res, err := n.Daemon.Ctl(t.Context(), "sync_roots", "--force", "--timeout", "1m")
+	res, err := n.Daemon.Ctl(t.Context(), "sync_roots", "--force", "--yes", "--timeout", "1m")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 }

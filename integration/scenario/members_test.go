@@ -272,7 +272,7 @@ func testSnapshot(t *testing.T, m *membersLab) {
 	labtest.Must(t, os.MkdirAll(m2.Master.PKIDir(), 0o700))
 	labtest.Must(t, m2.Daemon.Start(ctx))
 	labtest.Must(t, m2.Daemon.WaitReady(ctx, time.Minute))
-	must(t, m2.Daemon, "snapshot", "restore", file, "--passphrase-file", pass)
+	must(t, m2.Daemon, "snapshot", "restore", "--yes", file, "--passphrase-file", pass)
 	labtest.Must(t, m2.Master.Start(ctx))
 	labtest.Must(t, m2.Master.WaitReady(ctx, 3*time.Minute))
 	m.serves(t, m2)

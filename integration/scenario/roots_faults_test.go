@@ -148,7 +148,7 @@ func testRootsDiskFull(t *testing.T, c *lab.Cluster, full *lab.Node, disk *lab.S
 	for i := range 3 {
 		labtest.Must(t, os.RemoveAll(inRoots(m1, fmt.Sprint("full", i))))
 	}
-	rootsCtl(t, m1, 0, "sync_roots", "--force")
+	rootsCtl(t, m1, 0, "sync_roots", "--force", "--yes")
 	rootsSettled(t, c)
 }
 
@@ -178,7 +178,7 @@ func testRootsReplaced(t *testing.T, c *lab.Cluster, moved *lab.Node, disk *lab.
 	leftAlone("another file system")
 	writeRoot(t, m1, "rootstest/replaced", "new", 0o644)
 	onNodes(t, others, "the edit", holds("rootstest/replaced", "new"))
-	if text := rootsCtl(t, moved, 5, "sync_roots", "--force"); !strings.Contains(text, "not on all nodes: "+moved.Name) {
+	if text := rootsCtl(t, moved, 5, "sync_roots", "--force", "--yes"); !strings.Contains(text, "not on all nodes: "+moved.Name) {
 		t.Errorf("sync_roots: %s", text)
 	}
 	labtest.Must(t, errors.Join(holds("rootstest/replaced", "new")(m1), holds("rootstest/replaced", "new")(m2)))
@@ -269,7 +269,7 @@ func testRootsKilled(t *testing.T, c *lab.Cluster, victim *lab.Node) {
 	}
 	t.Logf("%d MiB before, %.0f MiB in all", done>>20, got/(1<<20))
 	labtest.Must(t, os.RemoveAll(inRoots(m1, "killed")))
-	rootsCtl(t, m1, 0, "sync_roots", "--force")
+	rootsCtl(t, m1, 0, "sync_roots", "--force", "--yes")
 }
 
 // A line that is dead for a while in the middle of a fetch.
@@ -293,7 +293,7 @@ func testRootsLine(t *testing.T, c *lab.Cluster) {
 		t.Errorf("%.0f MiB were fetched", got/(1<<20))
 	}
 	labtest.Must(t, os.RemoveAll(inRoots(m1, "cut")))
-	rootsCtl(t, m1, 0, "sync_roots", "--force")
+	rootsCtl(t, m1, 0, "sync_roots", "--force", "--yes")
 }
 
 // Very many files, whose names are bytes, while others are edited everywhere and a node is killed.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,7 +259,7 @@ func testRootsHeld(t *testing.T, c *lab.Cluster) {
 	}
 	onNodes(t, c.Nodes, "many files", all)
 	rootsSettled(t, c)
-	for _, verdict := range []string{"drop", "confirm"} {
+	for _, verdict := range [][]string{{"drop"}, {"confirm", "--yes"}} {
 		labtest.Must(t, os.RemoveAll(inRoots(m1, "rootstest/many")))
 		res, err := m1.Daemon.Ctl(t.Context(), "sync_roots", "--timeout", "20s")
 		labtest.Must(t, err)
@@ -278,10 +279,10 @@ func testRootsHeld(t *testing.T, c *lab.Cluster) {
 			return nil
 		})
 		labtest.Must(t, all(m2))
-		res, err = m2.Daemon.Ctl(t.Context(), "roots", verdict, fmt.Sprint(last.Number))
+		res, err = m2.Daemon.Ctl(t.Context(), slices.Concat([]string{"roots"}, verdict, []string{fmt.Sprint(last.Number)})...)
 		labtest.Must(t, err)
 		labtest.Must(t, res.Err())
-		if verdict == "drop" {
+		if verdict[0] == "drop" {
 			onNodes(t, c.Nodes, "what was deleted", all)
 			rootsSettled(t, c)
 		}
@@ -362,7 +363,7 @@ func testRootsNodeDown(t *testing.T, c *lab.Cluster) {
 		return err
 	})
 	labtest.Must(t, os.RemoveAll(inRoots(m1, "rootstest")))
-	res, err = m1.Daemon.Ctl(ctx, "sync_roots", "--force", "--timeout", "1m")
+	res, err = m1.Daemon.Ctl(ctx, "sync_roots", "--force", "--yes", "--timeout", "1m")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	for _, n := range c.Nodes {
