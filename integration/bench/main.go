@@ -32,7 +32,7 @@ type options struct {
 }
 
 // sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "cluster", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar"}
+var sections = []string{"echo", "fanout", "stalled", "signin", "cluster", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar", "keys"}
 
 // extra sections run only when they are asked for.
 var extra = []string{"model", "profile"}
@@ -111,6 +111,7 @@ func run(ctx context.Context, o options) error {
 		{[]string{"roots"}, b.roots},
 		{[]string{"files"}, b.steadily(b.files)},
 		{[]string{"pillar"}, b.steadily(b.pillars)},
+		{[]string{"keys"}, b.keys},
 		{extra[:1], b.model},
 		{extra[1:], b.profiles},
 	} {

@@ -42,6 +42,9 @@ func newMinions(n int) ([]*herd.Identity, error) {
 // accept puts the keys of minions into a master's directory of accepted keys, as salt-key does, and fleet more. The master must
 // not run yet.
 func accept(m *lab.Master, minions []*herd.Identity, fleet int) error {
+	if len(minions) == 0 {
+		return nil
+	}
 	var ids []string
 	for _, mn := range minions {
 		ids = append(ids, mn.ID)

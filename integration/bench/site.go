@@ -34,7 +34,7 @@ func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions [
 	if err := m.Start(ctx); err != nil {
 		return nil, err
 	}
-	return &target{name: version + " alone", addr: h.Addr + ":4506", from: from, master: m.Process}, m.WaitReady(ctx, startWithin)
+	return &target{name: version + " alone", addr: h.Addr + ":4506", from: from, master: m.Process, salt: m}, m.WaitReady(ctx, startWithin)
 }
 
 // clusterNode starts a stock master with saltclusterd before it, a cluster of one.
@@ -72,7 +72,7 @@ func clusterNodeOf(ctx context.Context, l *lab.Lab, name, version, program strin
 	if err := m.WaitReady(ctx, startWithin); err != nil {
 		return nil, err
 	}
-	t := &target{name: version + " behind saltclusterd", addr: h.Addr + ":4506", from: from, daemon: d.Process, master: m.Process, socket: d.Socket}
+	t := &target{name: version + " behind saltclusterd", addr: h.Addr + ":4506", from: from, daemon: d.Process, master: m.Process, salt: m, socket: d.Socket}
 	return t, found(ctx, d)
 }
 

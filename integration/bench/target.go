@@ -20,6 +20,7 @@ type target struct {
 	from   *lab.Host // where the load comes from
 	daemon *lab.Process
 	master *lab.Process
+	salt   *lab.Master         // the same, when it is a real one
 	creds  []*herd.Credentials // of each minion, after enroll
 	socket string              // of the daemon, for saltclusterctl
 }
