@@ -319,6 +319,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	s.wg.Go(func() { s.follow(s.ctx) })
 	s.wg.Go(func() { s.keepProtocols(s.ctx) })
 	s.wg.Go(s.watchEdges)
+	s.wg.Go(func() { s.followAddresses(s.ctx) })
 	return nil
 }
 
