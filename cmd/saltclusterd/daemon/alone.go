@@ -72,6 +72,13 @@ func (s *service) limitAlone(ctx context.Context) {
 	}
 }
 
+// findBackIfAlone ends serving alone if this node began so.
+func (s *service) findBackIfAlone(ctx context.Context) {
+	if s.alone.Load() {
+		s.findBack(ctx)
+	}
+}
+
 // findBack ends serving alone when the cluster is there again and the key files are as it says.
 func (s *service) findBack(ctx context.Context) {
 	for !s.m.cons.CaughtUp() {

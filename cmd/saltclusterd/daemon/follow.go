@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// follow carries what consensus decides into the parts that act on it, until the member closes.
-func (m *member) follow() {
-	changed := m.cons.Watch(m.ctx)
+// follow carries what consensus decides into the parts that act on it, until ctx ends.
+func (m *member) follow(ctx context.Context) {
+	changed := m.cons.Watch(ctx)
 	for {
 		var again <-chan time.Time
 		if err := m.apply(m.cons.View()); err != nil {

@@ -158,14 +158,7 @@ func (m *member) Open(ctx context.Context) error {
 			return err
 		}
 	}
-	m.wg.Go(m.follow)
-	m.wg.Go(func() { m.watchRoutes(m.ctx) })
-	m.wg.Go(func() { m.watchStanding(m.ctx) })
-	m.wg.Go(func() { m.watchFormer(m.ctx) })
-	m.wg.Go(func() { m.keepContact(m.ctx) })
-	m.wg.Go(func() { m.keepClocks(m.ctx) })
-	m.wg.Go(func() { m.keepCertificate(m.ctx) })
-	m.wg.Go(func() { m.keepIdentity(m.ctx) })
+	startDuties(m.ctx, &m.wg, m.duties(), consensusOpen, false)
 	return nil
 }
 

@@ -102,11 +102,13 @@ func newPresenceKeeper(s *service) *presenceKeeper {
 	return &presenceKeeper{s: s, peers: map[node.ID]*peerWord{}, seen: map[string]metElsewhere{}, tracker: presence.NewTracker(presence.Mark{}, time.Now())}
 }
 
-// keepPresence begins when minions are served.
-func (s *service) keepPresence() {
+// keepPresence tracks who is alive and fires the events about it until ctx ends.
+func (s *service) keepPresence(ctx context.Context) {
 	s.presence.start()
-	s.wg.Go(func() { s.presence.run(s.ctx) })
-	s.wg.Go(func() { s.firePresence(s.ctx) })
+	var wg sync.WaitGroup
+	wg.Go(func() { s.firePresence(ctx) })
+	s.presence.run(ctx)
+	wg.Wait()
 }
 
 // start goes on from what was told before.

@@ -24,6 +24,9 @@ const metaEvery = time.Second
 // watchRoutes keeps the view of who may take requests up to date with roster and gossip, and the others' view of this
 // node with what it is doing.
 func (m *member) watchRoutes(ctx context.Context) {
+	if !m.took.IsZero() {
+		m.awaitPeers(ctx)
+	}
 	roster, there := m.cons.Watch(ctx), m.gossip.Watch(ctx)
 	look := time.NewTicker(metaEvery)
 	defer look.Stop()

@@ -23,28 +23,13 @@ func (s *service) Open(ctx context.Context) error {
 	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {
 		return err
 	}
-	s.wg.Go(func() { s.keepLearning(s.ctx) })
-	s.wg.Go(func() { s.watchVersion(s.ctx) })
-	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
-	s.followMaster()
-	s.wg.Go(func() { s.follow(s.ctx) })
 	s.recallProtocols()
-	s.wg.Go(func() { s.keepProtocols(s.ctx) })
-	s.wg.Go(func() { s.limitAlone(s.ctx) })
-	if s.alone.Load() {
-		s.wg.Go(func() { s.findBack(s.ctx) })
-	}
+	startDuties(s.ctx, &s.wg, s.duties(), partsOpen, false)
 	s.late.open.Store(true)
 	if err := s.catchUp(ctx); err != nil {
 		return fmt.Errorf("catch up: %w", err)
 	}
 	return s.openEdges(ctx)
-}
-
-// followMaster looks now and then at what the local master does on its disk.
-func (s *service) followMaster() {
-	s.wg.Go(func() { s.umask.follow(s.ctx) })
-	s.wg.Go(func() { s.published.watch(s.ctx, s.shareHangs) })
 }
 
 // keepClock keeps the clock's floor on disk until stopClock.
@@ -82,11 +67,8 @@ func (s *service) openEdges(ctx context.Context) error {
 	}
 	s.open.add(s.reqs)
 	s.held.Store(false)
-	s.wg.Go(s.watchEdges)
-	s.wg.Go(func() { s.followAddresses(s.ctx) })
 	s.opened.Store(true)
-	s.wg.Go(func() { s.drain.follow(s.ctx) })
-	s.keepPresence()
+	startDuties(s.ctx, &s.wg, s.duties(), edgesOpen, false)
 	s.settled.Store(true)
 	s.goOnMigrating()
 	s.m.log.Info("serving minions", "node", s.m.d.id)
@@ -94,9 +76,9 @@ func (s *service) openEdges(ctx context.Context) error {
 }
 
 // watchEdges ends the daemon when an edge has ended by itself: a node that minions cannot reach must not look healthy.
-func (s *service) watchEdges() {
+func (s *service) watchEdges(ctx context.Context) {
 	select {
-	case <-s.ctx.Done():
+	case <-ctx.Done():
 	case <-s.pub.Done():
 		s.m.fail(errors.New("the publish port ended"))
 	case <-s.reqs.Done():

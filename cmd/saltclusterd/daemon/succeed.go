@@ -313,13 +313,7 @@ func (m *member) takeUp(ctx context.Context) error {
 		return err
 	}
 	m.open = append(m.open, m.port)
-	s.wg.Go(func() { s.keepLearning(s.ctx) })
-	s.wg.Go(func() { s.watchVersion(s.ctx) })
-	s.wg.Go(func() { s.watchKeyStore(s.ctx) })
-	s.wg.Go(func() { s.follow(s.ctx) })
-	s.wg.Go(func() { s.keepProtocols(s.ctx) })
-	s.wg.Go(s.watchEdges)
-	s.wg.Go(func() { s.followAddresses(s.ctx) })
+	startDuties(s.ctx, &s.wg, s.duties(), edgesTaken, true)
 	return nil
 }
 
@@ -358,17 +352,7 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 	if err := m.d.sockets.discard(); err != nil {
 		m.log.Warn("a socket on which nobody answers any more is left over: remove it", "err", err)
 	}
-	m.wg.Go(m.follow)
-	m.wg.Go(func() { m.watchStanding(m.ctx) })
-	m.wg.Go(func() { m.watchFormer(m.ctx) })
-	m.wg.Go(func() { m.keepContact(m.ctx) })
-	m.wg.Go(func() { m.keepClocks(m.ctx) })
-	m.wg.Go(func() { m.keepCertificate(m.ctx) })
-	m.wg.Go(func() { m.keepIdentity(m.ctx) })
-	m.wg.Go(func() {
-		m.awaitPeers(m.ctx)
-		m.watchRoutes(m.ctx)
-	})
+	startDuties(m.ctx, &m.wg, m.duties(), consensusOpen, true)
 	if err := m.svc.settle(ctx); err != nil {
 		return err
 	}
@@ -389,12 +373,8 @@ func (s *service) settle(ctx context.Context) error {
 	if err := s.openPhase(ctx, exclusive); err != nil {
 		return err
 	}
-	s.followMaster()
 	s.late.open.Store(true)
-	s.wg.Go(func() { s.limitAlone(s.ctx) })
-	s.wg.Go(func() { s.findBack(s.ctx) })
-	s.wg.Go(func() { s.drain.follow(s.ctx) })
-	s.keepPresence()
+	startDuties(s.ctx, &s.wg, s.duties(), disksFree, true)
 	s.goOnMigrating()
 	return nil
 }

@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+)
+
+// stage is a point in the life of a process at which duties start. A cold start passes consensusOpen, partsOpen and edgesOpen; a process that
+// takes over from another one passes edgesTaken, consensusOpen and disksFree.
+type stage int
+
+const (
+	consensusOpen stage = iota // consensus and gossip are open
+	partsOpen                  // everything but the edges is open, on disk as well
+	edgesOpen                  // minions can connect
+	edgesTaken                 // the connections of the old process are served
+	disksFree                  // the old process has closed what only one process can have open
+)
+
+// duty is a background task that runs until its context ends.
+type duty struct {
+	name      string
+	coldStart stage
+	takeover  stage
+	run       func(context.Context)
+}
+
+// duties lists what the membership does in the background.
+func (m *member) duties() []duty {
+	return []duty{
+		{"follow consensus", consensusOpen, consensusOpen, m.follow},
+		{"routes", consensusOpen, consensusOpen, m.watchRoutes},
+		{"standing", consensusOpen, consensusOpen, m.watchStanding},
+		{"former members", consensusOpen, consensusOpen, m.watchFormer},
+		{"contact", consensusOpen, consensusOpen, m.keepContact},
+		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
+		{"certificate", consensusOpen, consensusOpen, m.keepCertificate},
+		{"identity", consensusOpen, consensusOpen, m.keepIdentity},
+	}
+}
+
+// duties lists what the service for minions does in the background.
+func (s *service) duties() []duty {
+	return []duty{
+		{"learn the master's keys", partsOpen, edgesTaken, s.keepLearning},
+		{"master's version", partsOpen, edgesTaken, s.watchVersion},
+		{"master's key store", partsOpen, edgesTaken, s.watchKeyStore},
+		{"epochs and links", partsOpen, edgesTaken, s.follow},
+		{"protocols of minions", partsOpen, edgesTaken, s.keepProtocols},
+		{"master's umask", partsOpen, disksFree, s.umask.follow},
+		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.watch(ctx, s.shareHangs) }},
+		{"limit of serving alone", partsOpen, disksFree, s.limitAlone},
+		{"way back to the cluster", partsOpen, disksFree, s.findBackIfAlone},
+		{"end of an edge", edgesOpen, edgesTaken, s.watchEdges},
+		{"addresses of this host", edgesOpen, edgesTaken, s.followAddresses},
+		{"drain", edgesOpen, disksFree, s.drain.follow},
+		{"presence", edgesOpen, disksFree, s.keepPresence},
+	}
+}
+
+// startDuties starts the duties of a stage in wg. isTakeover: this process takes over from another one.
+func startDuties(ctx context.Context, wg *sync.WaitGroup, duties []duty, at stage, isTakeover bool) {
+	for _, d := range duties {
+		starts := d.coldStart
+		if isTakeover {
+			starts = d.takeover
+		}
+		if starts == at {
+			wg.Go(func() { d.run(ctx) })
+		}
+	}
+}
