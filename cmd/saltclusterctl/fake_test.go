@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"saltclusterd/consensus/archive"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
 )
 
 // fake is a daemon with fixed knowledge.
@@ -174,6 +176,7 @@ func daemons() map[string]*fake {
 		"shares":   {share: fakeShare{byHand: "m2"}},
 		"cached":   {share: fakeShare{refused: "m2"}},
 		"full":     {share: fakeShare{failing: "m2"}},
+		"own":      haveTheirOwn(),
 	}
 }
 
@@ -247,6 +250,19 @@ func nearby() *fake {
 	f.status.Members = slices.Clone(f.status.Members)
 	for i := range f.status.Members {
 		f.status.Members[i].Address = fmt.Sprintf("127.0.9.%d:4520", i+1)
+	}
+	return f
+}
+
+// haveTheirOwn is nearby with masters that have each for itself what they should have alike, or what only one should have.
+func haveTheirOwn() *fake {
+	f := nearby()
+	both := localmaster.Own{"fileserver_events": "on", "rest_cherrypy": "on", "git:/srv/salt": "on", "files:/srv/reactor/*.sls": "a", "more": "7"}
+	one := maps.Clone(both)
+	one["gpg"], one["files:/srv/reactor/*.sls"] = "k", "b"
+	both["gpg"] = ""
+	for _, found := range localmaster.CompareOwn(map[string]localmaster.Own{"m1": one, "m2": both}) {
+		f.status.Problems = append(f.status.Problems, adminapi.Problem{Level: adminapi.LevelWarn, Message: found.Message, Hint: found.Fix})
 	}
 	return f
 }

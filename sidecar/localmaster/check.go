@@ -28,8 +28,9 @@ func CheckDropIn(cfg *Config) []Finding {
 }
 
 type checker struct {
-	cfg   *Config
-	found []Finding
+	cfg    *Config
+	found  []Finding
+	reader *boundedReader
 }
 
 func (c *checker) add(fatal bool, option, message, fix string) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"saltclusterd/sidecar/fnmatch"
 )
@@ -18,8 +19,11 @@ const statusBeacon = "salt/beacon/minion/status/check"
 // maxFormula bounds what is read of a formula of thorium or of a reactor.
 const maxFormula = 256 << 10
 
-// maxFormulas bounds how many formulas of thorium are read.
-const maxFormulas = 500
+// What is read of all formulas of thorium and of reactors.
+const (
+	maxFormulas     = 500
+	maxFormulasSize = 16 << 20
+)
 
 // takesKeys finds in a formula what deletes or rejects minion keys: thorium's key.timeout, and the wheel and runner functions.
 var takesKeys = regexp.MustCompile(`\bkey\.(timeout|delete|delete_dict|reject|reject_dict)\b`)
@@ -27,7 +31,7 @@ var takesKeys = regexp.MustCompile(`\bkey\.(timeout|delete|delete_dict|reject|re
 // CheckActors lists what in the configuration acts by the events of this master's bus as if every minion sent them there.
 // everyMaster says whether an event of a minion with that tag fires on every master; see cluster_event_policy.
 func CheckActors(cfg *Config, everyMaster func(tag string) bool) []Finding {
-	c := &checker{cfg: cfg}
+	c := &checker{cfg: cfg, reader: &boundedReader{files: maxFormulas, bytes: maxFormulasSize}}
 	c.thorium(everyMaster)
 	c.reactors()
 	return c.found
@@ -40,7 +44,7 @@ func (c *checker) thorium(everyMaster func(tag string) bool) {
 		return
 	}
 	for _, path := range c.thoriumFormulas() {
-		if matches(path, takesKeys) {
+		if c.matches(path, takesKeys) {
 			c.add(true, "engines", fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
 				"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
 				"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions --lost'.")
@@ -74,19 +78,21 @@ func (c *checker) reactors() {
 		if !r.hears("salt/presence/change") && !r.hears("salt/presence/present") {
 			continue
 		}
-		for _, path := range r.Paths {
-			if matches(path, takesKeys) {
-				c.add(false, "reactor", fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
-					"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
-				return
+		for _, formula := range r.Formulas {
+			for _, path := range c.cfg.formulaFiles(formula) {
+				if c.matches(path, takesKeys) {
+					c.add(false, "reactor", fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
+						"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
+					return
+				}
 			}
 		}
 	}
 }
 
 // matches says whether a small file has what the expression finds; one that cannot be read has not.
-func matches(path string, expr *regexp.Regexp) bool {
-	text, err := readSome(path, maxFormula)
+func (c *checker) matches(path string, expr *regexp.Regexp) bool {
+	text, err := c.reader.read(path, maxFormula)
 	return err == nil && expr.Match(text)
 }
 
@@ -110,25 +116,82 @@ func (r Reactor) hears(tag string) bool {
 
 // Reactor is one entry of the option reactor.
 type Reactor struct {
-	Tag   string   // a glob
-	Paths []string // formulas that are files of this host; those of the file server are not among them
+	Tag      string   // a glob
+	Formulas []string // as they are written: paths, globs, salt://
 }
 
-// Reactors reads the option reactor.
+// Reactors reads the option reactor, or the file that it names (salt.utils.reactor list_reactors).
 func (c *Config) Reactors() (out []Reactor) {
-	list, _ := c.opts["reactor"].([]any)
+	list, _ := c.reactorMap().([]any)
 	for _, entry := range list {
 		m, _ := entry.(map[string]any)
+		if len(m) != 1 {
+			continue
+		}
 		for tag, v := range m {
-			r := Reactor{Tag: tag}
-			for _, formula := range stringList(v) {
-				if filepath.IsAbs(formula) {
-					r.Paths = append(r.Paths, formula)
-				}
-			}
-			out = append(out, r)
+			out = append(out, Reactor{Tag: tag, Formulas: stringList(v)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Reactor) int { return cmp.Compare(a.Tag, b.Tag) })
 	return out
+}
+
+func (c *Config) reactorMap() any {
+	path, isFile := c.opts["reactor"].(string)
+	if !isFile {
+		return c.opts["reactor"]
+	}
+	text, err := readSome(path, maxFormula)
+	if err != nil {
+		return nil
+	}
+	v, _ := parseYAML(text) // of one that cannot be read the master makes nothing either
+	return v
+}
+
+// formulaFiles lists the files of this host that a reaction is rendered from (salt.utils.reactor render_reaction).
+func (c *Config) formulaFiles(formula string) []string {
+	switch {
+	case strings.HasPrefix(formula, saltURL):
+		return c.inFileRoots(formula)
+	case filepath.IsAbs(formula):
+		return pyGlob(formula)
+	}
+	return nil
+}
+
+const saltURL = "salt://"
+
+// inFileRoots finds the file of a salt:// URL (salt.utils.url.parse, salt.fileserver.roots find_file); none or one.
+func (c *Config) inFileRoots(url string) []string {
+	path, env := splitSaltURL(url)
+	if env = cmp.Or(env, c.Text("saltenv"), "base"); !filepath.IsLocal(path) {
+		return nil
+	}
+	roots := c.Roots(FileRoots)
+	dirs, ok := roots[env]
+	if !ok {
+		dirs = roots["__env__"]
+	}
+	for _, dir := range dirs {
+		if !ok {
+			dir = strings.ReplaceAll(dir, "__env__", env)
+		}
+		full := filepath.Join(dir, path)
+		if st, err := os.Stat(full); err == nil && st.Mode().IsRegular() {
+			return []string{full}
+		}
+	}
+	return nil
+}
+
+// splitSaltURL returns the path of a URL, and the environment that it names; ?env= is long without a meaning.
+func splitSaltURL(url string) (path, env string) {
+	path = strings.TrimPrefix(url, saltURL)
+	if before, _, old := strings.Cut(path, "?env="); old {
+		path = before
+	} else {
+		path, env, _ = strings.Cut(path, "?saltenv=")
+	}
+	return strings.TrimLeft(path, "/"), env
 }

@@ -1,20 +1,23 @@
 package localmaster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Own is what a master has for itself although minions reach it through any master: for each item a digest of what it has, "" when
 // it has nothing. What cannot be read is not in it. Masters tell each other theirs; a digest shows no secret.
 type Own map[string]string
+
+// ownMore is an item that counts those which were too many, or too large, to be in Own.
+const ownMore = "more"
 
 // ownRule is what must hold of one kind of item. The part of an item's name before the colon is its kind, the rest a path.
 type ownRule struct {
@@ -50,6 +53,17 @@ var ownRules = map[string]ownRule{
 		alone:   "%s, which the master's configuration names, lies on this host, and is used by whichever master is asked.",
 		fix:     "Copy %s to the same place on every master, or keep it in file_roots (salt://), which the cluster replicates.",
 	},
+	"files": {
+		message: "What %s finds, which the configuration of several masters names, is not the same on all of them: what happens depends on the " +
+			"master that is asked.",
+		alone: "What %s finds, which the master's configuration names, lies on this host, and is used by whichever master is asked.",
+		fix:   "Copy what %s finds to the same place on every master, or keep it in file_roots (salt://), which the cluster replicates.",
+	},
+	"passphrase": {
+		message: "Some masters have a passphrase for the key of a git remote and others have not: these cannot read what it protects.",
+		fix: "Set passphrase, below the remote in gitfs_remotes, winrepo_remotes or ext_pillar, or gitfs_passphrase, git_pillar_passphrase or " +
+			"winrepo_passphrase, in the configuration of every master.",
+	},
 	"fileserver_events": {
 		single: true,
 		message: "Several masters fire salt/fileserver events for each edit (fileserver_events) and react to them: one edit is reacted to as many times " +
@@ -63,7 +77,7 @@ var ownRules = map[string]ownRule{
 			"another one answers 401.",
 		alone: "A session of rest_cherrypy (a cookie, or the X-Auth-Token of /login) is known to the salt-api of this host only: another one answers 401.",
 		fix: "Have clients send an eauth token with each request to /run, which any salt-api takes, or have the load balancer keep a client on one " +
-			"salt-api; see operate.md, salt-api.",
+			"salt-api; see docs/operate.md, salt-api.",
 	},
 	"git": {
 		single: true,
@@ -76,48 +90,113 @@ var ownRules = map[string]ownRule{
 
 // OwnOf looks at what the master of cfg has for itself. replicated says whether the cluster replicates its roots.
 func OwnOf(cfg *Config, replicated bool) Own {
-	own := Own{}
+	own, r := Own{}, newReader()
 	own["gpg"] = gpgKeys(gpgDir(cfg))
 	own["vault"] = presence(cfg.Bool("vault"))
 	v, _ := cfg.Raw("ext_pillar")
 	own["ext_pillar"] = optionDigest(v)
-	for _, name := range []string{"autosign_file", "autoreject_file"} {
-		if path := cfg.Text(name); filepath.IsAbs(path) {
-			own["autosign:"+name] = fileDigest(path)
-		}
-	}
-	if dir := cfg.Text("autosign_grains_dir"); dir != "" {
-		own["autosign:autosign_grains_dir"] = dirDigest(dir)
-	}
-	for _, r := range cfg.Reactors() {
-		for _, path := range r.Paths {
-			own.file(path)
-		}
-		if cfg.Bool("fileserver_events") && (r.hears("salt/fileserver/roots/update") || r.hears("salt/fileserver/gitfs/update")) {
-			own["fileserver_events"] = "on"
-		}
-	}
-	for _, name := range []string{"gitfs_privkey", "git_pillar_privkey", "winrepo_privkey"} {
-		own.file(cfg.Text(name))
-	}
+	own.autosign(cfg, r)
+	own.reactions(cfg, r)
+	own.gitKeys(cfg, r)
 	if cherryPySessions(cfg) {
 		own["rest_cherrypy"] = "on"
 	}
 	if replicated {
 		own.gitTrees(cfg)
 	}
-	maps.DeleteFunc(own, func(_, digest string) bool { return digest == unreadable })
+	own.drop(unreadable)
+	own.countMore(own.drop(tooMuch))
 	return own
 }
 
-// unreadable stands for what nothing can be said about.
-const unreadable = "?"
+// drop removes the items of that digest, and says how many there were.
+func (o Own) drop(digest string) int {
+	before := len(o)
+	maps.DeleteFunc(o, func(_, d string) bool { return d == digest })
+	return before - len(o)
+}
 
-// file notes the content of a file that the configuration names.
-func (o Own) file(path string) {
-	if filepath.IsAbs(path) {
-		o["file:"+path] = fileDigest(path)
+func (o Own) more() int {
+	n, _ := strconv.Atoi(o[ownMore])
+	return max(n, 0)
+}
+
+func (o Own) countMore(n int) {
+	if n += o.more(); n > 0 {
+		o[ownMore] = strconv.Itoa(n)
 	}
+}
+
+// Bounded is what of it fits into so many items and, as JSON, bytes, and how many did not. Masters that name the same leave out the same.
+func (o Own) Bounded(items, bytes int) Own {
+	out := Own{}
+	names := slices.Collect(maps.Keys(o))
+	slices.SortFunc(names, compareItems)
+	for i, name := range names {
+		text, _ := json.Marshal(Own{name: o[name]})
+		if bytes -= len(text); i >= items || bytes < 0 {
+			out.countMore(len(names) - i)
+			break
+		}
+		out[name] = o[name]
+	}
+	return out
+}
+
+// compareItems sorts what there is once on a master, the count of what is left out among it, before what may be there in any number.
+func compareItems(a, b string) int {
+	many := func(item string) int { return min(strings.Count(item, ":"), 1) }
+	return cmp.Or(cmp.Compare(many(a), many(b)), cmp.Compare(a, b))
+}
+
+func (o Own) autosign(cfg *Config, r *boundedReader) {
+	for _, name := range []string{"autosign_file", "autoreject_file"} {
+		if path := cfg.Text(name); filepath.IsAbs(path) {
+			o["autosign:"+name] = r.fileDigest(path)
+		}
+	}
+	if dir := cfg.Text("autosign_grains_dir"); dir != "" {
+		o["autosign:autosign_grains_dir"] = r.dirDigest(dir)
+	}
+}
+
+func (o Own) reactions(cfg *Config, r *boundedReader) {
+	for _, reactor := range cfg.Reactors() {
+		for _, formula := range reactor.Formulas {
+			o.named(formula, r)
+		}
+		if cfg.Bool("fileserver_events") && (reactor.hears("salt/fileserver/roots/update") || reactor.hears("salt/fileserver/gitfs/update")) {
+			o["fileserver_events"] = "on"
+		}
+	}
+}
+
+// named notes the content of what the configuration names by an absolute path or glob; salt:// is the same for all masters.
+func (o Own) named(path string, r *boundedReader) {
+	switch {
+	case !filepath.IsAbs(path):
+	case hasMagic(path):
+		o["files:"+path] = r.globDigest(path)
+	default:
+		o["file:"+path] = r.fileDigest(path)
+	}
+}
+
+// gitKeys notes the keys that git remotes are read with, and for which of them there is a passphrase. That itself is a secret.
+func (o Own) gitKeys(cfg *Config, r *boundedReader) {
+	var locked []string
+	for _, remote := range gitRemotes(cfg) {
+		for _, name := range []string{"privkey", "pubkey"} {
+			if path, _ := remote.params[name].(string); filepath.IsAbs(path) {
+				o["file:"+path] = r.fileDigest(path)
+			}
+		}
+		if pyTrue(remote.params["passphrase"]) {
+			locked = append(locked, remote.role+" "+remote.id)
+		}
+	}
+	slices.Sort(locked)
+	o["passphrase"] = digestOf([]byte(strings.Join(locked, "\n")))
 }
 
 func (o Own) gitTrees(cfg *Config) {
@@ -147,86 +226,6 @@ func gpgDir(cfg *Config) string {
 	return filepath.Join(filepath.Dir(cfg.Path), "gpgkeys")
 }
 
-// gpgKeys is a digest of which private keys a directory of gpg has: their files are named after them.
-func gpgKeys(dir string) string {
-	entries, err := os.ReadDir(filepath.Join(dir, "private-keys-v1.d"))
-	switch {
-	case os.IsNotExist(err):
-		return ""
-	case err != nil:
-		return unreadable
-	}
-	var keys []string
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".key") {
-			keys = append(keys, e.Name())
-		}
-	}
-	return digestOf([]byte(strings.Join(keys, "\n")))
-}
-
-// maxDigested bounds what is read of one file.
-const maxDigested = 1 << 20
-
-func fileDigest(path string) string {
-	text, err := readSome(path, maxDigested)
-	switch {
-	case os.IsNotExist(err):
-		return ""
-	case err != nil:
-		return unreadable
-	}
-	return digestOf(text)
-}
-
-// maxDirFiles bounds how many files of a directory are read.
-const maxDirFiles = 100
-
-// dirDigest is a digest of the files of a directory.
-func dirDigest(dir string) string {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case os.IsNotExist(err):
-		return ""
-	case err != nil || len(entries) > maxDirFiles:
-		return unreadable
-	}
-	var all []string
-	for _, e := range entries {
-		if sum := fileDigest(filepath.Join(dir, e.Name())); sum != unreadable {
-			all = append(all, e.Name()+" "+sum)
-		}
-	}
-	return digestOf([]byte(strings.Join(all, "\n")))
-}
-
-func optionDigest(v any) string {
-	if !pyTrue(v) {
-		return ""
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return unreadable
-	}
-	return digestOf(text)
-}
-
-func presence(is bool) string {
-	if is {
-		return "on"
-	}
-	return ""
-}
-
-// digestOf is short, for many of them go into one message between nodes; nothing has none.
-func digestOf(text []byte) string {
-	if len(text) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
 // CheckOwn says of a host that is in no cluster yet what it has for itself.
 func CheckOwn(own Own) (found []Finding) {
 	for _, item := range slices.Sorted(maps.Keys(own)) {
@@ -234,13 +233,22 @@ func CheckOwn(own Own) (found []Finding) {
 			found = append(found, ownRules[kind].finding(kind, path, ownRules[kind].alone))
 		}
 	}
+	found = firstOfEach(found)
+	if n := own.more(); n > 0 {
+		found = append(found, Finding{
+			Option:  ownMore,
+			Message: fmt.Sprintf("The master's configuration names so many files, or such large ones, that %d of its settings were not looked at.", n),
+			Fix:     "Have what they name in the same place on every master, or in file_roots (salt://), which the cluster replicates.",
+		})
+	}
 	return found
 }
 
 // CompareOwn says what masters must not have each for itself, or must have alike. Those that tell nothing (nil) are left out.
 func CompareOwn(masters map[string]Own) (found []Finding) {
-	items := map[string][]string{} // what each has
+	items, more := map[string][]string{}, 0 // what each has
 	for _, own := range masters {
+		more = max(more, own.more())
 		for item, digest := range own {
 			items[item] = append(items[item], digest)
 		}
@@ -254,7 +262,36 @@ func CompareOwn(masters map[string]Own) (found []Finding) {
 			found = append(found, rule.finding(kind, path, rule.message))
 		}
 	}
+	found = firstOfEach(found)
+	if more > 0 && len(masters) > 1 {
+		found = append(found, Finding{
+			Option:  ownMore,
+			Message: fmt.Sprintf("A master's configuration names so many files, or such large ones, that %d of its settings are not compared with the others'.", more),
+			Fix:     "Compare by hand what they name, or keep it in file_roots (salt://), which the cluster replicates.",
+		})
+	}
 	return found
+}
+
+// shownOfEach bounds how many findings of one kind are shown.
+const shownOfEach = 8
+
+// firstOfEach puts a count in the place of findings of one kind when they are many.
+func firstOfEach(found []Finding) (out []Finding) {
+	seen := map[string]int{}
+	for _, f := range found {
+		if seen[f.Option]++; seen[f.Option] <= shownOfEach {
+			out = append(out, f)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(seen)) {
+		if n := seen[kind] - shownOfEach; n > 0 {
+			out = append(out, Finding{
+				Option: kind, Message: fmt.Sprintf("The same is so of %d more (%s) that the master's configuration names.", n, kind), Fix: "Do the same about each of them.",
+			})
+		}
+	}
+	return out
 }
 
 func ownKind(item string) (kind, path string) {

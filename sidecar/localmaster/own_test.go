@@ -1,8 +1,12 @@
 package localmaster
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -24,11 +28,19 @@ func writeTree(t *testing.T, files map[string]string) string {
 }
 
 func TestCheckActors(t *testing.T) {
+	const takes = "gone:\n  wheel.key.delete:\n    - args:\n      - match: {{ data['id'] }}\n"
 	dir := writeTree(t, map[string]string{
 		"timeout/clean.sls": "statreg:\n  status.reg\nkeydel:\n  key.timeout:\n    - delete: 90\n",
 		"status/look.sls":   "statreg:\n  status.reg\n",
-		"react.sls":         "gone:\n  wheel.key.delete:\n    - args:\n      - match: {{ data['id'] }}\n",
+		"react.sls":         takes,
+		"hidden/.react.sls": takes,
+		"dev/react.sls":     takes,
+		"roots/look.sls":    "a:\n  local.test.ping: []\n",
 	})
+	if err := os.WriteFile(filepath.Join(dir, "map.yaml"), []byte("- 'salt/presence/*': "+dir+"/react.sls\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots := "file_roots: {base: [" + dir + "/roots, " + dir + "], __env__: [" + dir + "/__env__]}\n"
 	thorium := func(roots string) string {
 		return "engines: [{thorium: {}}]\nthorium_roots: {base: [" + filepath.Join(dir, roots) + "]}\n"
 	}
@@ -49,6 +61,18 @@ func TestCheckActors(t *testing.T) {
 		"a reaction that takes no keys":    {"reactor: [{'salt/presence/*': [" + dir + "/status/look.sls]}]\n", false, "", false},
 		"a reaction that cannot be read":   {"reactor: [{'salt/presence/*': [/nonexistent.sls]}]\n", false, "", false},
 		"a reactor that is no list at all": {"reactor: {a: b}\n", false, "", false},
+		"a glob of reactions":              {"reactor: [{'salt/presence/*': '" + dir + "/re*.sls'}]\n", false, "reactor", false},
+		"a glob that passes over it":       {"reactor: [{'salt/presence/*': [" + dir + "/s*/*.sls]}]\n", false, "", false},
+		"a glob of hidden files":           {"reactor: [{'salt/presence/*': [" + dir + "/hidden/*.sls]}]\n", false, "", false},
+		"a reaction in the roots":          {roots + "reactor: [{'salt/presence/*': ['salt://react.sls']}]\n", false, "reactor", false},
+		"one below an empty host":          {roots + "reactor: [{'salt/presence/*': ['salt:///react.sls?env=prod']}]\n", false, "reactor", false},
+		"one of another environment":       {roots + "reactor: [{'salt/presence/*': ['salt://react.sls?saltenv=dev']}]\n", false, "reactor", false},
+		"not in that environment":          {roots + "reactor: [{'salt/presence/*': ['salt://look.sls?saltenv=dev']}]\n", false, "", false},
+		"the master's environment":         {roots + "saltenv: dev\nreactor: [{'salt/presence/*': ['salt://react.sls']}]\n", false, "reactor", false},
+		"a glob in the roots is none":      {roots + "reactor: [{'salt/presence/*': ['salt://*.sls']}]\n", false, "", false},
+		"out of the roots":                 {roots + "reactor: [{'salt/presence/*': ['salt://../dev/react.sls']}]\n", false, "", false},
+		"a reactor in a file":              {"reactor: " + dir + "/map.yaml\n", false, "reactor", false},
+		"an entry of two":                  {"reactor: [{'salt/presence/*': [" + dir + "/react.sls], a: []}]\n", false, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := CheckActors(loadText(t, 3006, c.text), func(string) bool { return c.everyMaster })
@@ -71,6 +95,7 @@ func TestMastersOwn(t *testing.T) {
 		"gpg/private-keys-v1.d/0123.key": "secret", "gpg/pubring.kbx": "", "gpg2/private-keys-v1.d/4567.key": "secret",
 		"autosign": "web*\n", "autosign2": "db*\n", "grains/uuid": "1\n", "grains2/uuid": "2\n",
 		"react.sls": "a:\n  local.test.ping: []\n", "git/.git/HEAD": "ref", "git/top.sls": "",
+		"on/a.sls": "a", "id": "key", "id.pub": "key",
 	})
 	at := func(text string) string { return strings.ReplaceAll(text, "DIR", dir) }
 	for name, c := range map[string]struct {
@@ -89,6 +114,15 @@ func TestMastersOwn(t *testing.T) {
 		"autoreject on one":     {at("autoreject_file: DIR/autosign\n"), "autoreject_file: /nonexistent\n", "autosign", "autosign"},
 		"autosign grains":       {at("autosign_grains_dir: DIR/grains\n"), at("autosign_grains_dir: DIR/grains2\n"), "autosign", "autosign"},
 		"a reaction":            {at("reactor: [{a: [DIR/react.sls]}]\n"), at("reactor: [{a: [DIR/react.sls]}]\n"), "file", ""},
+		"a glob of reactions":   {at("reactor: [{a: 'DIR/on/*.sls'}]\n"), at("reactor: [{a: 'DIR/on/*.sls'}]\n"), "files", ""},
+		"a glob finds nothing":  {at("reactor: [{a: 'DIR/none/*.sls'}]\n"), at("reactor: [{a: 'DIR/none/*.sls'}]\n"), "", ""},
+		"a key of a remote":     {at("gitfs_remotes: [{'ssh://h/r': [{root: s}, {privkey: DIR/id}]}]\n"), "", "file", ""},
+		"its public key":        {at("winrepo_remotes_ng: ['ssh://h/a', {'ssh://h/r': [{pubkey: DIR/id.pub}]}]\n"), "", "file", ""},
+		"a key of a git pillar": {at(gitPillar), at(gitPillar), "file", ""},
+		"a key of all remotes":  {at("gitfs_pubkey: DIR/id.pub\n"), "", "file", ""},
+		"a passphrase on one":   {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n", "gitfs_remotes: [{'ssh://h/r': [{root: s}]}]\n", "", "passphrase"},
+		"passphrases on both":   {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n", "gitfs_remotes: [{'ssh://u:x@h/r': [{passphrase: q}]}]\n", "", ""},
+		"one for all remotes":   {"git_pillar_passphrase: p\n", "", "", "passphrase"},
 		"a reaction from roots": {"reactor: [{a: ['salt://react.sls']}]\n", "", "", ""},
 		"events of edits":       {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n", "", "fileserver_events", ""},
 		"events of edits twice": {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n",
@@ -113,6 +147,138 @@ func TestMastersOwn(t *testing.T) {
 	}
 	if found := CompareOwn(map[string]Own{"m1": {"later version": "x", "file:": ""}, "m2": {"later version": "y"}}); len(found) > 0 {
 		t.Errorf("items of a later version: %+v", found)
+	}
+}
+
+const gitPillar = "ext_pillar: [{git: ['main ssh://h/a', {'main ssh://h/r': [{privkey: DIR/id}]}]}]\n"
+
+// What a glob finds is compared by names and contents.
+func TestGlobsAreComparedByWhatTheyFind(t *testing.T) {
+	dir := writeTree(t, map[string]string{"a/x.sls": "x", "b/x.sls": "x", "b/.hidden": "h", "c/x.sls": "y", "d/y.sls": "x", "e/sub/z": "z"})
+	digest := func(sub string) string { // from within, so that names are the same
+		t.Chdir(filepath.Join(dir, sub))
+		return newReader().globDigest("*")
+	}
+	a := digest("a")
+	for sub, same := range map[string]bool{"b": true, "c": false, "d": false, "e": false} {
+		if got := digest(sub); (got == a) != same {
+			t.Errorf("%s: %q, of the first %q", sub, got, a)
+		}
+	}
+}
+
+// Neither what masters tell each other nor what is said to an operator has a secret in it.
+func TestOwnHasNoSecrets(t *testing.T) {
+	text := "gitfs_remotes: [{'https://user:SECRET@h/r': [{password: SECRET}, {passphrase: SECRET}]}]\ngitfs_passphrase: SECRET\n" +
+		"ext_pillar: [{git: [{'main https://user:SECRET@h/r': [{passphrase: SECRET}]}]}]\n"
+	own, without := OwnOf(loadText(t, 3008, text), true), OwnOf(loadText(t, 3008, ""), true)
+	out := fmt.Sprintf("%v %+v %+v", own, CheckOwn(own), CompareOwn(map[string]Own{"a": own, "b": without}))
+	if own["passphrase"] == "" || strings.Contains(out, "SECRET") || strings.Contains(out, "user") {
+		t.Error(out)
+	}
+	for _, r := range gitRemotes(loadText(t, 3008, text)) {
+		if strings.Contains(r.id, "SECRET") {
+			t.Errorf("a remote is known as %s", r.id)
+		}
+	}
+}
+
+// ownOfMany is of a master that names 90 reactions, and one glob that finds too many.
+func ownOfMany(t *testing.T) Own {
+	t.Helper()
+	files, paths := map[string]string{}, []string{}
+	for i := range 90 {
+		files[fmt.Sprintf("r/%02d.sls", i)] = "x"
+	}
+	for i := range maxDirFiles + 1 {
+		files[fmt.Sprintf("many/%d", i)] = "x"
+	}
+	dir := writeTree(t, files)
+	for i := range 90 {
+		paths = append(paths, fmt.Sprintf("%s/r/%02d.sls", dir, i))
+	}
+	return OwnOf(loadText(t, 3008, "reactor: [{a: ["+strings.Join(paths, ", ")+", '"+dir+"/many/*']}]\nvault: {url: u}\n"), true)
+}
+
+// Many items are told in part and counted, neither left out nor sent whole.
+func TestManyItemsAreBounded(t *testing.T) {
+	own := ownOfMany(t)
+	if own.more() != 1 { // the glob
+		t.Errorf("%d are left out", own.more())
+	}
+	some := own.Bounded(64, 1<<20)
+	if told := len(some) - 1; told != 63 || some.more() != 1+len(own)-1-told || some["vault"] != "on" {
+		t.Errorf("%d items, %d more, of %d", len(some), some.more(), len(own))
+	}
+	if !maps.Equal(own.Bounded(64, 1<<20), some) {
+		t.Error("not the same items each time")
+	}
+	few := own.Bounded(64, 1<<10)
+	if text, _ := json.Marshal(few); len(text) > 1<<10 || few["vault"] != "on" || few.more() <= some.more() {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// Of many findings of one kind the first are shown, and a count.
+func TestManyFindings(t *testing.T) {
+	own := ownOfMany(t).Bounded(64, 1<<20)
+	other := maps.Clone(own)
+	delete(other, ownMore)
+	for item := range other {
+		if kind, _ := ownKind(item); kind == "file" {
+			other[item] = "another"
+		}
+	}
+	for when, found := range map[string][]Finding{"alone": CheckOwn(own), "compared": CompareOwn(map[string]Own{"m1": own, "m2": other})} {
+		counts, all := map[string]int{}, ""
+		for _, f := range found {
+			counts[f.Option]++
+			all += f.Message + "\n"
+		}
+		if counts["file"] != shownOfEach+1 || counts[ownMore] != 1 || !strings.Contains(all, " more (file)") || strings.Contains(all, "%!") {
+			t.Errorf("%s: %v\n%s", when, counts, all)
+		}
+	}
+	for _, lie := range []string{"-5", "x", ""} {
+		if found := CompareOwn(map[string]Own{"m1": {ownMore: lie}, "m2": {}}); len(found) > 0 {
+			t.Errorf("%q: %+v", lie, found)
+		}
+	}
+}
+
+// What is read at once is bounded in files and bytes.
+func TestReaderStops(t *testing.T) {
+	path := filepath.Join(writeTree(t, map[string]string{"a": "1234"}), "a")
+	for name, r := range map[string]*boundedReader{"files": {files: 2, bytes: 100}, "bytes": {files: 9, bytes: 8}} {
+		for i, much := range []bool{false, false, true, true} {
+			if got := r.fileDigest(path); (got == tooMuch) != much {
+				t.Errorf("%s, read %d: %q", name, i, got)
+			}
+		}
+		if got := r.globDigest(filepath.Dir(path) + "/*"); got != tooMuch {
+			t.Errorf("%s, a glob: %q", name, got)
+		}
+	}
+}
+
+// A section of the guide that a finding points at is there.
+func TestHintsNameSections(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for kind, rule := range ownRules {
+		_, section, points := strings.Cut(rule.fix, "operate.md, ")
+		if !points {
+			continue
+		}
+		if n++; !regexp.MustCompile(`(?m)^##+ ` + regexp.QuoteMeta(strings.TrimSuffix(section, ".")) + `$`).Match(guide) {
+			t.Errorf("%s: there is no section %q", kind, section)
+		}
+	}
+	if n == 0 {
+		t.Error("no finding points at the guide")
 	}
 }
 

@@ -15,8 +15,11 @@ import (
 // ownEvery is how often the files are read that the local master has for itself.
 const ownEvery = 30 * time.Second
 
-// maxOwn bounds how many of these items a node names to others; the answer that they are in is bounded.
-const maxOwn = 64
+// maxOwn and maxOwnSize bound what a node names of this to others: half of what the answer that it is in may have (maxStats).
+const (
+	maxOwn     = 64
+	maxOwnSize = 8 << 10
+)
 
 // ownFiles is what the local master has for itself (localmaster.Own), as it was read last.
 type ownFiles struct {
@@ -40,10 +43,7 @@ func (d *Daemon) checkOwn(context.Context) health.Result {
 		master = d.master
 	}
 	if now := time.Now().UnixNano(); master != nil && now-d.own.at.Load() >= int64(ownEvery) {
-		own := localmaster.OwnOf(master, d.cfg.Roots.Sync != config.RootsOff && !d.shares())
-		if len(own) > maxOwn {
-			own = nil
-		}
+		own := localmaster.OwnOf(master, d.cfg.Roots.Sync != config.RootsOff && !d.shares()).Bounded(maxOwn, maxOwnSize)
 		d.own.read.Store(&own)
 		d.own.at.Store(now)
 	}
