@@ -20,7 +20,7 @@ type Cause struct {
 func Symptoms() []Symptom {
 	return []Symptom{
 		{"Minion did not return. [No response]", "salt, on the master", []Cause{
-			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, now or later. Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
+			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, and when saltclusterd is back only the jobs of the last 15 seconds do (docs/operate.md, Jobs given while saltclusterd is down). Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
 			{"The minion is at work for longer than the command line waits.", "saltclusterctl jobs show JID", "wait, or salt --timeout 60; the return arrives in the job cache of every master all the same"},
 			{"A load balancer or firewall has cut the minion's connection to 4505, and the minion has not noticed.", "saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "the timeouts and on-marked-down that it names"},
 			{"The minion has just been handed over (drain, a node that stopped): Salt 3006 takes 1 to 22 seconds to come back, and runs the job then.", "saltclusterctl jobs show JID", "wait; the return arrives in the job cache"},
