@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -153,8 +153,12 @@ type certificateReport struct {
 	Renews      bool             `json:"renews"` // otherwise it was asked a short while ago
 }
 
-// handleCertificate renews the certificate for another member. That cannot be done often: see certificateRest.
-func (m *member) handleCertificate(w http.ResponseWriter, _ *http.Request) {
+var certificateRPC = peerrpc.Endpoint[peerrpc.None, certificateReport]{
+	Method: http.MethodPost, Path: pathCertificate, MaxQuestion: maxCertificate, MaxAnswer: maxCertificate,
+}
+
+// renewForPeer renews the certificate for another member. That cannot be done often: see certificateRest.
+func (m *member) renewForPeer(context.Context, node.ID, peerrpc.None) (certificateReport, error) {
 	report := certificateReport{Fingerprint: m.d.identity.Fingerprint(), Made: m.certificateMade().UTC()}
 	if report.Renews = m.mayBeAsked(time.Now()); report.Renews {
 		select {
@@ -162,7 +166,7 @@ func (m *member) handleCertificate(w http.ResponseWriter, _ *http.Request) {
 		default: // it is asked already
 		}
 	}
-	_ = json.NewEncoder(w).Encode(report)
+	return report, nil
 }
 
 // mayBeAsked says whether the last renewal that another member asked for is long ago.
@@ -228,13 +232,9 @@ func (m *member) rotateCertificate(ctx context.Context, id node.ID, dry bool) (t
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewWithin)
 	defer cancel()
-	body, err := m.call(ctx, http.MethodPost, id, pathCertificate, nil, maxCertificate)
+	report, err := certificateRPC.Call(ctx, m.client(), id, peerrpc.None{})
 	if err != nil {
 		return "", err
-	}
-	var report certificateReport
-	if err := json.Unmarshal(body, &report); err != nil {
-		return "", fmt.Errorf("answer of %s: %w", id, err)
 	}
 	if !report.Renews {
 		return "", fmt.Errorf("it was asked less than %s ago already; its certificate was made %s ago; saltclusterctl rotate certificates --node %s "+

@@ -2,12 +2,11 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
@@ -15,30 +14,31 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// pathDrain is where a node tells how far its drain is, and takes an operator's wishes for the next.
-const pathDrain = "/v1/drain"
+const (
+	pathDrain = "/v1/drain"
+	maxDrain  = 4 << 10
+)
 
-const maxDrain = 4 << 10
+// A node reports how far its drain is, takes an operator's wishes for the next one, and hands over the returns that its master does not answer.
+var (
+	drainReportRPC = peerrpc.Endpoint[peerrpc.None, drainReport]{Method: http.MethodGet, Path: pathDrain, MaxAnswer: maxDrain}
+	drainWishesRPC = peerrpc.Endpoint[drainWishes, peerrpc.None]{Method: http.MethodPost, Path: pathDrain, MaxQuestion: maxDrain, MaxAnswer: maxDrain}
+	handOverRPC    = peerrpc.Endpoint[peerrpc.None, handedOver]{Method: http.MethodPost, Path: returns.PathLeaving, MaxQuestion: maxDrain, MaxAnswer: 64 << 10}
+)
 
 // tellTimeout bounds a word with another node.
 const tellTimeout = 3 * time.Second
 
-func (m *member) handleDrainReport(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.svc.drain.report())
+func (m *member) reportDrain(context.Context, node.ID, peerrpc.None) (drainReport, error) {
+	return m.svc.drain.report(), nil
 }
 
-func (m *member) handleDrainWishes(w http.ResponseWriter, r *http.Request) {
-	var wishes drainWishes
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDrain))
-	if err == nil {
-		err = json.Unmarshal(body, &wishes)
-	}
-	if err != nil || wishes.Over < 0 {
-		http.Error(w, "unreadable wishes", http.StatusBadRequest)
-		return
+func (m *member) takeDrainWishes(_ context.Context, _ node.ID, wishes drainWishes) (peerrpc.None, error) {
+	if wishes.Over < 0 {
+		return peerrpc.None{}, &peerrpc.Error{Status: http.StatusBadRequest, Text: "a drain cannot take a negative time"}
 	}
 	m.svc.drain.wish(wishes)
-	_, _ = w.Write([]byte("{}"))
+	return peerrpc.None{}, nil
 }
 
 // drainReport asks a node how far its drain is.
@@ -48,15 +48,7 @@ func (m *member) drainReport(ctx context.Context, id node.ID) (drainReport, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	var r drainReport
-	body, err := m.call(ctx, http.MethodGet, id, pathDrain, nil, maxDrain)
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, fmt.Errorf("drain report of %s: %w", id, err)
-	}
-	return r, nil
+	return drainReportRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
 // drainWish tells a node what the operator wants of its next drain.
@@ -67,11 +59,7 @@ func (m *member) drainWish(ctx context.Context, id node.ID, w drainWishes) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	body, err := json.Marshal(w)
-	if err != nil {
-		return fmt.Errorf("encode wishes: %w", err)
-	}
-	_, err = m.call(ctx, http.MethodPost, id, pathDrain, body, maxDrain)
+	_, err := drainWishesRPC.Call(ctx, m.client(), id, w)
 	return err
 }
 
@@ -80,9 +68,6 @@ type handedOver struct {
 	Left int    `json:"left"`
 	Why  string `json:"why,omitempty"` // they were not handed over
 }
-
-// maxHandedOver bounds it on its way.
-const maxHandedOver = 64 << 10
 
 // handOverWithin is how long a node may take for it: its master may have one of them in hand.
 const handOverWithin = time.Minute
@@ -96,8 +81,8 @@ func (m *member) handOver(ctx context.Context) handedOver {
 	return h
 }
 
-func (m *member) handleLeaving(w http.ResponseWriter, r *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.handOver(r.Context()))
+func (m *member) handOverForPeer(ctx context.Context, _ node.ID, _ peerrpc.None) (handedOver, error) {
+	return m.handOver(ctx), nil
 }
 
 // askToHandOver has a node hand over what its master does not answer.
@@ -107,15 +92,7 @@ func (m *member) askToHandOver(ctx context.Context, id node.ID) (handedOver, err
 	if id == m.d.id {
 		return m.handOver(ctx), nil
 	}
-	var h handedOver
-	body, err := m.call(ctx, http.MethodPost, id, returns.PathLeaving, nil, maxHandedOver)
-	if err != nil {
-		return h, err
-	}
-	if err := json.Unmarshal(body, &h); err != nil {
-		return h, fmt.Errorf("what %s says of its returns: %w", id, err)
-	}
-	return h, nil
+	return handOverRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
 // publish hands a publication of the local master on, unless that was done when it was long overdue.

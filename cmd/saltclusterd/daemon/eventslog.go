@@ -3,24 +3,40 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"sync"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/eventlog"
 )
 
-// pathHeard is where a node tells which events of minions its master got.
 const pathHeard = "/v1/events/heard"
 
-// maxHeard bounds such an answer.
-const maxHeard = 4 << 20
+// heardQuestion asks a node which events of minions its master got.
+type heardQuestion struct {
+	minion string // empty: all
+	limit  int
+}
+
+var heardRPC = peerrpc.Endpoint[heardQuestion, []adminapi.HandledEvent]{
+	Method: http.MethodGet, Path: pathHeard, MaxAnswer: 4 << 20,
+	Encode: func(q heardQuestion) url.Values {
+		return url.Values{"minion": {q.minion}, "limit": {strconv.Itoa(q.limit)}}
+	},
+	Decode: func(v url.Values) (heardQuestion, error) {
+		limit, err := strconv.Atoi(v.Get("limit"))
+		if err != nil || limit < 1 || limit > eventlog.Size {
+			return heardQuestion{}, errors.New("invalid limit")
+		}
+		return heardQuestion{v.Get("minion"), limit}, nil
+	},
+}
 
 // heard is what this node's master got, newest first, each with why it came here as things are now.
 func (m *member) heard(minion string, limit int) []adminapi.HandledEvent {
@@ -35,13 +51,8 @@ func (m *member) heard(minion string, limit int) []adminapi.HandledEvent {
 	return out
 }
 
-func (m *member) handleHeard(w http.ResponseWriter, r *http.Request) {
-	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
-	if err != nil || limit < 1 || limit > eventlog.Size {
-		http.Error(w, "how many?", http.StatusBadRequest)
-		return
-	}
-	_ = json.NewEncoder(w).Encode(m.heard(r.URL.Query().Get("minion"), limit))
+func (m *member) listHeard(_ context.Context, _ node.ID, q heardQuestion) ([]adminapi.HandledEvent, error) {
+	return m.heard(q.minion, q.limit), nil
 }
 
 // heardBy asks a node.
@@ -51,17 +62,11 @@ func (m *member) heardBy(ctx context.Context, id node.ID, minion string, limit i
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	body, err := m.call(ctx, http.MethodGet, id, pathHeard+"?"+url.Values{"minion": {minion}, "limit": {strconv.Itoa(limit)}}.Encode(), nil, maxHeard)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("events that %s got: %w", id, err)
-	}
+	list, err = heardRPC.Call(ctx, m.client(), id, heardQuestion{minion, limit})
 	for i := range list {
 		list[i].Node = string(id) // whatever it says
 	}
-	return list, nil
+	return list, err
 }
 
 // HandledEvents implements admin.EventExplainer.

@@ -2,9 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,13 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
 
-// pathMigrate is where a node tells how far its migration is, and takes an operator's steps.
 const pathMigrate = "/v1/migrate"
 
 const (
@@ -67,22 +64,35 @@ func (m *member) migration(ctx context.Context, plan bool, to string) adminapi.M
 	return out
 }
 
+// migrationQuestion asks a node how far its migration is or, with plan, what a migration to a directory would do.
+type migrationQuestion struct {
+	plan bool
+	to   string
+}
+
+var (
+	migrationRPC = peerrpc.Endpoint[migrationQuestion, adminapi.MigrateNode]{
+		Method: http.MethodGet, Path: pathMigrate, MaxAnswer: maxMigrate,
+		Encode: func(q migrationQuestion) url.Values {
+			if !q.plan {
+				return nil
+			}
+			return url.Values{"plan": {"1"}, "to": {q.to}}
+		},
+		Decode: func(v url.Values) (migrationQuestion, error) {
+			return migrationQuestion{v.Get("plan") != "", v.Get("to")}, nil
+		},
+	}
+	migrateRPC = peerrpc.Endpoint[adminapi.MigrateRequest, migrateReply]{
+		Method: http.MethodPost, Path: pathMigrate, MaxQuestion: maxDrain, MaxAnswer: maxMigrate,
+	}
+)
+
 func (m *member) migrationOf(ctx context.Context, id node.ID, plan bool, to string) (n adminapi.MigrateNode, err error) {
 	if id == m.d.id {
 		return m.svc.migrateNode(ctx, plan, to), nil
 	}
-	path := pathMigrate
-	if plan {
-		path += "?plan=1&to=" + url.QueryEscape(to)
-	}
-	body, err := m.call(ctx, http.MethodGet, id, path, nil, maxMigrate)
-	if err != nil {
-		return n, err
-	}
-	if err := json.Unmarshal(body, &n); err != nil {
-		return n, fmt.Errorf("migration of %s: %w", id, err)
-	}
-	return n, nil
+	return migrationRPC.Call(ctx, m.client(), id, migrationQuestion{plan, to})
 }
 
 // Migrate implements admin.Migrator.
@@ -97,19 +107,11 @@ func (d *Daemon) Migrate(ctx context.Context, r adminapi.MigrateRequest) (n admi
 		return m.svc.migrate(ctx, r)
 	}
 	r.Node = ""
-	body, err := json.Marshal(r)
-	if err != nil {
-		return n, fmt.Errorf("encode the step: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, migrateAnswer)
 	defer cancel()
-	body, err = m.call(ctx, http.MethodPost, id, pathMigrate, body, maxMigrate)
+	answer, err := migrateRPC.Call(ctx, m.client(), id, r)
 	if err != nil {
 		return n, err
-	}
-	var answer migrateReply
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return n, fmt.Errorf("answer of %s: %w", id, err)
 	}
 	if answer.Error != nil {
 		return n, answer.Error
@@ -123,28 +125,18 @@ type migrateReply struct {
 	Error *adminapi.Error      `json:"error,omitempty"`
 }
 
-func (m *member) handleMigration(w http.ResponseWriter, r *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.svc.migrateNode(r.Context(), r.URL.Query().Get("plan") != "", r.URL.Query().Get("to")))
+func (m *member) reportMigration(ctx context.Context, _ node.ID, q migrationQuestion) (adminapi.MigrateNode, error) {
+	return m.svc.migrateNode(ctx, q.plan, q.to), nil
 }
 
-func (m *member) handleMigrate(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.MigrateRequest
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDrain))
-	if err == nil {
-		err = json.Unmarshal(body, &req)
-	}
-	if err != nil {
-		http.Error(w, "unreadable step", http.StatusBadRequest)
-		return
-	}
-	var reply migrateReply
+func (m *member) migrateForPeer(ctx context.Context, _ node.ID, req adminapi.MigrateRequest) (reply migrateReply, err error) {
 	if err = m.d.migration.mayCopyTo(req.To); err == nil {
-		reply.Node, err = m.svc.migrate(r.Context(), req)
+		reply.Node, err = m.svc.migrate(ctx, req)
 	}
 	if err != nil {
 		reply.Error = adminapi.Errorf(adminapi.CodeOf(err), adminapi.HintOf(err), "%v", err)
 	}
-	_ = json.NewEncoder(w).Encode(reply)
+	return reply, nil
 }
 
 // migrate begins a step on this node.

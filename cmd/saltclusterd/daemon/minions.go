@@ -3,21 +3,20 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 )
 
-// pathSubscribers is where a node lists who is connected to its publish port.
 const pathSubscribers = "/v1/subscribers"
 
-const maxSubscribers = 16 << 20 // bytes of a list
+// A node lists who is connected to its publish port.
+var subscribersRPC = peerrpc.Endpoint[peerrpc.None, []adminapi.Subscriber]{Method: http.MethodGet, Path: pathSubscribers, MaxAnswer: 16 << 20}
 
 // Minions implements admin.Backend.
 func (d *Daemon) Minions(ctx context.Context) (adminapi.Minions, error) {
@@ -53,15 +52,7 @@ func (m *member) subscribersOf(ctx context.Context, id node.ID) ([]adminapi.Subs
 	if id == m.d.id {
 		return m.subscribers(), nil
 	}
-	body, err := m.call(ctx, http.MethodGet, id, pathSubscribers, nil, maxSubscribers)
-	if err != nil {
-		return nil, err
-	}
-	var list []adminapi.Subscriber
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("subscribers of %s: %w", id, err)
-	}
-	return list, nil
+	return subscribersRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
 // subscribers lists who is connected here.
@@ -76,6 +67,6 @@ func (m *member) subscribers() []adminapi.Subscriber {
 	return out
 }
 
-func (m *member) handleSubscribers(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.subscribers())
+func (m *member) listSubscribers(context.Context, node.ID, peerrpc.None) ([]adminapi.Subscriber, error) {
+	return m.subscribers(), nil
 }

@@ -52,7 +52,7 @@ func FuzzDrainWishes(f *testing.F) {
 		m := &member{svc: &service{}}
 		m.svc.drain = newDrainer(m.svc)
 		w := httptest.NewRecorder()
-		m.handleDrainWishes(w, httptest.NewRequest(http.MethodPost, pathDrain, bytes.NewReader(b)))
+		drainWishesRPC.Handler(m.takeDrainWishes).ServeHTTP(w, httptest.NewRequest(http.MethodPost, pathDrain, bytes.NewReader(b)))
 		switch got := m.svc.drain.wishes; {
 		case w.Code != http.StatusOK && got != (drainWishes{}):
 			t.Fatalf("%d, and yet %+v is wished", w.Code, got)
@@ -71,8 +71,8 @@ func FuzzPresenceWord(f *testing.F) {
 	f.Add([]byte(`{"at":"2026-01-02T03:04:05Z","told":{"term":1,"n":2,"ids":["web1"]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = parsePresenceMemory(b)
-		w, err := parsePresence(b)
-		if err != nil {
+		var w presenceWord
+		if json.Unmarshal(b, &w) != nil || w.validate() != nil {
 			return
 		}
 		s := presence.Scene{IDs: []string{"web1"}, Seen: map[string]presence.Sighting{}, Groups: w.Groups, Named: w.Named}

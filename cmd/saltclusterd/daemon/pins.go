@@ -4,19 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/signin"
 )
 
-// pathPins is where a node tells what minions have pinned, as far as it has answered their sign-ins.
 const pathPins = "/v1/pins"
 
 const (
@@ -117,8 +116,11 @@ func (s *service) pinned(id, _ string, p signin.Pin) {
 	}
 }
 
-func (m *member) handlePins(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.ident.pins.list())
+// A node lists what minions have pinned, as far as it has answered their sign-ins.
+var pinsRPC = peerrpc.Endpoint[peerrpc.None, pinList]{Method: http.MethodGet, Path: pathPins, MaxAnswer: maxPinList}
+
+func (m *member) listPins(context.Context, node.ID, peerrpc.None) (pinList, error) {
+	return m.ident.pins.list(), nil
 }
 
 // pinsOf asks a node.
@@ -126,15 +128,7 @@ func (m *member) pinsOf(ctx context.Context, id node.ID) (pinList, error) {
 	if id == m.d.id {
 		return m.ident.pins.list(), nil
 	}
-	body, err := m.call(ctx, http.MethodGet, id, pathPins, nil, maxPinList)
-	if err != nil {
-		return pinList{}, err
-	}
-	list, err := parsePins(body)
-	if err != nil {
-		return pinList{}, fmt.Errorf("pins of %s: %w", id, err)
-	}
-	return list, nil
+	return pinsRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
 func parsePins(text []byte) (list pinList, err error) {

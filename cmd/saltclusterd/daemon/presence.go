@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -28,7 +29,6 @@ import (
 // Every node knows what the others see of the minions, so that an answer does not hang on one that has just been killed: what it said
 // last stands for a while. package presence judges.
 
-// pathPresence is where a node tells whom it sees.
 const pathPresence = "/v1/presence"
 
 const (
@@ -54,19 +54,40 @@ type presenceWord struct {
 	Told   *presence.Mark   `json:"told,omitempty"` // the latest, when it is newer than what the asker knows
 }
 
-var errPresence = errors.New("a word about minions that makes no sense")
+var errPresence = errors.New("malformed presence report")
 
-func parsePresence(b []byte) (presenceWord, error) {
-	var w presenceWord
-	if err := json.Unmarshal(b, &w); err != nil {
-		return w, err
-	}
+func (w presenceWord) validate() error {
 	for _, g := range w.Groups {
 		if g.Count < 0 || g.Young < 0 || g.Count > maxPresence || !g.From.IsValid() {
-			return w, errPresence
+			return errPresence
 		}
 	}
-	return w, nil
+	return nil
+}
+
+// presenceQuestion asks a node whom it sees.
+type presenceQuestion struct {
+	since time.Time     // only what changed since; zero: everything
+	mark  presence.Mark // what the caller has told last
+}
+
+var presenceRPC = peerrpc.Endpoint[presenceQuestion, presenceWord]{
+	Method: http.MethodGet, Path: pathPresence, MaxAnswer: maxPresence,
+	Encode: func(q presenceQuestion) url.Values {
+		v := url.Values{"term": {strconv.FormatUint(q.mark.Term, 10)}, "n": {strconv.FormatUint(q.mark.N, 10)}}
+		if !q.since.IsZero() {
+			v.Set("since", strconv.FormatInt(q.since.Unix(), 10))
+		}
+		return v
+	},
+	Decode: func(v url.Values) (q presenceQuestion, err error) {
+		if s, err := strconv.ParseInt(v.Get("since"), 10, 64); err == nil {
+			q.since = time.Unix(s, 0)
+		}
+		q.mark.Term, _ = strconv.ParseUint(v.Get("term"), 10, 64) // what is missing is old
+		q.mark.N, _ = strconv.ParseUint(v.Get("n"), 10, 64)
+		return q, nil
+	},
 }
 
 // peerWord is what is known of another node.
@@ -212,15 +233,14 @@ func (k *presenceKeeper) ask(ctx context.Context, id node.ID) error {
 	since := p.word.Now
 	whole := now.Sub(p.whole) > presenceWhole
 	k.mu.Unlock()
-	q := url.Values{"term": {strconv.FormatUint(mark.Term, 10)}, "n": {strconv.FormatUint(mark.N, 10)}}
+	q := presenceQuestion{mark: mark}
 	if !whole && !since.IsZero() {
-		q.Set("since", strconv.FormatInt(since.Unix()-1, 10))
+		q.since = since.Add(-time.Second)
 	}
-	body, err := k.s.m.call(ctx, http.MethodGet, id, pathPresence+"?"+q.Encode(), nil, maxPresence)
-	if err != nil {
-		return err
+	w, err := presenceRPC.Call(ctx, k.s.m.client(), id, q)
+	if err == nil {
+		err = w.validate()
 	}
-	w, err := parsePresence(body)
 	if err != nil {
 		return fmt.Errorf("presence of %s: %w", id, err)
 	}
@@ -294,27 +314,20 @@ func (k *presenceKeeper) found() (list []presence.Minion, missing []node.ID) {
 	return k.list, k.missing
 }
 
-func (m *member) handlePresence(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	var since time.Time
-	if s, err := strconv.ParseInt(q.Get("since"), 10, 64); err == nil {
-		since = time.Unix(s, 0)
-	}
-	term, _ := strconv.ParseUint(q.Get("term"), 10, 64) // what is not there is old
-	n, _ := strconv.ParseUint(q.Get("n"), 10, 64)
+func (m *member) reportPresence(_ context.Context, _ node.ID, q presenceQuestion) (presenceWord, error) {
 	k := m.svc.presence
-	word := k.own(since)
+	word := k.own(q.since)
 	k.mu.Lock()
-	if mark := k.tracker.Told(); mark.Newer(presence.Mark{Term: term, N: n}) {
+	if mark := k.tracker.Told(); mark.Newer(q.mark) {
 		word.Told = &mark
 	}
-	if since.IsZero() { // it may have forgotten what it told
+	if q.since.IsZero() { // it may have forgotten what it told
 		for _, seen := range k.seen {
 			word.Met = append(word.Met, seen.Met)
 		}
 	}
 	k.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(word)
+	return word, nil
 }
 
 // presenceMemory is what a node remembers of what was told.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltcrypt"
@@ -22,7 +22,6 @@ import (
 // Which payload versions minions have proven to speak is kept on disk by the node that saw it and, where older versions are allowed
 // at all, told to the others: a minion must not be pretended to be an old one at a node that has never met it.
 
-// pathProtocols is where a node tells which versions it has seen.
 const pathProtocols = "/v1/protocols"
 
 const (
@@ -148,17 +147,12 @@ func (m *member) allProofs(ctx context.Context) (proofs map[node.ID][]wall.Proof
 }
 
 func (m *member) proofsOf(ctx context.Context, id node.ID) ([]wall.Proof, error) {
-	body, err := m.call(ctx, http.MethodGet, id, pathProtocols, nil, maxProtocols)
-	if err != nil {
-		return nil, err
-	}
-	var list []wall.Proof
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("protocols of %s: %w", id, err)
-	}
-	return list, nil
+	return protocolsRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
-func (m *member) handleProtocols(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.svc.wall.Proofs())
+// A node lists which protocol versions it has seen of minions.
+var protocolsRPC = peerrpc.Endpoint[peerrpc.None, []wall.Proof]{Method: http.MethodGet, Path: pathProtocols, MaxAnswer: maxProtocols}
+
+func (m *member) listProtocols(context.Context, node.ID, peerrpc.None) ([]wall.Proof, error) {
+	return m.svc.wall.Proofs(), nil
 }

@@ -2,14 +2,13 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 )
@@ -37,26 +36,41 @@ type rootsReport struct {
 	Status roots.Status `json:"status"`
 }
 
+var (
+	rootsStatusRPC    = peerrpc.Endpoint[peerrpc.None, rootsReport]{Method: http.MethodGet, Path: pathRootsStatus, MaxAnswer: maxRootsAnswer}
+	rootsConflictsRPC = peerrpc.Endpoint[peerrpc.None, []roots.Conflict]{Method: http.MethodGet, Path: pathRootsConflicts, MaxAnswer: maxRootsAnswer}
+	rootsDiffRPC      = peerrpc.Endpoint[node.ID, []roots.Change]{
+		Method: http.MethodGet, Path: pathRootsDiff, MaxAnswer: maxRootsAnswer,
+		Encode: func(other node.ID) url.Values { return url.Values{"node": {string(other)}} },
+		Decode: func(v url.Values) (node.ID, error) { return node.ID(v.Get("node")), nil },
+	}
+)
+
 // handleRoots adds what other nodes ask about the roots.
-func (s *service) handleRoots(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+pathRootsStatus, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, s.rootsReport()) })
+func (s *service) handleRoots(mux *peerrpc.Mux) {
+	mux.Handle(rootsStatusRPC.Pattern(), rootsStatusRPC.Handler(func(context.Context, node.ID, peerrpc.None) (rootsReport, error) {
+		return s.rootsReport(), nil
+	}))
 	if s.trees.rootsEngine == nil {
 		return
 	}
 	mux.Handle("POST "+roots.Path, s.whenKept(s.trees.Handler()))
-	mux.Handle("GET "+pathRootsConflicts, s.whenKept(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answerJSON(w, clip(s.trees.Conflicts()))
-	})))
-	mux.Handle("GET "+pathRootsDiff, s.whenKept(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), rootsDiffTimeout)
-		defer cancel()
-		changes, err := s.trees.Diff(ctx, node.ID(r.URL.Query().Get("node")))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		answerJSON(w, clip(changes))
-	})))
+	mux.Handle(rootsConflictsRPC.Pattern(), s.whenKept(rootsConflictsRPC.Handler(s.listConflicts)))
+	mux.Handle(rootsDiffRPC.Pattern(), s.whenKept(rootsDiffRPC.Handler(s.diffForPeer)))
+}
+
+func (s *service) listConflicts(context.Context, node.ID, peerrpc.None) ([]roots.Conflict, error) {
+	return clip(s.trees.Conflicts()), nil
+}
+
+func (s *service) diffForPeer(ctx context.Context, _, other node.ID) ([]roots.Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, rootsDiffTimeout)
+	defer cancel()
+	changes, err := s.trees.Diff(ctx, other)
+	if err != nil {
+		return nil, peerrpc.Unavailable(err.Error())
+	}
+	return clip(changes), nil
 }
 
 // whenKept answers peers "starting" until the roots are open; minions need not be served yet.
@@ -68,11 +82,6 @@ func (s *service) whenKept(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-func answerJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a peer that went away needs no error
 }
 
 func clip[T any](list []T) []T { return list[:min(len(list), maxRootsList)] }
@@ -101,7 +110,7 @@ func (m *member) rootsReportOf(ctx context.Context, id node.ID) (rootsReport, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	return askRoots[rootsReport](ctx, m, id, pathRootsStatus)
+	return rootsStatusRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
 
 // rootsConflictsOf asks a node what it has put aside.
@@ -109,7 +118,7 @@ func (m *member) rootsConflictsOf(ctx context.Context, id node.ID) ([]roots.Conf
 	if id != m.d.id {
 		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 		defer cancel()
-		return askRoots[[]roots.Conflict](ctx, m, id, pathRootsConflicts)
+		return rootsConflictsRPC.Call(ctx, m.client(), id, peerrpc.None{})
 	}
 	if err := m.rootsKept(); err != nil {
 		return nil, err
@@ -120,24 +129,13 @@ func (m *member) rootsConflictsOf(ctx context.Context, id node.ID) ([]roots.Conf
 // rootsDiffOf has a node compare its roots with another's.
 func (m *member) rootsDiffOf(ctx context.Context, id, other node.ID) ([]roots.Change, error) {
 	if id != m.d.id {
-		return askRoots[[]roots.Change](ctx, m, id, pathRootsDiff+"?node="+url.QueryEscape(string(other)))
+		return rootsDiffRPC.Call(ctx, m.client(), id, other)
 	}
 	if err := m.rootsKept(); err != nil {
 		return nil, err
 	}
 	changes, err := m.svc.trees.Diff(ctx, other)
 	return clip(changes), err
-}
-
-func askRoots[T any](ctx context.Context, m *member, id node.ID, path string) (out T, err error) {
-	body, err := m.call(ctx, http.MethodGet, id, path, nil, maxRootsAnswer)
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(body, &out); err != nil {
-		return out, fmt.Errorf("answer of %s: %w", id, err)
-	}
-	return out, nil
 }
 
 // rootsKept says why this node's roots cannot be asked, nil when they can.

@@ -1,20 +1,19 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
+	"saltclusterd/fsync/roots"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -53,40 +52,73 @@ func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "starting", http.StatusServiceUnavailable)
 }
 
+// handle routes what the members ask of each other.
 func (s *rpcSwitch) handle(m *member) {
-	mux := http.NewServeMux()
+	mux := peerrpc.NewMux(peer.FromContext)
 	if m.svc != nil {
-		relayed := m.svc.whenServing(relay.Handler(m.svc.proxy, peer.FromContext, int64(m.d.cfg.Edge.MaxRequestMemory)))
-		mux.Handle(relay.Path, relayed)
-		mux.Handle(relay.PathSignIn, relayed)
-		mux.Handle(fanout.Path, m.svc.whenServing(m.svc.hub.Handler()))
-		mux.Handle("POST "+datacache.Data.Path(), m.svc.whenCaughtUp(partGrains, m.svc.data.Handler()))
-		mux.Handle("POST "+tokens.Path, m.svc.whenCaughtUp(partTokens, m.svc.tokens.Handler()))
-		mux.Handle("POST "+datacache.Mine.Path(), m.svc.whenCaughtUp(partMines, m.svc.mines.Handler()))
-		mux.Handle("POST "+mirror.Path, m.svc.whenServing(m.svc.mirror.Handler(peer.FromContext)))
-		mux.Handle("POST "+jobs.Path, m.svc.whenCaughtUp(partJobs, m.svc.cache.Handler()))
-		mux.Handle("POST "+returns.Path, m.svc.whenServing(m.svc.returns.Handler(peer.FromContext)))
-		mux.HandleFunc("POST "+pathCatchup+"{part}", m.handleCatchup)
-		mux.HandleFunc("GET "+pathLedger, m.handleLedger)
-		mux.HandleFunc("GET "+pathShare, m.handleShare)
-		mux.HandleFunc("GET "+pathSubscribers, m.handleSubscribers)
-		mux.HandleFunc("GET "+pathHeard, m.handleHeard)
-		mux.HandleFunc("GET "+pathPresence, m.handlePresence)
-		mux.HandleFunc("GET "+pathPins, m.handlePins)
-		mux.HandleFunc("GET "+pathProtocols, m.handleProtocols)
-		mux.HandleFunc("GET "+pathMigrate, m.handleMigration)
-		mux.HandleFunc("POST "+pathMigrate, m.handleMigrate)
-		mux.HandleFunc("GET "+pathDrain, m.handleDrainReport)
-		mux.HandleFunc("POST "+pathDrain, m.handleDrainWishes)
-		mux.HandleFunc("POST "+returns.PathLeaving, m.handleLeaving)
+		m.svc.handleMinions(mux)
+		m.svc.handleStores(mux)
 		m.svc.handleRoots(mux)
+		m.handleService(mux)
 	}
-	mux.HandleFunc("POST "+pathPropose, m.handlePropose)
-	mux.HandleFunc("GET "+pathStats, m.handleStats)
-	mux.HandleFunc("POST "+pathTransfer, m.handleTransfer)
-	mux.HandleFunc("POST "+pathCertificate, m.handleCertificate)
-	h := bounded(mux)
+	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
+	mux.Limit(pathPropose, 128)
+	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
+	mux.Handle(transferRPC.Pattern(), transferRPC.Handler(m.transferForPeer))
+	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
+	h := http.Handler(mux)
 	s.h.Store(&h)
+}
+
+// handleMinions adds what nodes hand to each other of their minions and masters.
+func (s *service) handleMinions(mux *peerrpc.Mux) {
+	relayed := s.whenServing(relay.Handler(s.proxy, peer.FromContext, int64(s.m.d.cfg.Edge.MaxRequestMemory)))
+	for _, path := range []string{relay.Path, relay.PathSignIn} {
+		mux.Handle(path, relayed)
+		mux.Unlimit(path)
+	}
+	mux.Handle(fanout.Path, s.whenServing(s.hub.Handler()))
+	mux.Stream(fanout.Path)
+	mux.Handle("POST "+mirror.Path, s.whenServing(s.mirror.Handler(peer.FromContext)))
+	mux.Handle("POST "+returns.Path, s.whenServing(s.returns.Handler(peer.FromContext)))
+}
+
+// handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time. What holds a large body, or
+// takes long, has few places; where all members have some together (bodies of returns: two; trees: six; most others: four), one that is
+// hostile must leave one.
+func (s *service) handleStores(mux *peerrpc.Mux) {
+	mux.Handle("POST "+datacache.Data.Path(), s.whenCaughtUp(partGrains, s.data.Handler()))
+	mux.Handle("POST "+tokens.Path, s.whenCaughtUp(partTokens, s.tokens.Handler()))
+	mux.Handle("POST "+datacache.Mine.Path(), s.whenCaughtUp(partMines, s.mines.Handler()))
+	mux.Handle("POST "+jobs.Path, s.whenCaughtUp(partJobs, s.cache.Handler()))
+	for path, places := range storePlaces() {
+		mux.Limit(path, places)
+	}
+}
+
+// storePlaces is how many requests of one member are worked on at a time, by path.
+func storePlaces() map[string]int {
+	return map[string]int{
+		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
+		returns.Path: 1, roots.Path: 4, pathLedger: 2, pathRootsDiff: 2, pathMigrate: 8, pathCatchup: 6,
+	}
+}
+
+// handleService adds what members ask about the service of another one.
+func (m *member) handleService(mux *peerrpc.Mux) {
+	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
+	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
+	mux.Handle("GET "+pathShare, http.HandlerFunc(m.handleShare))
+	mux.Handle(subscribersRPC.Pattern(), subscribersRPC.Handler(m.listSubscribers))
+	mux.Handle(heardRPC.Pattern(), heardRPC.Handler(m.listHeard))
+	mux.Handle(presenceRPC.Pattern(), presenceRPC.Handler(m.reportPresence))
+	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))
+	mux.Handle(protocolsRPC.Pattern(), protocolsRPC.Handler(m.listProtocols))
+	mux.Handle(migrationRPC.Pattern(), migrationRPC.Handler(m.reportMigration))
+	mux.Handle(migrateRPC.Pattern(), migrateRPC.Handler(m.migrateForPeer))
+	mux.Handle(drainReportRPC.Pattern(), drainReportRPC.Handler(m.reportDrain))
+	mux.Handle(drainWishesRPC.Pattern(), drainWishesRPC.Handler(m.takeDrainWishes))
+	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(m.handOverForPeer))
 }
 
 // forward hands a proposal to the leader (consensus.Config.Forward).
@@ -118,37 +150,19 @@ type nodeStats struct {
 }
 
 func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
-	var s nodeStats
-	body, err := m.call(ctx, http.MethodGet, id, pathStats, nil, maxStats)
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(body, &s); err != nil {
-		return s, fmt.Errorf("stats of %s: %w", id, err)
-	}
+	s, err := statsRPC.Call(ctx, m.client(), id, peerrpc.None{})
 	s.Reasons = boundReasons(s.Reasons)
-	return s, nil
+	return s, err
 }
 
-// call makes one RPC to a member.
+var statsRPC = peerrpc.Endpoint[peerrpc.None, nodeStats]{Method: http.MethodGet, Path: pathStats, MaxAnswer: maxStats}
+
+// client calls other members.
+func (m *member) client() peerrpc.Client { return peerrpc.Client{HTTP: m.port.HTTPClient()} }
+
+// call sends bytes to a member, for engines that encode what they say themselves.
 func (m *member) call(ctx context.Context, method string, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "https://"+string(to)+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
-	}
-	resp, err := m.port.HTTPClient().Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil {
-		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("call %s of %s: %s: %.200s", path, to, resp.Status, bytes.TrimSpace(answer))
-	}
-	return answer, nil
+	return m.client().Do(ctx, method, to, path, body, limit)
 }
 
 // peerProblem is for operators why a node could not be asked: what the network said, without which of our paths was asked for.
@@ -191,8 +205,4 @@ func (m *member) localStats() nodeStats {
 		s.Own = m.d.own.get()
 	}
 	return s
-}
-
-func (m *member) handleStats(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(m.localStats())
 }

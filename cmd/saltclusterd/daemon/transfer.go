@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -100,11 +100,7 @@ func (m *member) tryTransfer(ctx context.Context, to node.ID) error {
 	if leader == m.d.id {
 		return m.cons.TransferLeadership(ctx, to)
 	}
-	body, err := json.Marshal(transferCall{to})
-	if err != nil {
-		return fmt.Errorf("ask %s to hand over: %w", leader, err)
-	}
-	_, err = m.call(ctx, http.MethodPost, leader, pathTransfer, body, maxTransfer)
+	_, err := transferRPC.Call(ctx, m.client(), leader, transferCall{to})
 	return err
 }
 
@@ -140,14 +136,14 @@ func (m *member) stopping(id node.ID) bool {
 	return ok && id != m.d.id && g.Meta.Draining
 }
 
-func (m *member) handleTransfer(w http.ResponseWriter, r *http.Request) {
-	var c transferCall
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTransfer)).Decode(&c); err != nil {
-		http.Error(w, "malformed", http.StatusBadRequest)
-		return
-	}
-	if err := m.cons.TransferLeadership(r.Context(), c.To); err != nil {
+var transferRPC = peerrpc.Endpoint[transferCall, peerrpc.None]{
+	Method: http.MethodPost, Path: pathTransfer, MaxQuestion: maxTransfer, MaxAnswer: maxTransfer,
+}
+
+func (m *member) transferForPeer(ctx context.Context, _ node.ID, c transferCall) (peerrpc.None, error) {
+	if err := m.cons.TransferLeadership(ctx, c.To); err != nil {
 		m.log.Warn("leadership not handed over", "node", c.To, "err", err)
-		http.Error(w, err.Error(), http.StatusConflict)
+		return peerrpc.None{}, &peerrpc.Error{Status: http.StatusConflict, Text: err.Error()}
 	}
+	return peerrpc.None{}, nil
 }
