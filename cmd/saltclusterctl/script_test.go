@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/admin/admintest"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -59,11 +60,11 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || daemons()[args[0]] == nil {
 		ts.Fatalf("usage: daemon NAME")
 	}
-	var backend admin.Backend = daemons()[args[0]]
+	var fake any = daemons()[args[0]]
 	if args[0] == "upgrades" {
-		backend = &upgraded{fake: healthy()}
+		fake = &upgraded{fake: healthy()}
 	}
-	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Backend: backend})
+	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Verbs: admintest.Verbs(fake)})
 	ts.Check(err)
 	ts.Check(s.Open(context.Background()))
 	ts.Defer(func() { s.Close() })

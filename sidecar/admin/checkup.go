@@ -2,11 +2,19 @@ package admin
 
 import (
 	"context"
+	"net/http"
 
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Examiner is a Backend that tells what only the daemon can find out about its node and the way to the others.
+// Examiner tells what only the daemon can find out about its node and the way to the others.
 type Examiner interface {
 	Checkup(ctx context.Context) (adminapi.Checkup, error)
+}
+
+// Checkups is the verb that doctor asks with.
+func Checkups(x Examiner) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/checkup", read(s, "checkup", x.Checkup))
+	}
 }

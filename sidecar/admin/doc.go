@@ -2,7 +2,8 @@
 // socket.
 //
 // It owns the socket file, the accept loop and the HTTP server; it knows
-// nothing about the cluster and asks a Backend, which the daemon supplies.
+// nothing about the cluster: the daemon gives it Verbs, each with the capability that
+// answers them.
 //
 // In: connections whose peer credentials (SO_PEERCRED, SO_PEERGROUPS) are
 // those of root, of the daemon's own user, or of an allowed group. Out: JSON

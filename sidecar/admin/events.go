@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// EventExplainer is a Backend that knows where events of minions fire.
+// EventExplainer knows where events of minions fire.
 type EventExplainer interface {
 	ExplainEvent(ctx context.Context, minion, tag string) (adminapi.EventExplanation, error)
 	// HandledEvents tells which events masters got lately, of one minion or of all (empty), at most limit, newest first.
@@ -43,5 +43,13 @@ func (s *Server) explainEvent(x EventExplainer) http.HandlerFunc {
 			}
 			return x.ExplainEvent(ctx, q.Get("minion"), q.Get("tag"))
 		})
+	}
+}
+
+// Events are the verbs about events of minions.
+func Events(x EventExplainer) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/events/explain", s.explainEvent(x))
+		mux.HandleFunc("GET /v1/events", s.handledEvents(x))
 	}
 }

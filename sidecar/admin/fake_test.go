@@ -82,9 +82,9 @@ func (f *fakeBackend) Rotate(context.Context, adminapi.RotateRequest, Progress) 
 }
 
 // start opens a server on a fresh socket and returns a client of it.
-func start(t *testing.T, b Backend, change ...func(*Config)) (*Server, *adminapi.Client) {
+func start(t *testing.T, b any, change ...func(*Config)) (*Server, *adminapi.Client) {
 	t.Helper()
-	cfg := Config{Socket: filepath.Join(t.TempDir(), "run", "admin.sock"), Backend: b}
+	cfg := Config{Socket: filepath.Join(t.TempDir(), "run", "admin.sock"), Verbs: verbsOf(b)}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -136,4 +136,22 @@ func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreReque
 	b, err := io.ReadAll(file)
 	p("state", "reading")
 	return adminapi.Outcome{Node: "m1", Ready: r.Wait, Message: strconv.Itoa(len(b))}, err
+}
+
+// verbsOf returns the verbs that the tests of this package use, as far as b can answer them. Tests of other packages have admintest.Verbs, which
+// this one cannot import.
+func verbsOf(b any) (all []Verbs) {
+	if f, ok := b.(interface {
+		Reporter
+		Joiner
+		Drainer
+		Governor
+		Recoverer
+	}); ok {
+		all = append(all, Reports(f), Joining(f), Draining(f), Governing(f), Recovery(f))
+	}
+	if f, ok := b.(*deciding); ok {
+		all = append(all, Keys(f), KeyTransfer(f), LogLevels(f), Events(f))
+	}
+	return all
 }

@@ -17,76 +17,9 @@ const maxBody = 64 << 10 // bytes of a request body
 // refusal, whatever was asked.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	b := s.cfg.Backend
-	mux.HandleFunc("GET /v1/version", read(s, "version", b.Version))
-	mux.HandleFunc("GET /v1/status", read(s, "status", b.Status))
-	mux.HandleFunc("GET /v1/members", read(s, "members", b.Members))
-	mux.HandleFunc("GET /v1/config", read(s, "config", b.Config))
-	mux.HandleFunc("GET /v1/minions", read(s, "minions", b.Minions))
-	mux.HandleFunc("GET /v1/ring", s.ring)
-	mux.HandleFunc("POST /v1/bootstrap", s.bootstrap)
-	mux.HandleFunc("POST /v1/join", s.join)
-	mux.HandleFunc("POST /v1/drain", s.drain)
-	mux.HandleFunc("POST /v1/undrain", s.undrain)
-	mux.HandleFunc("POST /v1/remove", s.remove)
-	mux.HandleFunc("POST /v1/transfer", s.transfer)
-	mux.HandleFunc("GET /v1/recover", read(s, "recover_plan", b.RecoverPlan))
-	mux.HandleFunc("POST /v1/recover", s.recover)
-	mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot)
-	mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot)
-	mux.HandleFunc("POST /v1/rotate", s.rotate)
 	mux.HandleFunc("GET /v1/profile", s.profile)
-	if j, ok := b.(JobKeeper); ok {
-		mux.HandleFunc("GET /v1/jobs", s.jobs(j))
-		mux.HandleFunc("GET /v1/jobs/{jid}", s.job(j))
-	}
-	if u, ok := b.(Upgrader); ok {
-		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
-	}
-	if w, ok := b.(Waller); ok {
-		mux.HandleFunc("GET /v1/wall", read(s, "wall", w.Wall))
-		mux.HandleFunc("GET /v1/protocols", read(s, "protocols", w.Protocols))
-	}
-	if p, ok := b.(Presencer); ok {
-		mux.HandleFunc("GET /v1/presence", read(s, "presence", p.Presence))
-	}
-	if v, ok := b.(Verifier); ok {
-		mux.HandleFunc("GET /v1/verify", s.verify(v))
-	}
-	if k, ok := b.(KeyKeeper); ok {
-		mux.HandleFunc("GET /v1/keys", s.keys(k))
-		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
-	}
-	if k, ok := b.(KeyHolder); ok {
-		mux.HandleFunc("GET /v1/keys/held", read(s, "held_keys", k.HeldKeys))
-		mux.HandleFunc("POST /v1/keys/held/forget", read(s, "forget_held_keys", k.ForgetHeldKeys))
-	}
-	if k, ok := b.(KeyTaker); ok {
-		mux.HandleFunc("POST /v1/keys/of", s.keysOf(k))
-		mux.HandleFunc("POST /v1/keys/put", s.putKeys(k))
-	}
-	if l, ok := b.(Logger); ok {
-		mux.HandleFunc("GET /v1/log", read(s, "log", l.LogLevel))
-		mux.HandleFunc("POST /v1/log", s.setLogLevel(l))
-	}
-	if x, ok := b.(EventExplainer); ok {
-		mux.HandleFunc("GET /v1/events/explain", s.explainEvent(x))
-		mux.HandleFunc("GET /v1/events", s.handledEvents(x))
-	}
-	if x, ok := b.(Examiner); ok {
-		mux.HandleFunc("GET /v1/checkup", read(s, "checkup", x.Checkup))
-	}
-	if k, ok := b.(RootsKeeper); ok {
-		s.handleRoots(mux, k)
-	}
-	if m, ok := b.(Migrator); ok {
-		s.handleMigrate(mux, m)
-	}
-	if k, ok := b.(ReturnKeeper); ok {
-		s.handleReturns(mux, k)
-	}
-	if t, ok := b.(TokenKeeper); ok {
-		s.handleTokens(mux, t)
+	for _, verbs := range s.cfg.Verbs {
+		verbs(s, mux)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
@@ -111,14 +44,16 @@ func read[T any](s *Server, verb string, ask func(context.Context) (T, error)) h
 	}
 }
 
-func (s *Server) ring(w http.ResponseWriter, r *http.Request) {
-	q := adminapi.RingQuery{Minion: r.URL.Query().Get("minion"), JID: r.URL.Query().Get("jid")}
-	answer(s, w, r, "ring", func(ctx context.Context) (adminapi.RingInfo, error) {
-		if err := q.Validate(); err != nil {
-			return adminapi.RingInfo{}, err
-		}
-		return s.cfg.Backend.RingInfo(ctx, q)
-	})
+func (s *Server) ring(from Reporter) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := adminapi.RingQuery{Minion: r.URL.Query().Get("minion"), JID: r.URL.Query().Get("jid")}
+		answer(s, w, r, "ring", func(ctx context.Context) (adminapi.RingInfo, error) {
+			if err := q.Validate(); err != nil {
+				return adminapi.RingInfo{}, err
+			}
+			return from.RingInfo(ctx, q)
+		})
+	}
 }
 
 func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, ask func(context.Context) (T, error)) {

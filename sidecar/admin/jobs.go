@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// JobKeeper is a Backend that knows the jobs of the cluster.
+// JobKeeper knows the jobs of the cluster.
 type JobKeeper interface {
 	ListJobs(ctx context.Context, n int) (adminapi.JobList, error)
 	ShowJob(ctx context.Context, jid string) (adminapi.Job, error)
@@ -34,5 +34,13 @@ func (s *Server) job(k JobKeeper) http.HandlerFunc {
 		answer(s, w, r, "job", func(ctx context.Context) (adminapi.Job, error) {
 			return k.ShowJob(ctx, r.PathValue("jid"))
 		})
+	}
+}
+
+// Jobs are the verbs about jobs.
+func Jobs(k JobKeeper) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/jobs", s.jobs(k))
+		mux.HandleFunc("GET /v1/jobs/{jid}", s.job(k))
 	}
 }

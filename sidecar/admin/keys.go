@@ -8,13 +8,13 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// KeyKeeper is a Backend that knows and decides about minion keys.
+// KeyKeeper knows and decides about minion keys.
 type KeyKeeper interface {
 	Keys(ctx context.Context, q adminapi.KeyQuery) (adminapi.Keys, error)
 	DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error)
 }
 
-// KeyHolder is a Backend that restores accepted keys when too many of them are taken away on its host at once.
+// KeyHolder restores accepted keys when too many of them are taken away on its host at once.
 type KeyHolder interface {
 	HeldKeys(ctx context.Context) (adminapi.HeldKeys, error)
 	// ForgetHeldKeys keeps these keys, and returns what was held.
@@ -59,5 +59,21 @@ func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 			return
 		}
 		answer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) { return k.DecideKeys(ctx, req) })
+	}
+}
+
+// Keys are the verbs about the keys of minions.
+func Keys(k KeyKeeper) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/keys", s.keys(k))
+		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
+	}
+}
+
+// HeldKeys are the verbs about keys that were taken away in numbers.
+func HeldKeys(k KeyHolder) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/keys/held", read(s, "held_keys", k.HeldKeys))
+		mux.HandleFunc("POST /v1/keys/held/forget", read(s, "forget_held_keys", k.ForgetHeldKeys))
 	}
 }

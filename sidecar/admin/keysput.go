@@ -7,7 +7,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// KeyTaker is a Backend that takes keys from elsewhere.
+// KeyTaker takes keys from elsewhere.
 type KeyTaker interface {
 	KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (adminapi.KeysOf, error)
 	PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (adminapi.DecidedKeys, error)
@@ -59,4 +59,12 @@ func checkPut(r adminapi.PutKeysRequest) *adminapi.Error {
 		}
 	}
 	return nil
+}
+
+// KeyTransfer are the verbs by which keys are merged.
+func KeyTransfer(k KeyTaker) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("POST /v1/keys/of", s.keysOf(k))
+		mux.HandleFunc("POST /v1/keys/put", s.putKeys(k))
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Logger is a Backend that can log more and less.
+// Logger can log more and less.
 type Logger interface {
 	LogLevel(ctx context.Context) (adminapi.LogLevel, error)
 	SetLogLevel(ctx context.Context, r adminapi.SetLogLevelRequest) (adminapi.LogLevel, error)
@@ -29,5 +29,13 @@ func (s *Server) setLogLevel(l Logger) http.HandlerFunc {
 			return
 		}
 		answer(s, w, r, "set_log", func(ctx context.Context) (adminapi.LogLevel, error) { return l.SetLogLevel(ctx, req) })
+	}
+}
+
+// LogLevels are the verbs about the level of the log.
+func LogLevels(l Logger) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/log", read(s, "log", l.LogLevel))
+		mux.HandleFunc("POST /v1/log", s.setLogLevel(l))
 	}
 }

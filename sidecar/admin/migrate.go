@@ -9,7 +9,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Migrator is a Backend whose nodes can leave a shared file system.
+// Migrator lets nodes leave a shared file system.
 type Migrator interface {
 	// Migration asks all nodes how far they are; plan also for what they would do with copies in to.
 	Migration(ctx context.Context, plan bool, to string) (adminapi.Migration, error)
@@ -20,28 +20,31 @@ type Migrator interface {
 // migrateTimeout bounds a question: a plan counts what is on the share.
 const migrateTimeout = 2 * time.Minute
 
-func (s *Server) handleMigrate(mux *http.ServeMux, m Migrator) {
-	mux.HandleFunc("GET /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
-		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
-		answerWithin(s, w, r, "migration", migrateTimeout, func(ctx context.Context) (adminapi.Migration, error) {
-			return m.Migration(ctx, r.URL.Query().Get("plan") != "", r.URL.Query().Get("to"))
+// Migration are the verbs about leaving a shared file system.
+func Migration(m Migrator) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
+			answerWithin(s, w, r, "migration", migrateTimeout, func(ctx context.Context) (adminapi.Migration, error) {
+				return m.Migration(ctx, r.URL.Query().Get("plan") != "", r.URL.Query().Get("to"))
+			})
 		})
-	})
-	mux.HandleFunc("POST /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.MigrateRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "migrate", e)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
-		defer cancel()
-		n, err := m.Migrate(ctx, req)
-		if err != nil {
-			s.fail(w, "migrate", toError(err))
-			return
-		}
-		s.metrics.request("migrate", "ok")
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(n) // a client that went away needs no error
-	})
+		mux.HandleFunc("POST /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
+			var req adminapi.MigrateRequest
+			if e := decode(w, r, &req); e != nil {
+				s.fail(w, "migrate", e)
+				return
+			}
+			ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+			defer cancel()
+			n, err := m.Migrate(ctx, req)
+			if err != nil {
+				s.fail(w, "migrate", toError(err))
+				return
+			}
+			s.metrics.request("migrate", "ok")
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(n) // a client that went away needs no error
+		})
+	}
 }

@@ -11,56 +11,64 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func (s *Server) bootstrap(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.BootstrapRequest
-	if e := decode(w, r, &req); e != nil {
-		s.fail(w, "bootstrap", e)
-		return
+func (s *Server) bootstrap(j Joiner) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.BootstrapRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "bootstrap", e)
+			return
+		}
+		s.operate(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return j.Bootstrap(ctx, req, p)
+		})
 	}
-	s.operate(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Bootstrap(ctx, req, p)
-	})
 }
 
-func (s *Server) join(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.JoinRequest
-	e := decode(w, r, &req)
-	if e == nil && req.Peer == "" {
-		e = adminapi.Errorf(adminapi.CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
+func (s *Server) join(j Joiner) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.JoinRequest
+		e := decode(w, r, &req)
+		if e == nil && req.Peer == "" {
+			e = adminapi.Errorf(adminapi.CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
+		}
+		if e != nil {
+			s.fail(w, "join", e)
+			return
+		}
+		s.operate(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return j.Join(ctx, req, p)
+		})
 	}
-	if e != nil {
-		s.fail(w, "join", e)
-		return
-	}
-	s.operate(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Join(ctx, req, p)
-	})
 }
 
-func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.RemoveRequest
-	e := decode(w, r, &req)
-	if e == nil && req.Node == "" {
-		e = adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "no node was named")
+func (s *Server) remove(g Governor) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.RemoveRequest
+		e := decode(w, r, &req)
+		if e == nil && req.Node == "" {
+			e = adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "no node was named")
+		}
+		if e != nil {
+			s.fail(w, "remove", e)
+			return
+		}
+		s.operate(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return g.Remove(ctx, req, p)
+		})
 	}
-	if e != nil {
-		s.fail(w, "remove", e)
-		return
-	}
-	s.operate(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Remove(ctx, req, p)
-	})
 }
 
-func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.TransferRequest
-	if e := decode(w, r, &req); e != nil {
-		s.fail(w, "transfer", e)
-		return
+func (s *Server) transfer(g Governor) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.TransferRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "transfer", e)
+			return
+		}
+		s.operate(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return g.Transfer(ctx, req, p)
+		})
 	}
-	s.operate(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Transfer(ctx, req, p)
-	})
 }
 
 // operate runs the one long operation that may run, and streams it.

@@ -7,21 +7,24 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// ReturnKeeper is a Backend that puts returns aside which its salt-master does not answer.
+// ReturnKeeper puts returns aside which its salt-master does not answer.
 type ReturnKeeper interface {
 	UnansweredReturns(ctx context.Context) (adminapi.UnansweredReturns, error)
 	RetryReturns(ctx context.Context) (adminapi.RetriedReturns, error)
 	DropReturn(ctx context.Context, id string) (adminapi.UnansweredReturn, error)
 }
 
-func (s *Server) handleReturns(mux *http.ServeMux, k ReturnKeeper) {
-	mux.HandleFunc("GET /v1/returns/unanswered", read(s, "returns", k.UnansweredReturns))
-	mux.HandleFunc("POST /v1/returns/unanswered", func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "returns_retry", k.RetryReturns)
-	})
-	mux.HandleFunc("DELETE /v1/returns/unanswered/{id}", func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "returns_drop", func(ctx context.Context) (adminapi.UnansweredReturn, error) {
-			return k.DropReturn(ctx, r.PathValue("id"))
+// Returns are the verbs about returns that a master does not answer.
+func Returns(k ReturnKeeper) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/returns/unanswered", read(s, "returns", k.UnansweredReturns))
+		mux.HandleFunc("POST /v1/returns/unanswered", func(w http.ResponseWriter, r *http.Request) {
+			answer(s, w, r, "returns_retry", k.RetryReturns)
 		})
-	})
+		mux.HandleFunc("DELETE /v1/returns/unanswered/{id}", func(w http.ResponseWriter, r *http.Request) {
+			answer(s, w, r, "returns_drop", func(ctx context.Context) (adminapi.UnansweredReturn, error) {
+				return k.DropReturn(ctx, r.PathValue("id"))
+			})
+		})
+	}
 }

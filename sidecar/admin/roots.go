@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// RootsKeeper is a Backend that keeps the file and pillar roots of all nodes equal.
+// RootsKeeper keeps the file and pillar roots of all nodes equal.
 type RootsKeeper interface {
 	RootsStatus(ctx context.Context) (adminapi.RootsStatus, error)
 	RootsHistory(ctx context.Context) (adminapi.RootsHistory, error)
@@ -23,20 +23,23 @@ type RootsKeeper interface {
 // diffTimeout bounds a comparison: the nodes look at their disks.
 const diffTimeout = 90 * time.Second
 
-func (s *Server) handleRoots(mux *http.ServeMux, k RootsKeeper) {
-	mux.HandleFunc("GET /v1/roots", read(s, "roots_status", k.RootsStatus))
-	mux.HandleFunc("GET /v1/roots/history", read(s, "roots_history", k.RootsHistory))
-	mux.HandleFunc("GET /v1/roots/conflicts", read(s, "roots_conflicts", k.RootsConflicts))
-	mux.HandleFunc("GET /v1/roots/diff", func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		answerWithin(s, w, r, "roots_diff", diffTimeout, func(ctx context.Context) (adminapi.RootsDiff, error) {
-			return k.RootsDiff(ctx, q.Get("from"), q.Get("to"))
+// Roots are the verbs about file and pillar roots.
+func Roots(k RootsKeeper) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/roots", read(s, "roots_status", k.RootsStatus))
+		mux.HandleFunc("GET /v1/roots/history", read(s, "roots_history", k.RootsHistory))
+		mux.HandleFunc("GET /v1/roots/conflicts", read(s, "roots_conflicts", k.RootsConflicts))
+		mux.HandleFunc("GET /v1/roots/diff", func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			answerWithin(s, w, r, "roots_diff", diffTimeout, func(ctx context.Context) (adminapi.RootsDiff, error) {
+				return k.RootsDiff(ctx, q.Get("from"), q.Get("to"))
+			})
 		})
-	})
-	mux.HandleFunc("POST /v1/roots/sync", operate(s, "roots_sync", func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
-	mux.HandleFunc("POST /v1/roots/decide", operate(s, "roots_decide", func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
-	mux.HandleFunc("POST /v1/roots/aside", operate(s, "roots_aside", func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
-	mux.HandleFunc("POST /v1/roots/refill", operate(s, "roots_refill", func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
+		mux.HandleFunc("POST /v1/roots/sync", operate(s, "roots_sync", func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
+		mux.HandleFunc("POST /v1/roots/decide", operate(s, "roots_decide", func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
+		mux.HandleFunc("POST /v1/roots/aside", operate(s, "roots_aside", func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
+		mux.HandleFunc("POST /v1/roots/refill", operate(s, "roots_refill", func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
+	}
 }
 
 // operate carries out what the body of a request asks for, within the time that timeout takes from it, and streams its progress.

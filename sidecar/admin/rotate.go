@@ -7,13 +7,15 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func (s *Server) rotate(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.RotateRequest
-	if e := decode(w, r, &req); e != nil {
-		s.fail(w, "rotate", e)
-		return
+func (s *Server) rotate(g Governor) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.RotateRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "rotate", e)
+			return
+		}
+		s.operate(w, r, "rotate", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return g.Rotate(ctx, req, p)
+		})
 	}
-	s.operate(w, r, "rotate", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Rotate(ctx, req, p)
-	})
 }

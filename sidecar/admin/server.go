@@ -17,9 +17,9 @@ import (
 
 // Config says where and for whom a Server serves.
 type Config struct {
-	Socket  string // path of the unix socket; its directory is made when missing
-	Group   string // name or number of a group that may use the socket; empty: none
-	Backend Backend
+	Socket string // path of the unix socket; its directory is made when missing
+	Group  string // name or number of a group that may use the socket; empty: none
+	Verbs  []Verbs
 	// Inherited gives the listening socket that a process before this one has made at a path, nil: there is none.
 	Inherited func(path string) (*net.UnixListener, error)
 	// Made, if not nil, is told of the listening socket.
@@ -62,8 +62,8 @@ type Server struct {
 
 // New checks the configuration and touches nothing else.
 func New(cfg Config) (*Server, error) {
-	if cfg.Socket == "" || cfg.Backend == nil {
-		return nil, errors.New("admin server: socket and backend are required")
+	if cfg.Socket == "" {
+		return nil, errors.New("admin server: a socket is required")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

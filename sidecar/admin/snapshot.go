@@ -13,34 +13,38 @@ const (
 	maxSnapshot     = 1<<30 + 1<<20   // bytes of a posted file
 )
 
-func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
-	var req adminapi.RecoverRequest
-	if e := decode(w, r, &req); e != nil {
-		s.fail(w, "recover", e)
-		return
+func (s *Server) recover(rec Recoverer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req adminapi.RecoverRequest
+		if e := decode(w, r, &req); e != nil {
+			s.fail(w, "recover", e)
+			return
+		}
+		s.operate(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return rec.Recover(ctx, req, p)
+		})
 	}
-	s.operate(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.Recover(ctx, req, p)
-	})
 }
 
 // saveSnapshot streams a snapshot. A failure on the way breaks the connection off, so that nobody takes the piece for a whole.
-func (s *Server) saveSnapshot(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
-	defer cancel()
-	limitWrite(w, snapshotTimeout)
-	p, _ := ctx.Value(peerKey{}).(peer)
-	s.log.Info("snapshot asked for", "uid", p.uid)
-	out := &counting{ResponseWriter: w}
-	err := s.cfg.Backend.SaveSnapshot(ctx, out)
-	switch {
-	case err == nil:
-		s.metrics.request("snapshot", "ok")
-	case out.begun:
-		s.log.Warn("snapshot not sent", "err", err)
-		panic(http.ErrAbortHandler)
-	default:
-		s.fail(w, "snapshot", toError(err))
+func (s *Server) saveSnapshot(rec Recoverer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
+		defer cancel()
+		limitWrite(w, snapshotTimeout)
+		p, _ := ctx.Value(peerKey{}).(peer)
+		s.log.Info("snapshot asked for", "uid", p.uid)
+		out := &counting{ResponseWriter: w}
+		err := rec.SaveSnapshot(ctx, out)
+		switch {
+		case err == nil:
+			s.metrics.request("snapshot", "ok")
+		case out.begun:
+			s.log.Warn("snapshot not sent", "err", err)
+			panic(http.ErrAbortHandler)
+		default:
+			s.fail(w, "snapshot", toError(err))
+		}
 	}
 }
 
@@ -59,17 +63,19 @@ func (c *counting) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-func (s *Server) restoreSnapshot(w http.ResponseWriter, r *http.Request) {
-	req, err := adminapi.ParseRestore(r.URL.Query())
-	if err != nil {
-		s.fail(w, "restore", toError(err))
-		return
+func (s *Server) restoreSnapshot(rec Recoverer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		req, err := adminapi.ParseRestore(r.URL.Query())
+		if err != nil {
+			s.fail(w, "restore", toError(err))
+			return
+		}
+		control := http.NewResponseController(w)
+		control.SetReadDeadline(time.Now().Add(snapshotTimeout))
+		control.EnableFullDuplex() // progress is told while the file is still coming
+		body := http.MaxBytesReader(w, r.Body, maxSnapshot)
+		s.operate(w, r, "restore", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+			return rec.RestoreSnapshot(ctx, req, body, p)
+		})
 	}
-	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(snapshotTimeout))
-	control.EnableFullDuplex() // progress is told while the file is still coming
-	body := http.MaxBytesReader(w, r.Body, maxSnapshot)
-	s.operate(w, r, "restore", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-		return s.cfg.Backend.RestoreSnapshot(ctx, req, body, p)
-	})
 }

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// TokenKeeper is a Backend that lets nodes join with one-time tokens.
+// TokenKeeper lets nodes join with one-time tokens.
 type TokenKeeper interface {
 	CreateToken(ctx context.Context, r adminapi.TokenRequest) (adminapi.TokenCreated, error)
 	Tokens(ctx context.Context) (adminapi.Tokens, error)
@@ -18,21 +18,24 @@ type TokenKeeper interface {
 // tokenTimeout bounds what the cluster has to decide.
 const tokenTimeout = 12 * time.Second
 
-func (s *Server) handleTokens(mux *http.ServeMux, k TokenKeeper) {
-	mux.HandleFunc("GET /v1/tokens", read(s, "tokens", k.Tokens))
-	mux.HandleFunc("POST /v1/tokens", func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.TokenRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "token_create", e)
-			return
-		}
-		answerWithin(s, w, r, "token_create", tokenTimeout, func(ctx context.Context) (adminapi.TokenCreated, error) {
-			return k.CreateToken(ctx, req)
+// Tokens are the verbs about join tokens.
+func Tokens(k TokenKeeper) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/tokens", read(s, "tokens", k.Tokens))
+		mux.HandleFunc("POST /v1/tokens", func(w http.ResponseWriter, r *http.Request) {
+			var req adminapi.TokenRequest
+			if e := decode(w, r, &req); e != nil {
+				s.fail(w, "token_create", e)
+				return
+			}
+			answerWithin(s, w, r, "token_create", tokenTimeout, func(ctx context.Context) (adminapi.TokenCreated, error) {
+				return k.CreateToken(ctx, req)
+			})
 		})
-	})
-	mux.HandleFunc("DELETE /v1/tokens/{id}", func(w http.ResponseWriter, r *http.Request) {
-		answerWithin(s, w, r, "token_revoke", tokenTimeout, func(ctx context.Context) (adminapi.Token, error) {
-			return k.RevokeToken(ctx, r.PathValue("id"))
+		mux.HandleFunc("DELETE /v1/tokens/{id}", func(w http.ResponseWriter, r *http.Request) {
+			answerWithin(s, w, r, "token_revoke", tokenTimeout, func(ctx context.Context) (adminapi.Token, error) {
+				return k.RevokeToken(ctx, r.PathValue("id"))
+			})
 		})
-	})
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Upgrader is a Backend that can be replaced by another process in place. When Upgrade returns an outcome, the other
+// Upgrader can be replaced by another process in place. When Upgrade returns an outcome, the other
 // process serves.
 type Upgrader interface {
 	Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p Progress) (adminapi.Outcome, error)
@@ -23,5 +23,12 @@ func (s *Server) upgrade(u Upgrader) http.HandlerFunc {
 		s.operate(w, r, "upgrade", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return u.Upgrade(ctx, req, p)
 		})
+	}
+}
+
+// Upgrading is the verb upgrade.
+func Upgrading(u Upgrader) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
 	}
 }

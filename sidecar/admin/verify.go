@@ -9,7 +9,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Verifier is a Backend that can compare what the nodes hold.
+// Verifier can compare what the nodes hold.
 type Verifier interface {
 	Verify(ctx context.Context) (adminapi.Verification, error)
 }
@@ -31,5 +31,12 @@ func (s *Server) verify(v Verifier) http.HandlerFunc {
 		s.metrics.request("verify", "ok")
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(result) // a client that went away needs no error
+	}
+}
+
+// Verifying is the verb verify.
+func Verifying(v Verifier) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("GET /v1/verify", s.verify(v))
 	}
 }

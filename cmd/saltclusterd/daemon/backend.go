@@ -15,7 +15,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Version implements admin.Backend.
+// Version implements admin.Reporter.
 func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 	return adminapi.Version{
 		Node: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Go: runtime.Version(),
@@ -23,7 +23,7 @@ func (d *Daemon) Version(context.Context) (adminapi.Version, error) {
 	}, nil
 }
 
-// Config implements admin.Backend.
+// Config implements admin.Reporter.
 func (d *Daemon) Config(context.Context) (adminapi.Config, error) { return d.cfg.Show(), nil }
 
 const startingText = "this node is a member of a cluster, and is starting"
@@ -46,7 +46,7 @@ func (d *Daemon) errNoMember() error {
 		"this node belongs to no cluster yet")
 }
 
-// Members implements admin.Backend.
+// Members implements admin.Reporter.
 func (d *Daemon) Members(ctx context.Context) (adminapi.Members, error) {
 	m := d.current()
 	if m == nil {
@@ -188,7 +188,7 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 	return out, nil
 }
 
-// RingInfo implements admin.Backend.
+// RingInfo implements admin.Reporter.
 func (d *Daemon) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error) {
 	m := d.current()
 	if m == nil {
@@ -200,7 +200,7 @@ func (d *Daemon) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.Rin
 	return m.ringInfo(q), nil
 }
 
-// Status implements admin.Backend.
+// Status implements admin.Reporter.
 func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	st := adminapi.Status{Node: adminapi.Node{
 		ID: string(d.id), Version: d.version, SaltVersion: d.saltVersion(), Started: d.started,

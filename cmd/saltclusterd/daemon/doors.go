@@ -32,7 +32,7 @@ func (d *Daemon) bindDoors(ctx context.Context) error {
 		return fmt.Errorf("health: %w", err)
 	}
 	operators, err := admin.New(admin.Config{
-		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d, Logger: d.log, Registerer: d.reg.host,
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs(), Logger: d.log, Registerer: d.reg.host,
 		Inherited: d.sockets.inheritedUnix, Made: func(path string, l *net.UnixListener) { d.sockets.keep(unixName(path), l) },
 	})
 	if err != nil {
@@ -73,4 +73,13 @@ func (d *Daemon) closeDoors() {
 		_ = door.Close() // nothing was served
 	}
 	d.doors = nil
+}
+
+// verbs are what operators can ask of this node.
+func (d *Daemon) verbs() []admin.Verbs {
+	return []admin.Verbs{
+		admin.Reports(d), admin.Joining(d), admin.Draining(d), admin.Governing(d), admin.Recovery(d), admin.Jobs(d), admin.Upgrading(d),
+		admin.Walls(d), admin.Presences(d), admin.Verifying(d), admin.Keys(d), admin.HeldKeys(d), admin.KeyTransfer(d), admin.LogLevels(d),
+		admin.Events(d), admin.Checkups(d), admin.Roots(d), admin.Migration(d), admin.Returns(d), admin.Tokens(d),
+	}
 }

@@ -15,7 +15,7 @@ import (
 // drainPoll is how often a drain that is waited for is asked how far it is.
 const drainPoll = 500 * time.Millisecond
 
-// Drain implements admin.Backend.
+// Drain implements admin.Drainer.
 func (d *Daemon) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m, id, err := d.drainTarget(r.Node)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *Daemon) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Pro
 	return out, nil
 }
 
-// Undrain implements admin.Backend.
+// Undrain implements admin.Drainer.
 func (d *Daemon) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m, id, err := d.drainTarget(r.Node)
 	if err != nil {

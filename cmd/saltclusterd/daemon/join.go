@@ -69,7 +69,7 @@ func (d *Daemon) tryJoin(ctx context.Context, addr string) error {
 	return d.joinAt(ctx, addr, d.joinRight(adminapi.JoinRequest{}), say)
 }
 
-// Bootstrap implements admin.Backend.
+// Bootstrap implements admin.Joiner.
 func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
 	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error {
 		release, err := d.claimBirth(ctx)
@@ -88,7 +88,7 @@ func (d *Daemon) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p a
 	return out, err
 }
 
-// Join implements admin.Backend.
+// Join implements admin.Joiner.
 func (d *Daemon) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return d.operate(ctx, r.Wait, r.Timeout, p, func() error {
 		return joinError(d.joinAt(ctx, d.cfg.PeerAddress(r.Peer), d.joinRight(r), p))

@@ -18,7 +18,7 @@ const pathSubscribers = "/v1/subscribers"
 // A node lists who is connected to its publish port.
 var subscribersRPC = peerrpc.Endpoint[peerrpc.None, []adminapi.Subscriber]{Method: http.MethodGet, Path: pathSubscribers, MaxAnswer: 16 << 20}
 
-// Minions implements admin.Backend.
+// Minions implements admin.Reporter.
 func (d *Daemon) Minions(ctx context.Context) (adminapi.Minions, error) {
 	m := d.current()
 	if m == nil {

@@ -20,7 +20,7 @@ import (
 // recoveredWithin is how long the node may take to lead again.
 const recoveredWithin = 60 * time.Second
 
-// RecoverPlan implements admin.Backend: what a recovery here would keep and lose.
+// RecoverPlan implements admin.Recoverer: what a recovery here would keep and lose.
 func (d *Daemon) RecoverPlan(context.Context) (adminapi.RecoverPlan, error) {
 	m := d.current()
 	if m == nil {
@@ -73,7 +73,7 @@ func (m *member) mayRecover() error {
 	return nil
 }
 
-// Recover implements admin.Backend.
+// Recover implements admin.Recoverer.
 func (d *Daemon) Recover(ctx context.Context, r adminapi.RecoverRequest, p admin.Progress) (adminapi.Outcome, error) {
 	select {
 	case d.op <- struct{}{}:

@@ -103,7 +103,7 @@ func parseListening(text string) (had []listening, err error) {
 
 // tryListening binds what was not had, all of it at once, and lets go of it.
 func (d *Daemon) tryListening(ctx context.Context, had []listening, member bool) (err error) {
-	operators, err := admin.New(admin.Config{Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Backend: d})
+	operators, err := admin.New(admin.Config{Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs()})
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}

@@ -27,7 +27,7 @@ const (
 	emptyGrace = 15 * time.Second
 )
 
-// Remove implements admin.Backend: a node leaves the cluster, dead or alive, this one or another.
+// Remove implements admin.Governor: a node leaves the cluster, dead or alive, this one or another.
 func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {

@@ -17,7 +17,7 @@ const (
 	reasonRemoved  = "member removed"
 )
 
-// Rotate implements admin.Backend.
+// Rotate implements admin.Governor.
 func (d *Daemon) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {

@@ -20,7 +20,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// SaveSnapshot implements admin.Backend: everything this cluster is, as this node knows it, secrets included.
+// SaveSnapshot implements admin.Recoverer: everything this cluster is, as this node knows it, secrets included.
 func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	m := d.current()
 	if m == nil {
@@ -74,7 +74,7 @@ func (d *Daemon) header(m *member, v state.View) archive.Header {
 	return h
 }
 
-// RestoreSnapshot implements admin.Backend: this node, which has none, becomes the cluster that was saved, alone.
+// RestoreSnapshot implements admin.Recoverer: this node, which has none, becomes the cluster that was saved, alone.
 func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest, file io.Reader, p admin.Progress) (adminapi.Outcome, error) {
 	if err := d.notOnWitness("restore a cluster"); err != nil {
 		return adminapi.Outcome{}, err

@@ -22,7 +22,7 @@ type transferCall struct {
 	To node.ID `json:"to"`
 }
 
-// Transfer implements admin.Backend: another node leads.
+// Transfer implements admin.Governor: another node leads.
 func (d *Daemon) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {
