@@ -145,7 +145,10 @@ func (c *reqConn) letGo(now int64) bool {
 	if c.reason() != reasonNone {
 		return true
 	}
-	if c.slots.used() > 0 || c.paused.Load() || c.midway.Load() != 0 || now-c.heard.Load() < int64(quietFor) || !c.written() {
+	if c.slots.used() > 0 || c.paused.Load() || c.midway.Load() != 0 || !c.written() {
+		return false
+	}
+	if now-max(c.heard.Load(), c.answered.Load()) < int64(quietFor) { // a peer that waited for its answer may ask again at once
 		return false
 	}
 	c.cut(ReasonDrained)

@@ -42,12 +42,13 @@ type reqConn struct {
 	waiting  *Request // complete, but without a place yet
 	rest     []byte   // input behind it
 
-	holding holding      // mem.mu
-	trusted atomic.Int64 // clock when a request on it was authenticated, see trustAgain; 0: none was
-	midway  atomic.Int64 // clock when the incomplete message began, 0: none
-	due     atomic.Int64 // clock when it is too late for more of that message
-	paused  atomic.Bool  // waiting is set
-	looked  bool         // the sweeper's: checked for a missed end since heard
+	holding  holding      // mem.mu
+	trusted  atomic.Int64 // clock when a request on it was authenticated, see trustAgain; 0: none was
+	answered atomic.Int64 // clock of the last answer
+	midway   atomic.Int64 // clock when the incomplete message began, 0: none
+	due      atomic.Int64 // clock when it is too late for more of that message
+	paused   atomic.Bool  // waiting is set
+	looked   bool         // the sweeper's: checked for a missed end since heard
 
 	// Output, guarded by link.mu.
 	out      [][]byte // encoded, not yet taken by the socket

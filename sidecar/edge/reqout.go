@@ -94,6 +94,7 @@ func (c *reqConn) drop(r *Request) bool {
 // settle takes a request off the list of those not answered, unless the
 // connection stands still. Wants mu.
 func (c *reqConn) settle(r *Request, body []byte) bool {
+	c.answered.Store(clock())
 	if i := slices.Index(c.asked, r); i >= 0 && !c.frozen {
 		c.asked = slices.Delete(c.asked, i, i+1)
 	}
