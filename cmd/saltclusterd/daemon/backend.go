@@ -34,6 +34,22 @@ func (d *Daemon) starting() bool {
 	return err == nil && m != nil
 }
 
+// currentService is this node's service for minions; nil on a node without a cluster, and on a witness.
+func (d *Daemon) currentService() *service {
+	if m := d.current(); m != nil {
+		return m.svc
+	}
+	return nil
+}
+
+// service is currentService, or an error for an operator.
+func (d *Daemon) service() (*service, error) {
+	if s := d.currentService(); s != nil {
+		return s, nil
+	}
+	return nil, d.errNoMember()
+}
+
 // errNoMember is the answer of a node without a cluster, be it that it was in none yet, or that it was removed.
 func (d *Daemon) errNoMember() error {
 	if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {

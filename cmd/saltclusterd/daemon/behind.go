@@ -43,13 +43,9 @@ func (g *behindGate) judge(now time.Time, behind time.Duration) bool {
 
 // checkBehind fails when this node knows that it lacks something that the cluster has decided. It only warns when no other
 // node serves minions: this one refuses sign-ins then, and no load balancer can do better.
-func (d *Daemon) checkBehind(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	behind := m.cons.Behind()
-	if !d.behind.judge(time.Now(), behind) {
+func (s *service) checkBehind(context.Context) health.Result {
+	behind := s.m.cons.Behind()
+	if !s.m.d.behind.judge(time.Now(), behind) {
 		return fine
 	}
 	r := health.Result{
@@ -60,10 +56,10 @@ func (d *Daemon) checkBehind(context.Context) health.Result {
 	if behind > 0 {
 		r.Reason = fmt.Sprintf("this node has lacked what the cluster has decided for %s, and does not decide who may sign in", behind.Round(time.Second))
 	}
-	if err := m.cons.LogError(); err != nil {
-		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", err, d.cfg.Paths.StateDir)
+	if err := s.m.cons.LogError(); err != nil {
+		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", err, s.m.d.cfg.Paths.StateDir)
 	}
-	if !m.othersServe(d.id) {
+	if !s.m.othersServe(s.m.d.id) {
 		r.Level = health.Warn
 	}
 	return r

@@ -101,19 +101,15 @@ func (s *service) noteFindings(now *localmaster.Config) {
 }
 
 // checkOptions warns while saltclusterd does not work by the options that the master has.
-func (d *Daemon) checkOptions(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	if why := m.svc.unread.Load(); why != nil {
+func (s *service) checkOptions(context.Context) health.Result {
+	if why := s.unread.Load(); why != nil {
 		return health.Result{
 			Level:  health.Warn,
 			Reason: "the salt-master's options are not followed, those of before hold: " + *why,
 			Hint:   "mend that, then restart the salt-master (systemctl restart salt-master)",
 		}
 	}
-	names := m.svc.others.Load()
+	names := s.others.Load()
 	if names == nil || len(*names) == 0 {
 		return fine
 	}

@@ -151,13 +151,13 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 		return nil
 	})
 
-	if r := n.checkOptions(t.Context()); r != fine {
+	if r := n.currentService().checkOptions(t.Context()); r != fine {
 		t.Errorf("%+v", r)
 	}
 	if err := m.svc.obey(loadMaster(t, n.master.Version.Major, "master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
 		t.Error("no error without a key to sign with")
 	}
-	if r := n.checkOptions(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
+	if r := n.currentService().checkOptions(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -289,7 +289,7 @@ func TestOptionsThatAreNotFollowedAreNamed(t *testing.T) {
 		{"file_roots: {base: [/a]}\n", "", ""},
 	} {
 		m.svc.noteOthers(write(c.text))
-		r := d.checkOptions(t.Context())
+		r := d.currentService().checkOptions(t.Context())
 		if c.names == "" && r != fine || c.names != "" && (r.Level != health.Warn || !strings.HasSuffix(r.Reason, ": "+c.names) || !strings.Contains(r.Hint, c.hint)) {
 			t.Errorf("%q: %+v", c.text, r)
 		}

@@ -10,23 +10,33 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
+// ofService makes a health check of one of the service's. A node that serves no minions has nothing to check there.
+func (d *Daemon) ofService(check func(*service, context.Context) health.Result) health.CheckFunc {
+	return func(ctx context.Context) health.Result {
+		if s := d.currentService(); s != nil {
+			return check(s, ctx)
+		}
+		return fine
+	}
+}
+
 // newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it has opened its doors.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
 	checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
-	checks.Register("behind", health.ScopeServe, d.checkBehind)
+	checks.Register("behind", health.ScopeServe, d.ofService((*service).checkBehind))
 	checks.Register("edges", health.ScopeServe, d.checkEdges)
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
-	checks.Register("version", health.ScopeReady, d.checkVersion)
-	checks.Register("options", health.ScopeReady, d.checkOptions)
-	checks.Register("job ids", health.ScopeReady, d.checkJobIDs)
+	checks.Register("version", health.ScopeReady, d.ofService((*service).checkVersion))
+	checks.Register("options", health.ScopeReady, d.ofService((*service).checkOptions))
+	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
-	checks.Register("roots", health.ScopeReady, d.checkRoots)
-	checks.Register("keys", health.ScopeReady, d.checkHeldKeys)
-	checks.Register("keystore", health.ScopeReady, d.checkKeyStore)
-	checks.Register("share", health.ScopeReady, d.checkShare)
+	checks.Register("roots", health.ScopeReady, d.ofService((*service).checkRoots))
+	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
+	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
+	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))
 	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)

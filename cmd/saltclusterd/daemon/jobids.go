@@ -74,12 +74,8 @@ func (s *service) wholeJob(jid, masterID string) string {
 }
 
 // checkJobIDs warns of ids that two masters have given to different jobs since this process was started.
-func (d *Daemon) checkJobIDs(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	c := &m.svc.clash
+func (s *service) checkJobIDs(context.Context) health.Result {
+	c := &s.clash
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count == 0 {

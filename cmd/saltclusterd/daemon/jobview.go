@@ -16,12 +16,12 @@ import (
 
 // ListJobs implements admin.JobKeeper.
 func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.JobList{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.JobList{}, err
 	}
 	var out adminapi.JobList
-	list, silent := m.svc.cache.List(ctx, n)
+	list, silent := s.cache.List(ctx, n)
 	for _, j := range list {
 		row := adminapi.JobRow{
 			JID: j.JID, Function: j.Function, Target: j.Target, User: j.User, Minions: j.Minions, Returned: j.Returned,
@@ -39,13 +39,13 @@ func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) 
 
 // ShowJob implements admin.JobKeeper.
 func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.Job{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.Job{}, err
 	}
-	job, err := m.svc.cache.Find(ctx, jid)
+	job, err := s.cache.Find(ctx, jid)
 	if e, ok := errors.AsType[*jobs.SilentError](err); ok {
-		m.log.Info("job not found", "jid", jid, "err", e.Err)
+		s.m.log.Info("job not found", "jid", jid, "err", e.Err)
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members; ask again when they are back",
 			"no node that answers knows the job %s; not asked: %s", jid, enumerate(names(e.Nodes)))
 	}

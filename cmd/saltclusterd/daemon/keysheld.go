@@ -36,12 +36,8 @@ func (d *Daemon) ForgetHeldKeys(ctx context.Context) (adminapi.HeldKeys, error) 
 const maxNamedKeys = 5
 
 // checkHeldKeys warns of keys that are held until an operator decides about them.
-func (d *Daemon) checkHeldKeys(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	ids := m.svc.dir.Held()
+func (s *service) checkHeldKeys(context.Context) health.Result {
+	ids := s.dir.Held()
 	if len(ids) == 0 {
 		return fine
 	}
@@ -53,6 +49,6 @@ func (d *Daemon) checkHeldKeys(context.Context) health.Result {
 		Level: health.Warn,
 		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host, too many at once, and were restored: %s; "+
 			"salt-key does that, and so do thorium, reactors and scripts", len(ids), named),
-		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, saltclusterctl keys held --keep to keep them", d.id),
+		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, saltclusterctl keys held --keep to keep them", s.m.d.id),
 	}
 }

@@ -59,16 +59,15 @@ func (s *service) keyStoreLine() *adminapi.KeyStore {
 }
 
 // checkKeyStore is about the master's own key store.
-func (d *Daemon) checkKeyStore(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil || d.mirrored() == nil {
+func (s *service) checkKeyStore(context.Context) health.Result {
+	if s.m.d.mirrored() == nil {
 		return fine
 	}
-	st := m.svc.dir.Store()
+	st := s.dir.Store()
 	if st == nil {
 		st = &keydir.StoreStatus{}
 	}
-	files := filepath.Join(d.master.PkiDir, mmapkeys.Keys) + "*"
+	files := filepath.Join(s.m.d.master.PkiDir, mmapkeys.Keys) + "*"
 	switch {
 	case st.Err != "":
 		return health.Result{

@@ -159,18 +159,14 @@ func (s *service) renew(ctx context.Context, v localmaster.Version) bool {
 }
 
 // checkVersion warns while saltclusterd serves another version than the master has.
-func (d *Daemon) checkVersion(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	newer := m.svc.newer.Load()
+func (s *service) checkVersion(context.Context) health.Result {
+	newer := s.newer.Load()
 	if newer == nil {
 		return fine
 	}
 	return health.Result{
 		Level:  health.Warn,
-		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s", *newer, d.master.Version),
+		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s", *newer, s.m.d.master.Version),
 		Hint:   "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd does, too",
 	}
 }

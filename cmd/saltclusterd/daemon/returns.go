@@ -426,11 +426,11 @@ func judgeUnanswered(aside []returns.Unanswered, full bool, now time.Time) healt
 
 // UnansweredReturns implements admin.ReturnKeeper.
 func (d *Daemon) UnansweredReturns(context.Context) (adminapi.UnansweredReturns, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.UnansweredReturns{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.UnansweredReturns{}, err
 	}
-	list, full := m.svc.returns.Unanswered()
+	list, full := s.returns.Unanswered()
 	out := adminapi.UnansweredReturns{From: string(d.id), Full: full, Returns: []adminapi.UnansweredReturn{}}
 	for _, one := range list[:min(len(list), adminapi.MaxUnansweredListed)] {
 		out.Returns = append(out.Returns, unansweredReturn(one))
@@ -448,21 +448,21 @@ func unansweredReturn(u returns.Unanswered) adminapi.UnansweredReturn {
 
 // RetryReturns implements admin.ReturnKeeper.
 func (d *Daemon) RetryReturns(context.Context) (adminapi.RetriedReturns, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.RetriedReturns{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.RetriedReturns{}, err
 	}
-	due, damaged := m.svc.returns.Again()
-	return adminapi.RetriedReturns{From: string(d.id), Returns: due, Damaged: damaged, MasterDown: !m.svc.masterServes()}, nil
+	due, damaged := s.returns.Again()
+	return adminapi.RetriedReturns{From: string(d.id), Returns: due, Damaged: damaged, MasterDown: !s.masterServes()}, nil
 }
 
 // DropReturn implements admin.ReturnKeeper.
 func (d *Daemon) DropReturn(_ context.Context, id string) (adminapi.UnansweredReturn, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.UnansweredReturn{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.UnansweredReturn{}, err
 	}
-	one, err := m.svc.returns.Drop(id)
+	one, err := s.returns.Drop(id)
 	if errors.Is(err, returns.ErrNotAside) {
 		return adminapi.UnansweredReturn{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list shows those of this node",
 			"no return with the id %q was put aside here", id)

@@ -104,19 +104,18 @@ func (t *trees) follow(ctx context.Context) {
 }
 
 // checkRoots warns when this node's roots are not as the cluster's, or wait for an operator.
-func (d *Daemon) checkRoots(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil || m.svc.trees.rootsEngine == nil || !m.svc.kept.Load() {
+func (s *service) checkRoots(context.Context) health.Result {
+	if s.trees.rootsEngine == nil || !s.kept.Load() {
 		return fine
 	}
-	st := m.svc.trees.Status()
+	st := s.trees.Status()
 	switch {
-	case !m.ready() && !st.CaughtUp:
+	case !s.m.ready() && !st.CaughtUp:
 		return health.Result{
 			Level: health.Fail, Reason: "file and pillar roots are not up to date yet: " + progressText(st),
 			Hint: "saltclusterctl roots status shows how far they are",
 		}
-	case m.svc.rootsLate(st):
+	case s.rootsLate(st):
 		return health.Result{
 			Level: health.Warn, Reason: "file and pillar roots are behind the cluster: " + rootsProblem(st),
 			Hint: "saltclusterctl roots status",

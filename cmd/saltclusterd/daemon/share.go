@@ -169,33 +169,29 @@ func (m *member) handleShare(w http.ResponseWriter, _ *http.Request) {
 }
 
 // checkShare is about the file system that all masters share.
-func (d *Daemon) checkShare(context.Context) health.Result {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return fine
-	}
-	if r, bad := d.migration.check(); bad {
+func (s *service) checkShare(context.Context) health.Result {
+	if r, bad := s.m.d.migration.check(); bad {
 		return r
 	}
-	if m.svc.share == nil {
-		return m.svc.checkApart()
+	if s.share == nil {
+		return s.checkApart()
 	}
-	st := m.svc.share.State()
-	hint := "see to the mount that " + d.master.PkiDir + " is on (mount, df, dmesg)"
+	st := s.share.State()
+	hint := "see to the mount that " + s.m.d.master.PkiDir + " is on (mount, df, dmesg)"
 	switch st.Condition {
 	case share.Good:
-		if reason := m.svc.misplaced.Load(); reason != nil {
+		if reason := s.misplaced.Load(); reason != nil {
 			return health.Result{Level: health.Warn, Reason: *reason, Hint: "give it a place on this host's own disk"}
 		}
 		if len(st.Apart) > 0 {
 			return health.Result{
-				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", d.id, st.Apart[0]),
+				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", s.m.d.id, st.Apart[0]),
 				Hint: "saltclusterctl migrate --all goes on with the rest; else set cluster_isolated_filesystem alike on every node",
 			}
 		}
 		return fine
 	case share.Elsewhere:
-		hint = "compare on both nodes: findmnt -T " + d.master.PkiDir + "; and the option cluster_isolated_filesystem"
+		hint = "compare on both nodes: findmnt -T " + s.m.d.master.PkiDir + "; and the option cluster_isolated_filesystem"
 	}
 	return health.Result{Level: health.Fail, Reason: st.Reason, Hint: hint}
 }

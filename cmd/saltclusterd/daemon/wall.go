@@ -131,12 +131,12 @@ func (s *service) wallLine() *adminapi.WallLine {
 
 // Wall implements admin.Waller.
 func (d *Daemon) Wall(context.Context) (adminapi.Wall, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.Wall{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.Wall{}, err
 	}
 	out := adminapi.Wall{From: string(d.id)}
-	for _, f := range m.svc.wall.Found() {
+	for _, f := range s.wall.Found() {
 		info := wall.Rules[f.Rule]
 		out.Rules = append(out.Rules, adminapi.WallRule{
 			Name: info.Name, Mode: f.Mode.String(), Fixed: info.Fixed, Doc: info.Doc,
@@ -148,16 +148,16 @@ func (d *Daemon) Wall(context.Context) (adminapi.Wall, error) {
 
 // Protocols implements admin.Waller.
 func (d *Daemon) Protocols(ctx context.Context) (adminapi.Protocols, error) {
-	m := d.current()
-	if m == nil || m.svc == nil {
-		return adminapi.Protocols{}, d.errNoMember()
+	s, err := d.service()
+	if err != nil {
+		return adminapi.Protocols{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	proofs, missing := m.allProofs(ctx)
-	best := merged(proofs, m.svc.keyHash)
+	proofs, missing := s.m.allProofs(ctx)
+	best := merged(proofs, s.keyHash)
 	out := adminapi.Protocols{From: string(d.id), Minions: []adminapi.MinionProtocol{}, Missing: missing}
-	for _, id := range m.svc.keys.IDs() {
+	for _, id := range s.keys.IDs() {
 		if p, ok := best[id]; ok {
 			out.Minions = append(out.Minions, p)
 		} else {

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
@@ -130,12 +131,13 @@ func TestOneIDForTwoJobs(t *testing.T) {
 		return b
 	}
 	d := &Daemon{id: "m1", log: slog.New(slog.DiscardHandler)}
-	s := &service{jobs: router.NewJobs(0), m: &member{d: d}}
+	missed := missedjobs.New(missedjobs.Config{Ledger: missedjobs.NewLedger(t.TempDir()+"/seen", "boot", time.Now), Logger: d.log})
+	s := &service{jobs: router.NewJobs(0), missed: missed, m: &member{d: d}}
 	s.m.svc, d.member = s, s.m
 	s.jobSeen("20261127000000000001", "m1", job("test.ping", 1))
 	s.jobSeen("20261127000000000001", "m2", job("test.ping", 2))
 	s.jobSeen("20261127000000000001", "m1", job("test.sleep", 3)) // its own master's doing
-	if r := d.checkJobIDs(t.Context()); r.Level != fine.Level || s.jobs.Contested("20261127000000000001") {
+	if r := d.currentService().checkJobIDs(t.Context()); r.Level != fine.Level || s.jobs.Contested("20261127000000000001") {
 		t.Errorf("one job: %+v", r)
 	}
 	for range 2 {
@@ -145,7 +147,7 @@ func TestOneIDForTwoJobs(t *testing.T) {
 	if !s.jobs.Contested("20261127000000000002") {
 		t.Error("two jobs under one id are not noticed")
 	}
-	r := d.checkJobIDs(t.Context())
+	r := d.currentService().checkJobIDs(t.Context())
 	if r.Level != health.Warn || !strings.Contains(r.Reason, "m1 and m2 gave the id 20261127000000000002 to two different jobs (1 such id ") {
 		t.Errorf("%+v", r)
 	}
