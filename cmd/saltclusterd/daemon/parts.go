@@ -41,8 +41,8 @@ type listed struct {
 func (s *service) parts() []listed {
 	parts := []listed{
 		{"the master's files", masterPart{s}, exclusive}, // before anything is written
-		{"missed jobs", s.missed, exclusive},             // before anything is heard
 		{"key directory", s.dir, exclusive},
+		{"missed jobs", s.missed, exclusive}, // before a job is seen
 		{"requests to the master", s.req, shared},
 		{"event bus", s.bus, shared},
 		{"mirror of events", s.mirror, exclusive},
