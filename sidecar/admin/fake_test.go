@@ -138,20 +138,33 @@ func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreReque
 	return adminapi.Outcome{Node: "m1", Ready: r.Wait, Message: strconv.Itoa(len(b))}, err
 }
 
-// verbsOf returns the verbs that the tests of this package use, as far as b can answer them. Tests of other packages have admintest.Verbs, which
-// this one cannot import.
+// verbsOf is admintest.Verbs, which tests of this package cannot import.
 func verbsOf(b any) (all []Verbs) {
-	if f, ok := b.(interface {
-		Reporter
-		Joiner
-		Drainer
-		Governor
-		Recoverer
-	}); ok {
-		all = append(all, Reports(f), Joining(f), Draining(f), Governing(f), Recovery(f))
-	}
-	if f, ok := b.(*deciding); ok {
-		all = append(all, Keys(f), KeyTransfer(f), LogLevels(f), Events(f))
-	}
+	add(&all, b, Reports)
+	add(&all, b, Joining)
+	add(&all, b, Draining)
+	add(&all, b, Governing)
+	add(&all, b, Recovery)
+	add(&all, b, Jobs)
+	add(&all, b, Upgrading)
+	add(&all, b, Walls)
+	add(&all, b, Presences)
+	add(&all, b, Verifying)
+	add(&all, b, Keys)
+	add(&all, b, HeldKeys)
+	add(&all, b, KeyTransfer)
+	add(&all, b, LogLevels)
+	add(&all, b, Events)
+	add(&all, b, Checkups)
+	add(&all, b, Roots)
+	add(&all, b, Migration)
+	add(&all, b, Returns)
+	add(&all, b, Tokens)
 	return all
+}
+
+func add[T any](all *[]Verbs, b any, verbs func(T) Verbs) {
+	if c, ok := b.(T); ok {
+		*all = append(*all, verbs(c))
+	}
 }
