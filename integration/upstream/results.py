@@ -17,9 +17,18 @@ def read(log):
     return found
 
 
+SUMMARY = re.compile(r"^=+ (.*(?:passed|failed|skipped|error|no tests ran).* in [0-9.]+s.*?) =+$", re.MULTILINE)
+
+
+def summary(log):
+    """The line in which pytest counts the outcomes, else the last line. Salt's destructors print more behind it."""
+    lines = SUMMARY.findall(log) or log.strip().splitlines() or ["no output"]
+    return lines[-1]
+
+
 def is_finished(log):
     """Whether pytest has written its summary; without it tests are missing."""
-    return re.search(r"^=+ .*(passed|failed|skipped|error|no tests ran).* in [0-9.]+s.*=+$", log, re.MULTILINE) is not None
+    return SUMMARY.search(log) is not None
 
 
 def failures(log, lines=150):

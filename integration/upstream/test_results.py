@@ -26,6 +26,13 @@ def test_is_finished():
     assert not results.is_finished(LOG.rsplit("=", 30)[0].rsplit("\n", 1)[0])
 
 
+def test_summary():
+    assert results.summary(LOG) == "1 failed, 2 passed, 1 error in 3.21s"
+    assert results.summary(LOG + "unclosed MasterMinion\n") == "1 failed, 2 passed, 1 error in 3.21s"
+    assert results.summary("one\ntwo\n") == "two"
+    assert results.summary("") == "no output"
+
+
 def test_failures():
     log = "===== FAILURES =====\n__ test_two __\nE   one\nE   two\n===== short test summary info =====\nFAILED tests/a.py\n"
     assert results.failures(log, lines=2) == "E   one\nE   two"

@@ -34,8 +34,7 @@ def run(version, nodes, name, seconds, arguments):
     command = [str(HERE / "session"), version, str(nodes), str(out), str(seconds), *arguments]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     log = read_log(version, name) or process.stdout + process.stderr
-    summary = (log.strip().splitlines() or ["no output"])[-1].strip("= ")
-    print(f"upstream: Salt {version}, {name}: {summary} ({time.monotonic() - started:.0f} s, {out / LOG})", flush=True)
+    print(f"upstream: Salt {version}, {name}: {results.summary(log)} ({time.monotonic() - started:.0f} s, {out / LOG})", flush=True)
     return results.read(log), results.is_finished(log)
 
 
