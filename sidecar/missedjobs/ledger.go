@@ -191,8 +191,9 @@ func (l *Ledger) addAll(jobs []seenJob) {
 // add records one job. The caller holds mu.
 func (l *Ledger) add(j seenJob) error {
 	if len(l.ring) == ledgerSlots {
-		if old := l.ring[0].at; old.After(l.reach) {
-			l.reach = old
+		// The file of a job that a peer sent may be younger than the moment in which the job was seen.
+		if forgotten := l.ring[0].at.Add(maxIDSkew); forgotten.After(l.reach) {
+			l.reach = forgotten
 		}
 		delete(l.known, l.ring[0].key)
 		l.ring = l.ring[1:]

@@ -150,7 +150,7 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from.Add(maxIDSkew)) {
+		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
 			continue
 		}
 		r.republish(j, now)
