@@ -98,10 +98,10 @@ func (t *target) timeKeys(ctx context.Context, version string, round int, to *ke
 		return err
 	}
 	to.denied.add(time.Since(started).Seconds())
-	if err := m.Stop(ctx); err != nil {
+	if err := m.Kill(); err != nil {
 		return err
 	}
-	if err := t.saltKey(ctx, "-d", m.ID); err != nil {
+	if m, err = t.from.NewMinion(version, fmt.Sprintf("%s-%d-rejected", t.salt.Host().Name, round), t.salt.Host().Addr); err != nil {
 		return err
 	}
 	if err := start(); err != nil {
