@@ -80,6 +80,10 @@ func Symptoms() []Symptom {
 		{"Message signature failed to validate", "minions", []Cause{
 			{"sign_pub_messages is on, and the minion has another master.pub than the cluster.", "saltclusterctl doctor", "as Invalid master key"},
 		}},
+		{"A message with an invalid serial was received", "minions", []Cause{
+			{"The cluster's AES key has just changed (a key was deleted, or rotate): a 3006 minion that signs in while several jobs wait opens the newest first and drops the others.", "saltclusterctl status", "nothing: saltclusterd gives the minion the others once more six seconds later"},
+			{"A node's clock was wrong, and it has stamped jobs with serials of the future.", "saltclusterctl status", "time synchronisation on the node that it names; minions accept jobs again within a minute"},
+		}},
 		{"Duplicate return from minion", "saltclusterd, in the words of a salt-master", []Cause{
 			{"Two hosts have the same id and key: a virtual machine was cloned with its /etc/salt. Each job runs on both, and the return that comes first is the one that is stored.", "salt MINION network.ip_addrs, a few times", "on the clone: systemctl stop salt-minion; remove /etc/salt/minion_id and /etc/salt/pki/minion; systemctl start salt-minion"},
 			{"The host was restored, or installed anew, while its former self still runs.", "saltclusterctl minions MINION", "stop the former one"},
