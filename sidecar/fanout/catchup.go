@@ -61,7 +61,8 @@ type arrival struct {
 	who   []edge.Newcomer
 	came  time.Time
 	due   time.Time
-	again bool // they have been given it once
+	again bool      // they have been given it once
+	since time.Time // of those that were moved: they are given nothing from before
 }
 
 // overdue is a publication that a peer has brought late.
@@ -117,7 +118,7 @@ func (c *catchUp) take(who []edge.Newcomer) bool {
 // takeMoved notes subscribers that were there and were told of another AES key.
 func (c *catchUp) takeMoved(who []edge.Newcomer) {
 	if now := time.Now(); len(who) > 0 {
-		c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain)})
+		c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: now.Add(-movedFrom)})
 	}
 }
 
@@ -230,18 +231,21 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	if due == 0 || now.Before(c.next) {
 		return
 	}
-	first, last := c.moved[0], c.moved[due-1]
+	since, last := c.moved[0].since, c.moved[due-1]
+	from, known := c.h.known(last.came, now)
+	if !known && now.Sub(last.came) < MaxAge {
+		return // a peer has not told yet
+	}
 	var who []edge.Newcomer
 	for _, a := range c.moved[:due] {
 		who = append(who, a.who...)
 	}
 	c.moved = c.moved[due:]
 	who = slices.DeleteFunc(who, edge.Newcomer.Gone)
-	from, known := c.h.known(last.came, now)
 	if !known || len(who) == 0 {
 		return
 	}
-	pubs, bytes := c.h.memory.Since(latest(from, first.came.Add(-movedFrom))), 0
+	pubs, bytes := c.h.memory.Since(latest(from, since)), 0
 	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.At.After(last.due) })
 	for _, p := range pubs {
 		bytes += len(p.Plain)
@@ -252,8 +256,8 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	n := min(max(1, lateBurst/max(1, bytes)), len(who))
 	c.give(ctx, now, who[:n], pubs)
 	if n < len(who) {
-		first.who = who[n:]
-		c.moved = slices.Insert(c.moved, 0, first)
+		last.who, last.since = who[n:], since
+		c.moved = slices.Insert(c.moved, 0, last)
 	}
 }
 

@@ -365,6 +365,29 @@ func TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestMovedWaitForPeers: who was moved to another AES key is given what it may have missed when all peers have told who started.
+func TestMovedWaitForPeers(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	o := f.withPeer(t)
+	now := time.Now()
+	f.remember("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now)
+	c := &catchUp{h: f.Hub}
+	c.takeMoved(make([]edge.Newcomer, 3))
+	at := now.Add(lateAgain + lateTick)
+	if c.serveMoved(t.Context(), at); len(c.moved) != 1 || len(f.edge.given) != 0 {
+		t.Fatalf("%d wait, given %v", len(c.moved), f.edge.given)
+	}
+	f.beats.answered(o, f.beats.stamp(time.Now()))
+	if c.serveMoved(t.Context(), at); len(c.moved) != 0 || len(f.edge.given) != 1 || f.edge.given[0].subscribers != 3 {
+		t.Errorf("%d wait, given %v", len(c.moved), f.edge.given)
+	}
+	c.takeMoved(make([]edge.Newcomer, 3))
+	if c.serveMoved(t.Context(), now.Add(MaxAge+lateAgain)); len(c.moved) != 0 {
+		t.Errorf("%d wait for good", len(c.moved))
+	}
+}
+
 // TestGap: what the run of a peer before may not have told, and so since when nothing is given that was published earlier.
 func TestGap(t *testing.T) {
 	for _, test := range []struct {

@@ -3,12 +3,15 @@ package localmaster
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"saltclusterd/sidecar/fnmatch"
 )
@@ -96,16 +99,25 @@ func (c *checker) matches(path string, expr *regexp.Regexp) bool {
 	return err == nil && expr.Match(text)
 }
 
-// readSome reads a regular file of at most so many bytes.
+// readSome reads a regular file of at most so many bytes. It neither waits for a named pipe nor reads on while a file grows.
 func readSome(path string, most int64) ([]byte, error) {
-	st, err := os.Stat(path) // not opened before it is known to be no pipe
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() || st.Size() > most {
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
 	}
-	return os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
+	}
+	return text, err
 }
 
 // hears says whether an event with that tag is reacted to.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s that is enough for 270 jobs a second.
+	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s and maxIDSkew that is enough for 117 jobs a second.
 	ledgerSlots = 4096
 	slotSize    = 8 + 8 + 8 + keySize // sequence number, time seen, reach; big endian, Unix time in ns
 	keySize     = 16
@@ -66,7 +66,7 @@ func (l *Ledger) Open() error {
 	defer l.mu.Unlock()
 	early := l.ring
 	l.opened, l.ring, l.seq, l.known = true, nil, 0, map[key]bool{}
-	l.reach = l.now()
+	l.reach = l.firstReach()
 	var err error
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		l.file = nil
@@ -124,9 +124,12 @@ func (l *Ledger) read() bool {
 	return true
 }
 
+// firstReach is the reach of a ledger without a past. The file of a job that a peer published is as old as the peer's clock says.
+func (l *Ledger) firstReach() time.Time { return l.now().Add(maxIDSkew) }
+
 // create writes an empty ledger at its full size, so that a full disk cannot stop later writes.
 func (l *Ledger) create() error {
-	l.ring, l.seq, l.known, l.reach = nil, 0, map[key]bool{}, l.now()
+	l.ring, l.seq, l.known, l.reach = nil, 0, map[key]bool{}, l.firstReach()
 	b := make([]byte, ledgerSize)
 	copy(b, ledgerMagic)
 	copy(b[8:], l.boot[:])

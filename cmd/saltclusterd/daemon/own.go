@@ -15,7 +15,7 @@ import (
 // ownEvery is how often the files are read that the local master has for itself.
 const ownEvery = 30 * time.Second
 
-// maxOwn and maxOwnSize bound what a node names of this to others: half of what the answer that it is in may have (maxStats).
+// maxOwn and maxOwnSize bound what a node names of this to others: half of what members of before read of the answer that it is in (maxStats).
 const (
 	maxOwn     = 64
 	maxOwnSize = 8 << 10

@@ -35,7 +35,7 @@ const (
 const (
 	maxProposal = consensus.MaxForward
 	maxResults  = 16 << 20
-	maxStats    = 16 << 10
+	maxStats    = 64 << 10 // members of before read 16 KiB
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.

@@ -193,7 +193,7 @@ func TestEndpoint(t *testing.T) {
 	}
 
 	for body, want := range map[string]int{
-		"": http.StatusOK, "{}": http.StatusOK, `{"a":1,"c":2}`: http.StatusOK, "[]": http.StatusBadRequest, "x": http.StatusBadRequest,
+		"": http.StatusBadRequest, "{}": http.StatusOK, `{"a":1,"c":2}`: http.StatusOK, "[]": http.StatusBadRequest, "x": http.StatusBadRequest,
 		`{"a":` + strings.Repeat(" ", 200) + "1}": http.StatusBadRequest,
 	} {
 		w := httptest.NewRecorder()
