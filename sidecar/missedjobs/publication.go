@@ -35,28 +35,28 @@ func (m master) buildPublication(load []byte) ([]byte, error) {
 	if cmd, _ := fields.Get("cmd"); !isText(cmd, "publish") || fields.Has("return") {
 		return nil, errNotPublished
 	}
-	out := builder{}
+	var out saltvalue.Fields
 	for _, name := range requiredFields {
 		raw, ok := fields.Get(name)
 		if !ok {
 			return nil, fmt.Errorf("%w: no field %s", errNotPublished, name)
 		}
-		out.add(name, raw)
+		out = out.Set(name, raw)
 	}
 	raw, _ := fields.Get("kwargs")
 	kwargs, _ := saltvalue.ParseFields(raw) // none if the field is missing
 	copyIf := func(from saltvalue.Fields, name string) (is bool) {
 		raw, is := from.Get(name)
 		if is {
-			out.add(name, raw)
+			out = out.Set(name, raw)
 		}
 		return is
 	}
 	if !copyIf(kwargs, "master_id") && m.id != "" {
-		out.add("master_id", saltwire.AppendStr(nil, m.id))
+		out = out.Set("master_id", saltwire.AppendStr(nil, m.id))
 	}
 	if raw, ok := kwargs.Get("delimiter"); ok && !isText(raw, ":") {
-		out.add("delimiter", raw)
+		out = out.Set("delimiter", raw)
 	}
 	copyIf(kwargs, "id")
 	copyIf(fields, "tgt_type")
@@ -65,12 +65,12 @@ func (m master) buildPublication(load []byte) ([]byte, error) {
 		copyIf(kwargs, name)
 	}
 	if raw, ok := kwargs.Get("start_event"); ok && m.major >= firstWithStartEvent && saltvalue.Truth(raw) {
-		out.add("start_event", saltwire.AppendBool(nil, true))
+		out = out.Set("start_event", saltwire.AppendBool(nil, true))
 	}
 	copyIf(fields, "user")
-	plain, err := out.encode()
+	plain, _, err := saltvalue.AppendWire(nil, out.Raw())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode publication: %w", err)
 	}
 	if _, err := saltwire.PeekPub(plain); err != nil {
 		return nil, fmt.Errorf("check publication: %w", err)
@@ -81,29 +81,4 @@ func (m master) buildPublication(load []byte) ([]byte, error) {
 func isText(raw []byte, want string) bool {
 	text, ok := saltvalue.Text(raw)
 	return ok && text == want
-}
-
-// builder encodes values from disk as a map for the network.
-type builder struct {
-	names []string
-	raws  [][]byte
-}
-
-func (b *builder) add(name string, raw []byte) {
-	b.names, b.raws = append(b.names, name), append(b.raws, raw)
-}
-
-func (b *builder) encode() (out []byte, err error) {
-	out = saltwire.AppendMapHeader(nil, len(b.names))
-	for i, raw := range b.raws {
-		out = saltwire.AppendRaw(out, b.names[i])
-		var rest []byte
-		if out, rest, err = saltvalue.AppendWire(out, raw); err != nil {
-			return nil, fmt.Errorf("encode %s: %w", b.names[i], err)
-		}
-		if len(rest) > 0 {
-			return nil, fmt.Errorf("encode %s: %w", b.names[i], saltvalue.ErrMalformed)
-		}
-	}
-	return out, nil
 }
