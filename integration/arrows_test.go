@@ -13,7 +13,7 @@ import (
 const module = "saltclusterd/"
 
 // leaves may be imported by every package; they import no package of ours but leaves.
-var leaves = []string{"durable", "durable/torn", "gossip/node", "consensus/state", "sidecar/adminapi"}
+var leaves = []string{"backoff", "durable", "durable/torn", "gossip/node", "consensus/state", "sidecar/adminapi"}
 
 // engines never import each other: they meet in cmd/saltclusterd/daemon.
 var engines = []string{"sidecar", "consensus", "fsync"}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -171,7 +172,7 @@ func (r *Runner) pull(ctx context.Context, p *part) error {
 		if err := r.hopeless(p, true); err != nil {
 			return err
 		}
-		if !wait(ctx, pause) {
+		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}
@@ -214,16 +215,4 @@ func (r *Runner) hopeless(p *part, starved bool) error {
 		return errors.New(cmp.Or(reason, "nothing came for too long"))
 	}
 	return nil
-}
-
-// wait waits for d and reports whether ctx goes on.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

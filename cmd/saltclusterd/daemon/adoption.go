@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
 )
@@ -27,7 +28,7 @@ func (d *Daemon) awaitAdoption(ctx context.Context, p admin.Progress) {
 			p("keys", "taken over so far: "+countKeys(m.cons.View()))
 			said = time.Now()
 		}
-		if !wait(ctx, 100*time.Millisecond) {
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
 			p("keys", "the others follow; saltclusterctl keys list counts them")
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/signin"
@@ -45,7 +46,7 @@ func (s *service) awaitCluster(ctx context.Context) error {
 			}
 			patience = time.Now().Add(aloneAgain)
 		}
-		if !wait(ctx, catchUpPoll) {
+		if !backoff.Sleep(ctx, catchUpPoll) {
 			return ctx.Err()
 		}
 	}
@@ -57,7 +58,7 @@ func (s *service) awaitCluster(ctx context.Context) error {
 // member begins anew, and waits.
 func (s *service) limitAlone(ctx context.Context) {
 	var contact time.Time
-	for wait(ctx, aloneAgain) {
+	for backoff.Sleep(ctx, aloneAgain) {
 		now := time.Now()
 		if s.m.cons.CaughtUp() {
 			contact = now
@@ -82,7 +83,7 @@ func (s *service) findBackIfAlone(ctx context.Context) {
 // findBack ends serving alone when the cluster is there again and the key files are as it says.
 func (s *service) findBack(ctx context.Context) {
 	for !s.m.cons.CaughtUp() {
-		if !wait(ctx, catchUpPoll) {
+		if !backoff.Sleep(ctx, catchUpPoll) {
 			return
 		}
 	}

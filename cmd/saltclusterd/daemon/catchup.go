@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/gossip/node"
@@ -113,7 +114,7 @@ func (s *service) sayProgress(ctx context.Context) {
 			}
 		}
 		s.step.Store(text)
-		if !wait(ctx, progressEvery) {
+		if !backoff.Sleep(ctx, progressEvery) {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/share"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/router"
@@ -26,7 +27,7 @@ func (m *member) cede(ctx context.Context) {
 		return
 	}
 	failed := node.ID("") // did not take over the last time
-	for wait(ctx, cedeEvery) {
+	for backoff.Sleep(ctx, cedeEvery) {
 		st := m.svc.share.State()
 		if st.Condition != share.Hung || time.Since(st.Since) < cedeAfter {
 			continue
@@ -46,7 +47,7 @@ func (m *member) cede(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			m.log.Warn("leadership not handed over", "node", heir, "err", err)
 			failed = heir
-			wait(ctx, cedeAgain)
+			backoff.Sleep(ctx, cedeAgain)
 		}
 	}
 }

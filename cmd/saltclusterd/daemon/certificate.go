@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -244,7 +245,7 @@ func (m *member) rotateCertificate(ctx context.Context, id node.ID, dry bool) (t
 		if now, ok := m.roster.Lookup(id); ok && now.Fingerprint != e.Fingerprint {
 			return fmt.Sprintf("%s has a new certificate: %s", id, now.Fingerprint.Short()), nil
 		}
-		if !wait(ctx, removedPoll) {
+		if !backoff.Sleep(ctx, removedPoll) {
 			return "", errors.New("it has not got a new certificate in time; its log says why")
 		}
 	}

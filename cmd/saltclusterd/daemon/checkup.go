@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -32,7 +33,7 @@ func (d *Daemon) Checkup(ctx context.Context) (adminapi.Checkup, error) {
 
 // examinePeers asks every other member for its time.
 func (m *member) examinePeers(ctx context.Context) []adminapi.CheckupPeer {
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	out := []adminapi.CheckupPeer{}
 	for _, mem := range m.cons.View().Members() {
@@ -54,7 +55,7 @@ func (m *member) examinePeer(ctx context.Context, p *adminapi.CheckupPeer) {
 		begun := time.Now()
 		s, err := m.nodeStats(ctx, node.ID(p.Node))
 		if err != nil {
-			p.Error = peerProblem(err)
+			p.Error = peerrpc.Reason(err)
 			return
 		}
 		took := time.Since(begun)

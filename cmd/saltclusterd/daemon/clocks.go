@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -49,7 +50,7 @@ func (m *member) keepClocks(ctx context.Context) {
 		if !known || missing > 0 && time.Since(began) < clockFresh {
 			pause = min(pause, clockRetry)
 		}
-		if !wait(ctx, pause) {
+		if !backoff.Sleep(ctx, pause) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/durable"
 )
 
@@ -28,7 +29,7 @@ func (m *member) keepContact(ctx context.Context) {
 				m.log.Warn("last contact with the cluster not noted", "err", err)
 			}
 		}
-		if !wait(ctx, contactEvery) {
+		if !backoff.Sleep(ctx, contactEvery) {
 			return
 		}
 	}

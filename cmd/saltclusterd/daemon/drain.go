@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/jobs"
 )
 
@@ -285,7 +286,7 @@ func (d *drainer) run(ctx context.Context, w drainWishes) {
 	shed := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(shed)
-		for d.handLeadership(ctx); wait(ctx, shedEvery); {
+		for d.handLeadership(ctx); backoff.Sleep(ctx, shedEvery); {
 			d.handLeadership(ctx)
 		}
 	}()
@@ -300,7 +301,7 @@ func (d *drainer) run(ctx context.Context, w drainWishes) {
 	if w.WaitJobs {
 		d.enter(phaseJobs)
 		for d.s.published.running() > 0 {
-			if !wait(ctx, jobsEvery) {
+			if !backoff.Sleep(ctx, jobsEvery) {
 				return
 			}
 		}
@@ -314,7 +315,7 @@ func (d *drainer) letGo(ctx context.Context, announce, over time.Duration) {
 	d.mu.Lock()
 	notice := time.Until(d.red.Add(announce))
 	d.mu.Unlock()
-	if d.occupied() && notice > 0 && !wait(ctx, notice) {
+	if d.occupied() && notice > 0 && !backoff.Sleep(ctx, notice) {
 		return
 	}
 	d.enter(phaseHandOver)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
@@ -169,7 +170,7 @@ func (m *member) awaitDrain(ctx context.Context, id node.ID, want drainPhase, jo
 		if !wanted && (decided || time.Since(begun) > decidedWithin) {
 			return adminapi.Errorf(adminapi.CodeRefused, "", "somebody else has decided otherwise about %s meanwhile", id)
 		}
-		if !wait(ctx, drainPoll) {
+		if !backoff.Sleep(ctx, drainPoll) {
 			return context.Cause(ctx)
 		}
 	}

@@ -26,9 +26,6 @@ var (
 	handOverRPC    = peerrpc.Endpoint[peerrpc.None, handedOver]{Method: http.MethodPost, Path: returns.PathLeaving, MaxQuestion: maxDrain, MaxAnswer: 64 << 10}
 )
 
-// tellTimeout bounds a word with another node.
-const tellTimeout = 3 * time.Second
-
 func (m *member) reportDrain(context.Context, node.ID, peerrpc.None) (drainReport, error) {
 	return m.svc.drain.report(), nil
 }
@@ -46,7 +43,7 @@ func (m *member) drainReport(ctx context.Context, id node.ID) (drainReport, erro
 	if id == m.d.id {
 		return m.svc.drain.report(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	return drainReportRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
@@ -57,7 +54,7 @@ func (m *member) drainWish(ctx context.Context, id node.ID, w drainWishes) error
 		m.svc.drain.wish(w)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	_, err := drainWishesRPC.Call(ctx, m.client(), id, w)
 	return err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
@@ -33,7 +34,7 @@ func (m *member) lead(ctx context.Context) {
 	gossip.Go(func() { m.cede(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
-		if v := m.cons.View(); v.RotationDue() && wait(ctx, coalesceRevocations) {
+		if v := m.cons.View(); v.RotationDue() && backoff.Sleep(ctx, coalesceRevocations) {
 			if !m.rotate(ctx, v, state.ReasonRevoked) {
 				continue
 			}
@@ -60,7 +61,7 @@ func (m *member) rotate(ctx context.Context, v state.View, reason string) bool {
 		return true
 	}
 	m.log.Error("cluster AES key not rotated", "reason", reason, "err", err)
-	wait(ctx, rotateRetry)
+	backoff.Sleep(ctx, rotateRetry)
 	return false
 }
 
@@ -70,18 +71,6 @@ func newEpochKey() (state.Secret, error) {
 		return state.Secret{}, err
 	}
 	return state.SecretText(key.Text()), nil
-}
-
-// wait waits for d and reports whether ctx still goes on.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // begin puts the epoch of v in force; the first time without a window.
@@ -184,7 +173,7 @@ func (s *service) awaitRotation() {
 		return
 	}
 	for end := time.Now().Add(rotationPatience); time.Now().Before(end); {
-		if !wait(s.ctx, rotationPoll) || s.rotated(s.m.cons.View()) {
+		if !backoff.Sleep(s.ctx, rotationPoll) || s.rotated(s.m.cons.View()) {
 			return
 		}
 	}
@@ -280,7 +269,7 @@ func (s *service) keepLearning(ctx context.Context) {
 				said = text
 				s.m.log.Warn("not signed in at the local master", "err", err)
 			}
-			if !wait(ctx, learnRetry) {
+			if !backoff.Sleep(ctx, learnRetry) {
 				return
 			}
 		}

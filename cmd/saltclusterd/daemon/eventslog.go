@@ -60,7 +60,7 @@ func (m *member) heardBy(ctx context.Context, id node.ID, minion string, limit i
 	if id == m.d.id {
 		return m.heard(minion, limit), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	list, err = heardRPC.Call(ctx, m.client(), id, heardQuestion{minion, limit})
 	for i := range list {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -87,7 +88,7 @@ func (m *member) watchFormer(ctx context.Context) {
 		m.log.Warn("whom a recovery has dropped is not known", "err", err)
 	}
 	rivals := map[node.ID]string{}
-	for ; len(f.Members) > 0; wait(ctx, m.d.formerEvery) {
+	for ; len(f.Members) > 0; backoff.Sleep(ctx, m.d.formerEvery) {
 		if ctx.Err() != nil {
 			return
 		}

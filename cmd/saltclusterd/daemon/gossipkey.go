@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 )
 
@@ -18,7 +19,7 @@ const (
 // keepGossipKey is the leader's duty: who was removed must not be heard. The key changes when raft tells the removed node
 // nothing any more, for the new one travels in the log.
 func (m *member) keepGossipKey(ctx context.Context) {
-	for wait(ctx, gossipLook) {
+	for backoff.Sleep(ctx, gossipLook) {
 		v := m.cons.View()
 		var cmd state.Command
 		switch keys := v.GossipKeys(); {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
@@ -82,7 +84,7 @@ func (m *member) pinsFile() string { return filepath.Join(m.d.cfg.Paths.StateDir
 
 // keepIdentity does what is due.
 func (m *member) keepIdentity(ctx context.Context) {
-	for wait(ctx, identityLook) {
+	for backoff.Sleep(ctx, identityLook) {
 		err := m.identityStep(ctx)
 		if ctx.Err() != nil {
 			return
@@ -226,7 +228,7 @@ func (m *member) statsSoon(ctx context.Context, id node.ID) (nodeStats, error) {
 	if id == m.d.id {
 		return m.localStats(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	return m.nodeStats(ctx, id)
 }
@@ -253,7 +255,7 @@ func (m *member) takeIdentity(ctx context.Context, c state.IdentityChange) error
 		m.log.Debug("renewed for the new identity", "op", step, "reason", message)
 	})
 	if err != nil {
-		wait(ctx, renewAgain)
+		backoff.Sleep(ctx, renewAgain)
 		return fmt.Errorf("not renewed for the new identity: %w", err)
 	}
 	m.ident.handed = true

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -111,7 +112,7 @@ func (w *jobWatch) counts() jobCounts {
 
 // watch looks at the jobs now and then, while the disk they are on answers, until ctx ends.
 func (w *jobWatch) watch(ctx context.Context, hangs func() bool) {
-	for wait(ctx, jobsLookEvery) {
+	for backoff.Sleep(ctx, jobsLookEvery) {
 		if !hangs() {
 			w.lookAtAll()
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -37,7 +38,7 @@ func (d *Daemon) joinByItself(ctx context.Context) {
 			d.problem = err
 			d.mu.Unlock()
 		}
-		if !wait(ctx, pause) {
+		if !backoff.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, joinRetryMax)
@@ -177,7 +178,7 @@ func (d *Daemon) awaitVoter(ctx context.Context, p admin.Progress) error {
 			p("wait", step)
 			last, said = step, time.Now()
 		}
-		if !wait(ctx, 100*time.Millisecond) {
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status shows how far it is",
 				"this node is a member, but not ready yet: %s", step)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -84,7 +85,7 @@ func (d *Daemon) placeHidden(ctx context.Context, id, pub string) error {
 	if err := b.Apply(ctx, []mmapkeys.Change{{Key: id, Value: value, Hidden: true}})[0]; err != nil {
 		return fmt.Errorf("put saltclusterd's own key into the salt-master's key store: %w", err)
 	}
-	if !wait(ctx, mmapkeys.Settle) {
+	if !backoff.Sleep(ctx, mmapkeys.Settle) {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/sidecar/adminapi"
@@ -17,7 +18,7 @@ import (
 func (s *service) watchKeyStore(ctx context.Context) {
 	d := s.m.d
 	seen, pause := 0, renewAgain
-	for wait(ctx, configEvery) {
+	for backoff.Sleep(ctx, configEvery) {
 		c, err := localmaster.LoadConfig(d.master.Path, d.master.Version)
 		if err != nil || sameStore(keyStore(c), keyStore(d.master)) && c.Text("keys.cache_driver") == d.master.Text("keys.cache_driver") {
 			seen = 0
@@ -35,7 +36,7 @@ func (s *service) watchKeyStore(ctx context.Context) {
 			return
 		}
 		s.m.log.Warn("not renewed for the salt-master's key store", "err", err)
-		if !wait(ctx, pause) {
+		if !backoff.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, renewMost)

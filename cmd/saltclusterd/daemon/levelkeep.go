@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
@@ -15,7 +16,7 @@ const levelLook = 2 * time.Second
 // keepLevel is the leader's duty: commands come to mean more when all members have said that they understand it, those that are down
 // included. A member that nobody has heard of is waited for.
 func (m *member) keepLevel(ctx context.Context) {
-	for wait(ctx, levelLook) {
+	for backoff.Sleep(ctx, levelLook) {
 		agreed := m.cons.View().Level()
 		if agreed >= state.Level {
 			continue

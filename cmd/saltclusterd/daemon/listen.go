@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"syscall"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // listenRetry is the pause before a port that is taken is tried again.
@@ -26,7 +28,7 @@ func retryListen(ctx context.Context, log *slog.Logger, open func(context.Contex
 			}
 			log.Error("a port for minions is taken: move the salt-master to loopback (interface: 127.0.0.1) and restart it", "err", err)
 		}
-		if !wait(ctx, listenRetry) {
+		if !backoff.Sleep(ctx, listenRetry) {
 			return ctx.Err()
 		}
 	}

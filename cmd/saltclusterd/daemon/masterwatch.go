@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -66,7 +67,7 @@ func (s *service) askVersion(ctx context.Context) (localmaster.Version, error) {
 // workersAnswer returns when one of the master's workers has answered, or ctx has ended.
 func (s *service) workersAnswer(ctx context.Context) {
 	for probe := masterProbe(); ctx.Err() == nil; {
-		if _, err := s.req.Do(ctx, probe); err == nil || !wait(ctx, askAgain) {
+		if _, err := s.req.Do(ctx, probe); err == nil || !backoff.Sleep(ctx, askAgain) {
 			return
 		}
 	}
@@ -91,7 +92,7 @@ func (s *service) watchVersion(ctx context.Context) {
 			return
 		case <-s.back:
 		}
-		if !wait(ctx, versionSettle) {
+		if !backoff.Sleep(ctx, versionSettle) {
 			return
 		}
 		v, err := s.askVersion(ctx)
@@ -124,7 +125,7 @@ func (s *service) eventsTaken(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, takenWithin)
 	defer cancel()
 	for s.bus.Flush(ctx) != nil || s.returns.Unfired() > 0 {
-		if !wait(ctx, askAgain) {
+		if !backoff.Sleep(ctx, askAgain) {
 			return
 		}
 	}

@@ -53,7 +53,7 @@ func (m *member) migration(ctx context.Context, plan bool, to string) adminapi.M
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				out.Missing[string(id)] = peerProblem(err)
+				out.Missing[string(id)] = peerrpc.Reason(err)
 				return
 			}
 			out.Nodes = append(out.Nodes, n)

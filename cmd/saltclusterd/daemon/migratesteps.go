@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/sidecar/adminapi"
@@ -205,7 +206,7 @@ func (g *migration) awaitHand(ctx context.Context, left func() *adminapi.Migrate
 			return nil
 		}
 		g.ask(ask)
-		if !wait(ctx, 5*migratePoll) {
+		if !backoff.Sleep(ctx, 5*migratePoll) {
 			return context.Cause(ctx)
 		}
 	}
@@ -255,7 +256,7 @@ func (s *service) finishSwitch(ctx context.Context) error {
 	}
 	for behind := s.behindCluster(ctx); behind != ""; behind = s.behindCluster(ctx) {
 		g.say("%s", behind)
-		if !wait(ctx, migratePoll) {
+		if !backoff.Sleep(ctx, migratePoll) {
 			return context.Cause(ctx)
 		}
 	}

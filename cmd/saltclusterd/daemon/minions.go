@@ -27,7 +27,7 @@ func (d *Daemon) Minions(ctx context.Context) (adminapi.Minions, error) {
 	out := adminapi.Minions{From: string(d.id), Subscribers: []adminapi.Subscriber{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	for _, n := range m.routes().Nodes {
 		wg.Go(func() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -67,7 +68,7 @@ func (d *Daemon) claim(ctx context.Context, peers []string, refusal func(addr st
 			return release, nil
 		}
 		lowest := !slices.ContainsFunc(there, func(n neighbour) bool { return n.at.Compare(own) < 0 })
-		if !lowest || time.Now().After(patience) || !wait(ctx, claimLook) {
+		if !lowest || time.Now().After(patience) || !backoff.Sleep(ctx, claimLook) {
 			release()
 			return nil, errors.Join(context.Cause(ctx), refusal(there[0].addr))
 		}

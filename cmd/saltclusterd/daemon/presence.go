@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
@@ -144,7 +145,7 @@ func (k *presenceKeeper) start() {
 func (k *presenceKeeper) run(ctx context.Context) {
 	for {
 		k.look(ctx)
-		if !wait(ctx, presenceEvery) {
+		if !backoff.Sleep(ctx, presenceEvery) {
 			return
 		}
 	}
@@ -187,7 +188,7 @@ func (k *presenceKeeper) look(ctx context.Context) {
 	if time.Since(k.looked) < presenceFresh {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	others, known := k.s.m.otherMasters(), k.told()
 	var missing []node.ID

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/localmaster"
@@ -76,7 +77,7 @@ func (s *service) firePresence(ctx context.Context) {
 		return
 	}
 	every := max(time.Duration(d.master.Int("loop_interval"))*time.Second, leastPresenceInterval)
-	for wait(ctx, every) {
+	for backoff.Sleep(ctx, every) {
 		st := s.m.cons.Status()
 		if !st.HasQuorum || teller(s.m.routes()) != d.id || !s.bus.Takes() {
 			continue

@@ -108,7 +108,7 @@ func (s *service) shareProtocols(ctx context.Context) {
 	if s.m.d.cfg.Edge.RequestMinimumVersion >= sessionKeys {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	all, _ := s.m.allProofs(ctx)
 	for id, proofs := range all {

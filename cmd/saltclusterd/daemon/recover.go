@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -163,7 +164,7 @@ func (d *Daemon) awaitAlone(ctx context.Context) error {
 		if m := d.current(); m != nil && !m.haste.Load() && m.cons.Serving() && m.ready() {
 			return nil
 		}
-		if !wait(ctx, catchUpPoll) {
+		if !backoff.Sleep(ctx, catchUpPoll) {
 			return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status says what it waits for", "the cluster is recovered, but this node does not serve yet")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -78,7 +79,7 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 func (d *Daemon) awaitOut(ctx context.Context, m *member) {
 	ctx, cancel := context.WithTimeout(ctx, outWithin)
 	defer cancel()
-	for d.current() == m && wait(ctx, removedPoll) {
+	for d.current() == m && backoff.Sleep(ctx, removedPoll) {
 	}
 }
 
@@ -156,7 +157,7 @@ func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
 			break
 		}
 		p("returns", r.text(id))
-		if !wait(ctx, drainPoll) {
+		if !backoff.Sleep(ctx, drainPoll) {
 			err = context.Cause(ctx)
 		}
 	}
@@ -174,7 +175,7 @@ func (m *member) dethrone(ctx context.Context, id node.ID) {
 		if err != nil {
 			m.log.Info("leadership not handed over yet", "node", id, "err", err)
 		}
-		if !wait(ctx, removedPoll) {
+		if !backoff.Sleep(ctx, removedPoll) {
 			return
 		}
 	}
@@ -190,7 +191,7 @@ func (m *member) strikeInTurn(ctx context.Context, id node.ID, force bool, p adm
 			return err
 		}
 		err := m.strike(ctx, id)
-		if !state.IsConflict(err) || !wait(waiting, removedPoll) {
+		if !state.IsConflict(err) || !backoff.Sleep(waiting, removedPoll) {
 			return err
 		}
 		if !said {
@@ -251,7 +252,7 @@ func (m *member) awaitGone(ctx context.Context, id node.ID, p admin.Progress) bo
 			p("leader", step)
 			said = step
 		}
-		if !wait(ctx, removedPoll) {
+		if !backoff.Sleep(ctx, removedPoll) {
 			return false
 		}
 	}

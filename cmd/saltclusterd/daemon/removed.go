@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -135,7 +136,7 @@ func outdated(s peer.Standing, rev, generation uint64) bool {
 // watchStanding ends the membership when this node was removed.
 func (m *member) watchStanding(ctx context.Context) {
 	lately := time.Now()
-	for wait(ctx, standingEvery) {
+	for backoff.Sleep(ctx, standingEvery) {
 		st := m.cons.Status()
 		if m.cons.Detached() {
 			m.leave("this node was removed from the cluster")

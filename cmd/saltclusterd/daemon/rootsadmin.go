@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
@@ -94,7 +95,7 @@ func (m *member) rootsReports(ctx context.Context) map[node.ID]reportOrError {
 func rootsNode(id node.ID, a reportOrError, head uint64) adminapi.RootsNode {
 	n := adminapi.RootsNode{Node: string(id), Slots: []adminapi.RootsSlot{}}
 	if a.err != nil {
-		n.Error = peerProblem(a.err)
+		n.Error = peerrpc.Reason(a.err)
 		return n
 	}
 	st := a.Status

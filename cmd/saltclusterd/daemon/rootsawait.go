@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
@@ -44,7 +46,7 @@ func (m *member) awaitRoots(ctx context.Context, number uint64, out *adminapi.Ro
 				p("apply", text, rootsDone(reports, number))
 			}
 		}
-		if !waiting || !wait(ctx, pause) {
+		if !waiting || !backoff.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(pause*5/4, rootsAskMost)
@@ -79,7 +81,7 @@ func (m *member) rootsHopeless(id node.ID, a reportOrError) bool { return a.err 
 func rootsApplied(id node.ID, a reportOrError, number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
 	row = adminapi.RootsApplied{Node: string(id)}
 	if a.err != nil {
-		row.Error = "it does not answer: " + oneLine(peerProblem(a.err))
+		row.Error = "it does not answer: " + oneLine(peerrpc.Reason(a.err))
 		return row, fmt.Sprintf("%s does not answer", id)
 	}
 	if a.Off != "" && a.Off != startingRoots {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/peer"
 )
@@ -22,7 +23,7 @@ func (m *member) awaitFirstRoots(ctx context.Context) error {
 		if lacking == "" {
 			return nil
 		}
-		if !wait(ctx, rootsPoll) {
+		if !backoff.Sleep(ctx, rootsPoll) {
 			return peer.Refusef("the file and pillar roots of %s, which founded the cluster, are not the cluster's yet (%s): try again, "+
 				"saltclusterctl roots status there shows how far they are", m.d.id, lacking)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 )
@@ -175,7 +176,7 @@ func (o *rootsOrder) run(ctx context.Context) {
 		if !known {
 			pause = rootsOrderFirst / 20
 		}
-		if !wait(ctx, pause) {
+		if !backoff.Sleep(ctx, pause) {
 			return
 		}
 	}

@@ -108,7 +108,7 @@ func (m *member) rootsReportOf(ctx context.Context, id node.ID) (rootsReport, er
 	if id == m.d.id {
 		return m.svc.rootsReport(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	return rootsStatusRPC.Call(ctx, m.client(), id, peerrpc.None{})
 }
@@ -116,7 +116,7 @@ func (m *member) rootsReportOf(ctx context.Context, id node.ID) (rootsReport, er
 // rootsConflictsOf asks a node what it has put aside.
 func (m *member) rootsConflictsOf(ctx context.Context, id node.ID) ([]roots.Conflict, error) {
 	if id != m.d.id {
-		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 		defer cancel()
 		return rootsConflictsRPC.Call(ctx, m.client(), id, peerrpc.None{})
 	}

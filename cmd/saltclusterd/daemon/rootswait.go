@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/sidecar/adminapi"
@@ -32,7 +33,7 @@ func (s *service) awaitTrees(ctx context.Context, tell func(catchup.Report)) err
 			Done: st.Progress.BytesDone, Total: st.Progress.Bytes, Unit: catchup.Bytes, Note: progressText(st),
 			Starved: len(st.Problems) > 0,
 		})
-		if !wait(ctx, rootsPoll) {
+		if !backoff.Sleep(ctx, rootsPoll) {
 			return ctx.Err()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -82,7 +83,7 @@ func (m *member) rotateGossipKey(ctx context.Context, r adminapi.RotateRequest, 
 	waiting, cancel := context.WithTimeout(ctx, removedWithin)
 	defer cancel()
 	for len(m.cons.View().GossipKeys()) > 1 || m.cons.View().GossipKeys()[0].N <= now {
-		if !wait(waiting, removedPoll) {
+		if !backoff.Sleep(waiting, removedPoll) {
 			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "the leader goes on by itself",
 				"gossip key number %d is in force, but the former one is still heard, too", now+1)
 		}

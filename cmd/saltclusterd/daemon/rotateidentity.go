@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -165,7 +166,7 @@ func some(ids []string) string {
 
 // readiness asks all nodes.
 func (m *member) readiness(ctx context.Context, c state.IdentityChange) readiness {
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup

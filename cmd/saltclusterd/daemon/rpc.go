@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -163,17 +162,6 @@ func (m *member) client() peerrpc.Client { return peerrpc.Client{HTTP: m.port.HT
 // call sends bytes to a member, for engines that encode what they say themselves.
 func (m *member) call(ctx context.Context, method string, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
 	return m.client().Do(ctx, method, to, path, body, limit)
-}
-
-// peerProblem is for operators why a node could not be asked: what the network said, without which of our paths was asked for.
-func peerProblem(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Error()
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "it did not answer in time"
-	}
-	return err.Error()
 }
 
 func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 )
 
@@ -10,7 +11,7 @@ import (
 // requests of minions. The seed changes, and the AES key with it, when raft tells that node nothing any more, for the new ones travel in the log.
 // Minions that are being moved by another rotation are not hurried.
 func (m *member) keepSeed(ctx context.Context) {
-	for wait(ctx, gossipLook) {
+	for backoff.Sleep(ctx, gossipLook) {
 		v := m.cons.View()
 		if !v.SeedDue() || v.Level() < state.LevelSeeds || m.strangersInLog(v) || m.svc != nil && m.svc.pub.Stats().OnPrevious > 0 {
 			continue

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/share"
 	"saltclusterd/sidecar/health"
 )
@@ -19,7 +21,7 @@ func (s *service) watchApart(ctx context.Context) {
 	for {
 		var found *string
 		for _, id := range peers.Members() {
-			asking, cancel := context.WithTimeout(ctx, tellTimeout)
+			asking, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 			token, err := peers.Token(asking, id)
 			cancel()
 			if err == nil && share.Here(pki, id, token) {
@@ -31,7 +33,7 @@ func (s *service) watchApart(ctx context.Context) {
 			s.m.log.Error("shared file system", "path", pki, "reason", *found)
 		}
 		s.misplaced.Store(found)
-		if !wait(ctx, apartEvery) {
+		if !backoff.Sleep(ctx, apartEvery) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/router"
@@ -389,7 +390,7 @@ func (m *member) awaitPeers(ctx context.Context) {
 				missing++
 			}
 		}
-		if missing == 0 || !wait(ctx, catchUpPoll) {
+		if missing == 0 || !backoff.Sleep(ctx, catchUpPoll) {
 			return
 		}
 	}

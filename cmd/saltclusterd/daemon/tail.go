@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/saltwire"
@@ -142,7 +143,7 @@ func (t *tail) awaitAnswers(ctx context.Context) {
 			return
 		default:
 		}
-		if !wait(ctx, tailPoll) {
+		if !backoff.Sleep(ctx, tailPoll) {
 			t.d.log.Warn("requests were not answered in time", "count", t.m.svc.reqs.Unanswered())
 			return
 		}

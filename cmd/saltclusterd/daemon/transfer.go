@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
@@ -43,7 +44,7 @@ func (d *Daemon) Transfer(ctx context.Context, r adminapi.TransferRequest, p adm
 		if leader != "" && (leader == to || to == "" && leader != before) {
 			return m.led(leader, "now"), nil
 		}
-		if !wait(ctx, catchUpPoll) {
+		if !backoff.Sleep(ctx, catchUpPoll) {
 			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl members shows who leads", "the hand-over was not seen in time")
 		}
 	}
@@ -71,7 +72,7 @@ func (m *member) transfer(ctx context.Context, to node.ID) error {
 	defer cancel()
 	for {
 		err := m.tryTransfer(ctx, to)
-		if _, final := errors.AsType[*adminapi.Error](err); err == nil || final || !wait(within, removedPoll) {
+		if _, final := errors.AsType[*adminapi.Error](err); err == nil || final || !backoff.Sleep(within, removedPoll) {
 			return err
 		}
 	}
@@ -109,7 +110,7 @@ func (m *member) awaitLeader(ctx context.Context) node.ID {
 	ctx, cancel := context.WithTimeout(ctx, freshView)
 	defer cancel()
 	for {
-		if leader := m.cons.Leader(); leader != "" || !wait(ctx, catchUpPoll) {
+		if leader := m.cons.Leader(); leader != "" || !backoff.Sleep(ctx, catchUpPoll) {
 			return leader
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/durable"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
@@ -123,7 +124,7 @@ func (u *masterUmask) follow(ctx context.Context) {
 			continue
 		case <-u.started:
 			u.look(ctx)
-			if !wait(ctx, umaskSettle) {
+			if !backoff.Sleep(ctx, umaskSettle) {
 				return
 			}
 		case <-every.C:

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
@@ -342,7 +343,7 @@ func (u *upgrade) awaitSettled(ctx context.Context) bool {
 		u.say("wait", "the upgrade before this one still ends")
 	}
 	for end := time.Now().Add(settledWithin); !settled.Load(); {
-		if time.Now().After(end) || u.m.leaving() || !wait(ctx, 20*time.Millisecond) {
+		if time.Now().After(end) || u.m.leaving() || !backoff.Sleep(ctx, 20*time.Millisecond) {
 			return false
 		}
 	}
@@ -352,7 +353,7 @@ func (u *upgrade) awaitSettled(ctx context.Context) bool {
 // awaitRotation waits until all subscribers are on one epoch.
 func (u *upgrade) awaitRotation(ctx context.Context) error {
 	for end := time.Now().Add(rotationWithin); u.m.svc.pub.Stats().OnPrevious > 0; {
-		if time.Now().After(end) || !wait(ctx, 50*time.Millisecond) {
+		if time.Now().After(end) || !backoff.Sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("the cluster AES key is being rotated; %s still to be moved", plural(u.m.svc.pub.Stats().OnPrevious, "minion"))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -74,7 +76,7 @@ func (d *Daemon) Verify(ctx context.Context) (adminapi.Verification, error) {
 	found := make([]comparison, len(sections))
 	for look, pause := 0, lookWait; look < looks; look++ {
 		if look > 0 {
-			if !wait(ctx, pause) {
+			if !backoff.Sleep(ctx, pause) {
 				return out, context.Cause(ctx)
 			}
 			pause *= 2
@@ -118,7 +120,7 @@ func (m *member) compare(ctx context.Context, sec section) answers {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				a.missing[string(id)] = peerProblem(err)
+				a.missing[string(id)] = peerrpc.Reason(err)
 				return
 			}
 			a.ledgers[string(id)] = l

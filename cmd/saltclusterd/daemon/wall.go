@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -152,7 +153,7 @@ func (d *Daemon) Protocols(ctx context.Context) (adminapi.Protocols, error) {
 	if err != nil {
 		return adminapi.Protocols{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
 	proofs, missing := s.m.allProofs(ctx)
 	best := merged(proofs, s.keyHash)
