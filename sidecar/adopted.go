@@ -19,29 +19,28 @@ const lookMost = 64
 // openEarlier takes a request that is not sealed with its session's key: when it is sealed with the key that the minion got from the master
 // itself, it is one that is sealed with the cluster's from here on, and its reply is sealed with the minion's when it goes out. Any other one
 // is unknown.
-func (p *Proxy) openEarlier(x *exchange, env saltwire.Envelope, s *session) {
+func (p *Proxy) openEarlier(x *request, env saltwire.Envelope, s *session) {
 	if !x.caughtUp || x.from != "" || !enter(&p.looking, lookMost) {
-		p.unknown(x, env, s, guard.ReasonNotAuthentic)
+		p.retryUnknown(x, env, s, guard.ReasonNotAuthentic)
 		return
 	}
 	p.wg.Go(func() {
 		key, until, ok := p.cfg.Sessions.Own(env.ID)
 		p.looking.Add(-1)
 		if !ok || x.at.After(until) {
-			p.unknown(x, env, s, guard.ReasonNotAuthentic)
+			p.retryUnknown(x, env, s, guard.ReasonNotAuthentic)
 			return
 		}
 		own := saltcrypt.NewCrypticle(key)
 		plain, err := own.Open(nil, env.Load)
 		if err != nil {
-			p.unknown(x, env, s, guard.ReasonNotAuthentic)
+			p.retryUnknown(x, env, s, guard.ReasonNotAuthentic)
 			return
 		}
 		p.metrics.resealed.Inc()
 		env.Load = s.crypticle.Seal(nil, plain, nil)
 		x.body = saltwire.AppendEnvelope(nil, env)
-		reply := x.reply
-		x.reply, x.lend = func(body []byte) { reply(resealed(body, s.crypticle, own)) }, nil
+		x.to = resealingResponder{x.to, s.crypticle, own}
 		p.serveOpened(x, env, s, plain, s.crypticle)
 	})
 }

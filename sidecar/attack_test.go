@@ -26,7 +26,7 @@ func TestWhatNoNodeRelays(t *testing.T) {
 		}
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
 		for _, signIn := range []bool{false, true} { // this _auth is none
-			if got := w.take(t, &exchange{body: body, from: "b", signIn: signIn}); !bytes.Equal(got, saltwire.BadLoad()) {
+			if got := w.take(t, &request{body: body, from: "b", signIn: signIn}); !bytes.Equal(got, saltwire.BadLoad()) {
 				t.Errorf("%s from a peer, as a sign-in %t: %q", cmd, signIn, got)
 			}
 		}
@@ -36,7 +36,7 @@ func TestWhatNoNodeRelays(t *testing.T) {
 			t.Errorf("%s from a peer: no answer", cmd)
 		}
 	}
-	sealed := &exchange{body: w.request(t, map[string]any{"cmd": "_pillar"}), from: "b", signIn: true}
+	sealed := &request{body: w.request(t, map[string]any{"cmd": "_pillar"}), from: "b", signIn: true}
 	if got := w.take(t, sealed); !bytes.Equal(got, saltwire.BadLoad()) {
 		t.Errorf("a sealed request from a peer, as a sign-in: %q", got)
 	}
@@ -52,7 +52,7 @@ func TestWhatNoNodeRelays(t *testing.T) {
 func TestASignInFromAPeer(t *testing.T) {
 	w := newWorld(t)
 	for i, from := range []node.ID{"", "b"} {
-		if got := w.take(t, &exchange{body: w.signIn(), from: from, signIn: from != ""}); string(got) != "signed in" {
+		if got := w.take(t, &request{body: w.signIn(), from: from, signIn: from != ""}); string(got) != "signed in" {
 			t.Errorf("from %q: %q", from, got)
 		}
 		if w.caughtUp != i+1 || w.relayed != (from != "") {
@@ -183,8 +183,8 @@ func TestWhoIsKnownToTheEdge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			known, asked := "", 0
-			reply := w.take(t, &exchange{
-				body: c.body(w), known: func(m string) { known = m }, linger: func() bool { asked++; return !c.full },
+			reply := w.take(t, &request{
+				body: c.body(w), to: &fakeResponder{known: func(m string) { known = m }, linger: func() bool { asked++; return !c.full }},
 			})
 			if known != c.known || asked != c.linger || c.full && (reply != nil || w.signIns > 0) {
 				t.Errorf("known as %q, asked %d times, answered %q", known, asked, reply)

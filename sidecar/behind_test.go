@@ -108,14 +108,13 @@ func TestUnknown_IsOpenedOnce(t *testing.T) {
 				other.key = newKey(t)
 				old = &other
 			}
-			x := &exchange{at: time.Now(), gone: func() bool { return false }}
 			got := make(chan []byte, 1)
-			x.reply, x.drop = func(b []byte) { got <- b }, func() { got <- nil }
+			x := &request{at: time.Now(), to: respondTo(got)}
 			w.proxy.catchUp.ask = func(context.Context) error {
 				copy(env.Load, load)
 				return nil
 			}
-			w.proxy.unknown(x, env, old, guard.ReasonNotAuthentic)
+			w.proxy.retryUnknown(x, env, old, guard.ReasonNotAuthentic)
 			if served := w.opened(<-got); served != changed {
 				t.Errorf("served %v", served)
 			}

@@ -32,7 +32,7 @@ func TestDeletedWhileItWaits(t *testing.T) {
 		w.awaited(t, 1)
 		w.forget()
 		w.masters(true)
-		w.proxy.Rouse()
+		w.proxy.NotifyMasters()
 		refused(t, w, <-answered)
 	})
 	t.Run("for the roots", func(t *testing.T) {

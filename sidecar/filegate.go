@@ -128,29 +128,22 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// whenOpen calls f when a call may go to the local master.
-func (p *Proxy) whenOpen(c *call, f func()) {
+// passGate calls f when a call may read the roots.
+func (p *Proxy) passGate(c *call, f func()) {
 	if !router.ReadsRoots(c.peek.Cmd) {
 		f()
 		return
 	}
 	p.files.pass(func() {
 		var once sync.Once
-		c.left = func() { once.Do(p.files.leave) }
-		if c.gone() {
-			c.leave()
-			c.drop()
+		c.leave = func() { once.Do(p.files.leave) }
+		if c.to.Gone() {
+			c.leaveGate()
+			c.to.Drop()
 			return
 		}
-		if p.stillKnown(c) {
+		if p.isKeyCurrent(c) {
 			f()
 		}
 	})
-}
-
-// leave notes that the local master is done with a call.
-func (c *call) leave() {
-	if c.left != nil {
-		c.left()
-	}
 }

@@ -19,10 +19,7 @@ func atMaster(w *world) int {
 func (w *world) ask(t *testing.T, cmd string) <-chan []byte {
 	t.Helper()
 	got := make(chan []byte, 2)
-	w.proxy.serve(&exchange{
-		body: w.request(t, map[string]any{"cmd": cmd}), at: time.Now(),
-		reply: func(b []byte) { got <- b }, drop: func() { got <- nil }, gone: func() bool { return false },
-	})
+	w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": cmd}), at: time.Now(), to: respondTo(got)})
 	return got
 }
 

@@ -43,8 +43,8 @@ func (t *pillarCache) trusts(pillar string, owner bool) bool {
 	return false
 }
 
-// mistrustPillar has the local master render a pillar anew that it may have cached too long ago.
-func (p *Proxy) mistrustPillar(c *call) {
+// renewPillar has the local master render a pillar anew that it may have cached too long ago.
+func (p *Proxy) renewPillar(c *call) {
 	if !p.cfg.PillarCache || c.peek.Cmd != "_pillar" {
 		return
 	}

@@ -40,7 +40,7 @@ func TestCachedPillarOfBefore(t *testing.T) {
 	}{
 		{"first", func() {}, true},
 		{"again", func() {}, !owned},
-		{"after a change among masters", w.proxy.Rouse, true},
+		{"after a change among masters", w.proxy.NotifyMasters, true},
 		{"and again", func() {}, !owned},
 		{"no longer the owner", func() { w.view.Nodes[0].MasterUp = false }, true},
 		{"still not", func() {}, true},

@@ -283,16 +283,19 @@ func (w *world) request(t testing.TB, load map[string]any) []byte {
 // send carries one request through the proxy; a nil reply means that it was dropped.
 func (w *world) send(t *testing.T, body []byte, from node.ID) []byte {
 	t.Helper()
-	return w.take(t, &exchange{body: body, from: from})
+	return w.take(t, &request{body: body, from: from})
 }
 
-func (w *world) take(t *testing.T, x *exchange) []byte {
+func (w *world) take(t *testing.T, x *request) []byte {
 	t.Helper()
 	got := make(chan []byte, 2)
-	x.at, x.gone = time.Now(), func() bool { return false }
-	x.reply, x.drop = func(b []byte) { got <- b }, func() { got <- nil }
+	to := respondTo(got)
+	if given, ok := x.to.(*fakeResponder); ok {
+		to.known, to.linger = given.known, given.linger
+	}
+	x.at, x.to = time.Now(), to
 	if x.from != "" {
-		x.pass = func(down bool) {
+		to.pass = func(down bool) {
 			w.passed.Add(1)
 			w.passedDown.Store(down)
 			got <- nil
@@ -558,9 +561,9 @@ func TestMasterThatIsDown(t *testing.T) {
 // awaited returns when so many requests wait for a master.
 func (w *world) awaited(t *testing.T, n int) {
 	t.Helper()
-	for start := time.Now(); w.proxy.room.size() != n; runtime.Gosched() {
+	for start := time.Now(); w.proxy.queue.size() != n; runtime.Gosched() {
 		if time.Since(start) > 30*time.Second {
-			t.Fatalf("%d requests wait, not %d", w.proxy.room.size(), n)
+			t.Fatalf("%d requests wait, not %d", w.proxy.queue.size(), n)
 		}
 	}
 }
@@ -628,7 +631,7 @@ func TestNobodyTakesItNow(t *testing.T) {
 	}
 	// All have a master, and too much to do: their minions come again.
 	w.masterErr, w.peerErr["c"] = upstream.ErrBusy, peerBusy(t)
-	if reply := w.send(t, event, ""); reply != nil || w.proxy.room.size() != 0 {
+	if reply := w.send(t, event, ""); reply != nil || w.proxy.queue.size() != 0 {
 		t.Errorf("answered %q by who was busy, or it waits", reply)
 	}
 	w.peerErr["b"], w.peerErr["c"] = masterDown(t), masterDown(t)
@@ -640,7 +643,7 @@ func TestNobodyTakesItNow(t *testing.T) {
 	clear(w.peerErr)
 	w.masterErr = nil
 	w.mu.Unlock()
-	w.proxy.Rouse()
+	w.proxy.NotifyMasters()
 	if !w.opened(<-answered) {
 		t.Error("not answered when a master was there")
 	}
@@ -674,7 +677,7 @@ func TestOneCopyOfWhatWaits(t *testing.T) {
 	w.mu.Lock()
 	clear(w.peerErr)
 	w.mu.Unlock()
-	w.proxy.Rouse()
+	w.proxy.NotifyMasters()
 	if !w.opened(<-answered) {
 		t.Error("not answered when masters were there")
 	}
@@ -708,13 +711,13 @@ func TestNoMasterAtAll(t *testing.T) {
 		go func() { answered <- w.send(t, body, "") }()
 		w.awaited(t, 1)
 		then()
-		w.proxy.Rouse()
+		w.proxy.NotifyMasters()
 		if !w.opened(<-answered) {
 			t.Error("not answered when a master was there")
 		}
 	}
 	ask(func() {
-		w.proxy.Rouse() // that concerns somebody else
+		w.proxy.NotifyMasters() // that concerns somebody else
 		w.masters(true)
 	})
 	// The master has gone a moment ago, and nobody else is there.
@@ -728,13 +731,13 @@ func TestNoMasterAtAll(t *testing.T) {
 		w.mu.Unlock()
 	})
 	w.masters(false)
-	w.proxy.room.waiting = make([]*call, waitMost)
-	if reply := w.send(t, body, ""); reply != nil || w.proxy.room.size() != waitMost {
+	w.proxy.queue.waiting = make([]*call, maxWaiting)
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.size() != maxWaiting {
 		t.Error("answered by nobody's master, or it waits though too many do")
 	}
-	w.proxy.room.waiting = nil
+	w.proxy.queue.waiting = nil
 	w.proxy.cfg.ForwardTimeout = -1
-	if reply := w.send(t, body, ""); reply != nil || w.proxy.room.size() != 0 {
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.size() != 0 {
 		t.Error("answered by nobody's master, or it waits though its time is over")
 	}
 }
@@ -746,7 +749,7 @@ func TestMasterComesWhileARequestIsRefused(t *testing.T) {
 	w.proxy.cfg.View = func() router.View {
 		v := w.seen()
 		w.masters(true)
-		w.proxy.Rouse()
+		w.proxy.NotifyMasters()
 		return v
 	}
 	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
@@ -769,7 +772,7 @@ func TestManyWaitForAMaster(t *testing.T) {
 	go func() { g.Wait(); close(ended) }()
 	for up := true; ; up = !up {
 		w.masters(up)
-		w.proxy.Rouse()
+		w.proxy.NotifyMasters()
 		select {
 		case <-ended:
 			for range many {
@@ -777,8 +780,8 @@ func TestManyWaitForAMaster(t *testing.T) {
 					t.Fatal("not answered")
 				}
 			}
-			if w.proxy.room.size() != 0 || len(w.atMaster) != many {
-				t.Errorf("%d wait, the master got %d", w.proxy.room.size(), len(w.atMaster))
+			if w.proxy.queue.size() != 0 || len(w.atMaster) != many {
+				t.Errorf("%d wait, the master got %d", w.proxy.queue.size(), len(w.atMaster))
 			}
 			return
 		default:
@@ -787,28 +790,28 @@ func TestManyWaitForAMaster(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesTheWaitingRoom(t *testing.T) {
+func TestDequeue(t *testing.T) {
 	w := newWorld(t)
 	w.proxy.cfg.ForwardTimeout = time.Minute
 	start := time.Now()
 	guest := func(at time.Time, gone bool) *call {
-		return &call{exchange: &exchange{at: at, gone: func() bool { return gone }}}
+		return &call{request: &request{at: at, to: &fakeResponder{gone: func() bool { return gone }}}}
 	}
 	stays, gone, old := guest(start, false), guest(start, true), guest(start.Add(-time.Hour), false)
-	room := w.proxy.room
-	room.waiting, room.open = []*call{stays, gone, old}, true
-	again, over, empty := w.proxy.leaveRoom(t.Context(), start)
+	queue := w.proxy.queue
+	queue.waiting, queue.open = []*call{stays, gone, old}, true
+	again, over, empty := w.proxy.dequeue(t.Context(), start)
 	if len(again) != 0 || !slices.Equal(over, []*call{gone, old}) || empty {
 		t.Errorf("%d again, %d over, empty %t", len(again), len(over), empty)
 	}
-	room.news.Add(1)
-	if again, over, empty = w.proxy.leaveRoom(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 || !empty {
+	queue.news.Add(1)
+	if again, over, empty = w.proxy.dequeue(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 || !empty {
 		t.Errorf("news: %d again, %d over, empty %t", len(again), len(over), empty)
 	}
-	room.waiting, room.open = []*call{stays}, true
+	queue.waiting, queue.open = []*call{stays}, true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if again, over, empty = w.proxy.leaveRoom(ctx, start); len(again) != 0 || !slices.Equal(over, []*call{stays}) || !empty {
+	if again, over, empty = w.proxy.dequeue(ctx, start); len(again) != 0 || !slices.Equal(over, []*call{stays}) || !empty {
 		t.Errorf("closing: %d again, %d over, empty %t", len(again), len(over), empty)
 	}
 }
@@ -818,11 +821,11 @@ func TestClosedWhileARequestWaits(t *testing.T) {
 	w := newWorld(t)
 	w.masters(false)
 	dropped := make(chan struct{})
-	w.proxy.serve(&exchange{
-		body: w.request(t, map[string]any{"cmd": "_pillar"}), at: time.Now(), gone: func() bool { return false },
-		reply: func([]byte) { t.Error("answered") }, drop: func() { close(dropped) },
+	w.proxy.serve(&request{
+		body: w.request(t, map[string]any{"cmd": "_pillar"}), at: time.Now(),
+		to: &fakeResponder{reply: func([]byte) { t.Error("answered") }, drop: func() { close(dropped) }},
 	})
-	if n := w.proxy.room.size(); n != 1 {
+	if n := w.proxy.queue.size(); n != 1 {
 		t.Fatalf("%d wait", n)
 	}
 	w.proxy.Close()

@@ -61,11 +61,10 @@ func (h *told) hear(t *testing.T, w *world) (done func()) {
 func (w *world) askTraced(t *testing.T, body []byte) []byte {
 	t.Helper()
 	got := make(chan []byte, 2)
-	x := &exchange{body: body, at: time.Now(), gone: func() bool { return false }, reply: func(b []byte) { got <- b }, drop: func() { got <- nil }}
+	x := &request{body: body, at: time.Now(), to: respondTo(got)}
 	x.traceBy(w.proxy.cfg.Trace, trace.Parent{})
 	ended := make(chan struct{})
-	reply, drop := x.reply, x.drop
-	x.reply, x.drop = func(b []byte) { reply(b); close(ended) }, func() { drop(); close(ended) }
+	x.to = endingResponder{x.to, ended}
 	w.proxy.serve(x)
 	select {
 	case <-ended:
@@ -150,12 +149,12 @@ func (r receives) ServeSignIn(ctx context.Context, from node.ID, remote netip.Ad
 // Without tracing a request costs no allocation for it.
 func TestTracingThatIsOffAllocatesNothing(t *testing.T) {
 	w := newWorld(t)
-	x := &exchange{at: time.Now(), reply: func([]byte) {}, drop: func() {}}
-	c := &call{exchange: x}
+	x := &request{at: time.Now(), to: &fakeResponder{}}
+	c := &call{request: x}
 	c.peek.Cmd = "_pillar"
 	n := testing.AllocsPerRun(1000, func() {
 		x.traceBy(w.proxy.cfg.Trace, trace.Parent{})
-		c.traced()
+		c.traceCommand()
 		c.trace.Step("wall")
 		c.trace.Carry("relay", "b")
 		_ = c.trace.With(w.proxy.ctx)

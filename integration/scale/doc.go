@@ -10,7 +10,7 @@
 // Who does what, in which order, and what waits for what is that of the packages themselves; their constants stand here again:
 //
 //   - Job: sidecar/fanout (each edge seals and signs by itself), sidecar/edge (shards write to one subscriber after the other), the
-//     publisher's node takes all returns (sidecar/returning.go), others relay them and wait 4 s before they keep them; sidecar/spool (one
+//     publisher's node takes all returns (sidecar/journal.go), others relay them and wait 4 s before they keep them; sidecar/spool (one
 //     fsync for all that wait, answers by the writer's goroutine one after the other, two consumers with batches of 256);
 //     sidecar/jobcache (files written by one goroutine; events paced); fsync/jobs with fsync/feed (100 ms linger, batches of 2,048 or a
 //     MiB, one at a time for each replica, a sync of the file system before each answer).

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// As a stock minion returns, and as sidecar/returning.go waits.
+// As a stock minion returns, and as sidecar/journal.go waits.
 const (
 	returnTimer    = 5 * time.Second
 	returnTimerMax = 10 * time.Second

@@ -47,6 +47,14 @@ type Decision struct {
 	Unknown bool      // no Salt has the command
 }
 
+// CopyTo returns the nodes that get a copy of a write.
+func (d Decision) CopyTo() []node.ID {
+	if d.Kind == ToAll {
+		return d.Others
+	}
+	return d.Copies
+}
+
 // Job ids that are no jobs: a minion's schedule and salt-call return with "req", for a master to invent one.
 const noJob = "req"
 

@@ -2,7 +2,8 @@
 // nowhere because the answer is known.
 //
 // In: what was peeked from the load (saltwire.Peek) and a View of the nodes that may take requests. Out: a Decision.
-// Decide is pure; carrying the decision out, and failing over along Decision.Others, is the caller's business.
+// Decide is pure, and so are Start and Next, which say what a node does with a request step by step: from a decision, and from how the step
+// before has ended. The caller carries the steps out.
 //
 // Vocabulary:
 //

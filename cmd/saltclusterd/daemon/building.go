@@ -35,7 +35,7 @@ func (s *service) buildMaster() error {
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
 		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
-		BusyAtMost: sidecar.LongPatience(cfg.Salt.ForwardTimeout),
+		BusyAtMost: sidecar.LongTimeout(cfg.Salt.ForwardTimeout),
 		OnUp:       s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{

@@ -236,7 +236,7 @@ func (s *service) masterUp() {
 	s.sessions.Reset()
 	s.umask.masterStarted()
 	s.returns.MasterStarted()
-	s.proxy.Rouse()
+	s.proxy.NotifyMasters()
 	select {
 	case s.learn <- struct{}{}:
 	default:

@@ -76,7 +76,7 @@ func (m *member) updateRoutes() {
 	}
 	old := m.view.Swap(v)
 	if m.svc != nil && !slices.EqualFunc(old.Nodes, v.Nodes, sameButLoad) {
-		m.svc.proxy.Rouse()
+		m.svc.proxy.NotifyMasters()
 	}
 }
 

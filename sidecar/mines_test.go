@@ -54,11 +54,9 @@ func TestMinesNobodyWaitsFor(t *testing.T) {
 			q := quarry(c.err)
 			w.proxy.cfg.Mines = q
 			got, asked := make(chan []byte, 2), 0
-			w.proxy.serve(&exchange{
-				body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(),
-				reply: func(b []byte) { got <- b }, drop: func() { got <- nil },
-				gone: func() bool { asked++; return asked >= c.goneAt },
-			})
+			to := respondTo(got)
+			to.gone = func() bool { asked++; return asked >= c.goneAt }
+			w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(), to: to})
 			reply := <-got
 			if err := w.proxy.Close(); err != nil {
 				t.Fatal(err)

@@ -9,17 +9,17 @@ import (
 )
 
 // split sends the events of a call their different ways. The minion is answered when the ways that it waits for have
-// ended, if one of them came to its end: it would send all of the events again, and those that have fired would fire twice.
+// ended, if one of them was answered: it would send all of the events again, and those that have fired would fire twice.
 func (p *Proxy) split(c *call, parts []router.Part) {
-	o := &outcome{exchange: c.exchange}
+	o := &splitOutcome{to: c.to}
 	var ways []*call
 	for _, part := range parts {
 		sub, err := c.only(part.Events)
 		if err != nil {
-			p.refuse(c.exchange, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+			p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 			return
 		}
-		sub.fixed = part.All
+		sub.progress.Fixed = part.All
 		ways = append(ways, sub)
 	}
 	for i, part := range parts {
@@ -30,18 +30,14 @@ func (p *Proxy) split(c *call, parts []router.Part) {
 		}
 	}
 	for i, part := range parts {
-		switch {
-		case ways[i] == nil:
-		case part.Kind == router.ToLocal:
-			p.here(ways[i], part.Others)
-		default:
-			p.relay(ways[i], part.Node, part.Others)
+		if ways[i] != nil {
+			p.start(ways[i], router.Decision{Kind: part.Kind, Node: part.Node, Others: part.Others, Repeat: c.progress.Repeat})
 		}
 	}
 }
 
-// expectCopy makes room for a copy, which its minion need not wait for; false: there is none.
-func (p *Proxy) expectCopy(o *outcome, c *call, part router.Part) bool {
+// expectCopy makes room for a copy, which the minion need not wait for; false: there is none.
+func (p *Proxy) expectCopy(o *splitOutcome, c *call, part router.Part) bool {
 	to, size := part.Node, len(c.body)
 	if !p.copies.enter(to, size) {
 		p.metrics.unanswered(c.peek.Cmd, "copy")
@@ -54,10 +50,9 @@ func (p *Proxy) expectCopy(o *outcome, c *call, part router.Part) bool {
 
 // only is a call of its own with some events of c, by their place; nil: with all of them, and then byte for byte c.
 func (c *call) only(events []int) (*call, error) {
-	x := *c.exchange
-	x.lend = nil // parts have their own hands
+	x := *c.request
 	sub := *c
-	sub.exchange, sub.part = &x, true
+	sub.request, sub.partial = &x, true
 	if events == nil {
 		return &sub, nil
 	}
@@ -65,7 +60,7 @@ func (c *call) only(events []int) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sub.peek, err = saltwire.PeekLoad(plain); err != nil { // its way may be decided again
+	if sub.peek, err = saltwire.PeekLoad(plain); err != nil { // it may be routed again
 		return nil, err
 	}
 	sub.plain = plain
@@ -85,9 +80,9 @@ func among(places []int) func(int) bool {
 	}
 }
 
-// outcome is what becomes of a call that goes several ways, and answers it once.
-type outcome struct {
-	exchange *exchange
+// splitOutcome is what becomes of a call that goes several ways, and answers it once.
+type splitOutcome struct {
+	to Responder
 
 	mu       sync.Mutex
 	waiting  int // ways under way that the minion waits for
@@ -96,23 +91,46 @@ type outcome struct {
 	answered bool
 }
 
-// expect makes the end of c one that the minion waits for.
-func (o *outcome) expect(c *call) {
+// partResponder notes the end of one way.
+type partResponder struct {
+	Responder
+	outcome *splitOutcome
+	of      *int   // waiting or copies
+	leave   func() // gives back a copy's room; nil: the minion waits for this way
+}
+
+// Reply implements Responder, as the following do.
+func (r *partResponder) Reply(reply []byte) { r.end(reply) }
+
+func (r *partResponder) ReplyLent(reply []byte, _ func([]byte)) { r.end(reply) }
+
+func (r *partResponder) Drop() { r.end(nil) }
+
+func (r *partResponder) PassBack(bool) { r.end(nil) }
+
+func (r *partResponder) Gone() bool { return r.leave == nil && r.Responder.Gone() } // the minion has its answer before a copy ends
+
+func (r *partResponder) end(reply []byte) {
+	if r.leave != nil {
+		r.leave()
+	}
+	r.outcome.end(r.of, reply)
+}
+
+// expect makes c a way that the minion waits for.
+func (o *splitOutcome) expect(c *call) {
 	o.waiting++
-	c.exchange.reply = func(reply []byte) { o.ended(&o.waiting, reply) }
-	c.exchange.drop = func() { o.ended(&o.waiting, nil) }
+	c.to = &partResponder{Responder: o.to, outcome: o, of: &o.waiting}
 }
 
-// expectCopy makes the end of c one that nobody waits for.
-func (o *outcome) expectCopy(c *call, leave func()) {
+// expectCopy makes c a way that the minion does not wait for.
+func (o *splitOutcome) expectCopy(c *call, leave func()) {
 	o.copies++
-	c.exchange.gone = func() bool { return false } // the minion has its answer before
-	c.exchange.reply = func(reply []byte) { leave(); o.ended(&o.copies, reply) }
-	c.exchange.drop = func() { leave(); o.ended(&o.copies, nil) }
+	c.to = &partResponder{Responder: o.to, outcome: o, of: &o.copies, leave: leave}
 }
 
-// ended notes the end of a way; reply is nil when it led nowhere.
-func (o *outcome) ended(of *int, reply []byte) {
+// end notes the end of a way; reply is nil when it had no answer.
+func (o *splitOutcome) end(of *int, reply []byte) {
 	o.mu.Lock()
 	*of--
 	if o.answer == nil {
@@ -125,8 +143,8 @@ func (o *outcome) ended(of *int, reply []byte) {
 	switch {
 	case !now:
 	case answer != nil:
-		o.exchange.reply(answer)
+		o.to.Reply(answer)
 	default:
-		o.exchange.drop()
+		o.to.Drop()
 	}
 }

@@ -88,11 +88,9 @@ func TestChunksAreSealedInMemoryThatComesBack(t *testing.T) {
 	}
 	lent, replied := make(chan sent, 1), make(chan []byte, 1)
 	ask := func() {
-		w.proxy.serve(&exchange{
-			body: w.request(t, map[string]any{"cmd": "_serve_file"}), at: time.Now(),
-			reply: func(b []byte) { replied <- b }, lend: func(b []byte, back func([]byte)) { lent <- sent{b, back} },
-			drop: func() { replied <- nil }, gone: func() bool { return false },
-		})
+		to := respondTo(replied)
+		to.lend = func(b []byte, back func([]byte)) { lent <- sent{b, back} }
+		w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": "_serve_file"}), at: time.Now(), to: to})
 	}
 	ask()
 	first := <-lent

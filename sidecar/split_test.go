@@ -133,7 +133,7 @@ func TestPartsWait(t *testing.T) {
 	clear(w.atPeers)
 	w.masterErr, w.atMaster = nil, nil
 	w.mu.Unlock()
-	w.proxy.Rouse()
+	w.proxy.NotifyMasters()
 	if !w.opened(<-answered) {
 		t.Error("not answered when masters were there")
 	}
@@ -141,8 +141,8 @@ func TestPartsWait(t *testing.T) {
 		t.Errorf("the master got %d, peers %v", len(w.atMaster), w.atPeers)
 	}
 	// A minion sends all of them again after a minute: a part gives up before, for the sake of those that have fired.
-	late := &call{exchange: &exchange{at: time.Now().Add(-partPatience - time.Second)}, part: true}
-	if !w.proxy.expired(late, time.Now()) {
+	late := &call{request: &request{at: time.Now().Add(-partTimeout - time.Second)}, partial: true}
+	if !w.proxy.isExpired(late, time.Now()) {
 		t.Error("a part waits for as long as a whole request")
 	}
 }

@@ -250,15 +250,15 @@ func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
 		forward time.Duration
 		want    time.Duration
 	}{
-		{"_pillar", time.Minute, longPatience}, {"_pillar", time.Hour, time.Hour}, {"minion_runner", time.Second, longPatience},
-		{"_file_list", time.Minute, longPatience}, {"_mine_get", time.Minute, time.Minute}, {"_minion_event", time.Minute, time.Minute},
+		{"_pillar", time.Minute, longTimeout}, {"_pillar", time.Hour, time.Hour}, {"minion_runner", time.Second, longTimeout},
+		{"_file_list", time.Minute, longTimeout}, {"_mine_get", time.Minute, time.Minute}, {"_minion_event", time.Minute, time.Minute},
 	} {
 		p := &Proxy{cfg: Config{ForwardTimeout: c.forward}, ctx: t.Context()}
-		one := &call{exchange: &exchange{at: at}, peek: saltwire.Peek{Cmd: c.cmd}}
-		ctx, cancel := p.atPeer(one, "b")
+		one := &call{request: &request{at: at}, peek: saltwire.Peek{Cmd: c.cmd}}
+		ctx, cancel := p.peerContext(one, "b")
 		deadline, _ := ctx.Deadline()
 		cancel()
-		if until := p.atMaster(one); until.Sub(at) != c.want || deadline.Sub(at) != c.want {
+		if until := p.masterDeadline(one); until.Sub(at) != c.want || deadline.Sub(at) != c.want {
 			t.Errorf("%s with %s: %s at the master, %s at a peer", c.cmd, c.forward, until.Sub(at), deadline.Sub(at))
 		}
 	}
