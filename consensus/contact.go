@@ -99,7 +99,7 @@ func (n *Node) keepContact(ctx context.Context, r *raft.Raft) {
 			n.askLeader(ctx, r)
 			n.m.observeRaft(n.LocalStats())
 			pause := n.cfg.Timing.Contact
-			if !n.contact.known() { // whoever starts waits for that
+			if !n.contact.known() && r.State() != raft.Leader { // a node that starts waits for that
 				pause /= 10
 			}
 			next.Reset(pause)

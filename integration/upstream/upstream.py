@@ -43,7 +43,7 @@ def run_again(version, nodes, name, seconds, differs):
     again, _ = run(version, nodes, f"{name}-again", seconds, sorted(differs))
     once = [test for test in sorted(differs) if again.get(test) == "PASSED"]
     for test in once:
-        print(f"upstream: FAILED ONCE, passed alone: {test}")
+        print(f"FLAKY: {test} (Salt {version}) failed once and passed alone")
     return {test: outcome for test, outcome in differs.items() if test not in once}
 
 
