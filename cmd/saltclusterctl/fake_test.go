@@ -417,11 +417,11 @@ func (f *fake) SaveSnapshot(_ context.Context, w io.Writer) error {
 		return f.err
 	}
 	return archive.Write(w, archive.Header{ClusterID: "salt-lab", UUID: "0b0f3a52", Node: "m1", Rev: 41, Members: []string{"m1", "m2"},
-		Keys: archive.Counts{Accepted: 12}}, archive.Content{Private: []byte("PRIVATE"), State: []byte("STATE")}, nil)
+		Keys: archive.Counts{Accepted: 12}}, archive.Content{Private: []byte("PRIVATE"), State: []byte("STATE")})
 }
 
 func (f *fake) RestoreSnapshot(ctx context.Context, _ adminapi.RestoreRequest, file io.Reader, p admin.Progress) (adminapi.Outcome, error) {
-	h, c, err := archive.Read(file, nil)
+	h, c, err := archive.Read(file)
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}

@@ -55,7 +55,7 @@ func runLogsLevel(c *cli.Context, e *env) error {
 		case level.Until.IsZero():
 			s.line("%s (configured: %s)", level.Level, level.Configured)
 		default:
-			s.line("%s, for %s (configured: %s)", level.Level, age(time.Until(level.Until)), level.Configured)
+			s.line("%s, for %s (configured: %s)", level.Level, formatAge(time.Until(level.Until)), level.Configured)
 		}
 	})
 }

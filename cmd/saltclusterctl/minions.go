@@ -77,10 +77,10 @@ func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
 	for _, sub := range subs {
 		since := txt("")
 		if !sub.Since.IsZero() {
-			since = txt(age(now.Sub(sub.Since)))
+			since = txt(formatAge(now.Sub(sub.Since)))
 		}
 		since.right = true
-		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since, {text: age(time.Duration(sub.Silent) * time.Second), right: true}})
+		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since, {text: formatAge(time.Duration(sub.Silent) * time.Second), right: true}})
 	}
 	return rows
 }

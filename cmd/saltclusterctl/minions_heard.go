@@ -56,7 +56,7 @@ func runHeard(c *cli.Context, e *env, lost bool) error {
 
 // hearing sorts the accepted minions into those that were heard of lately and the others.
 func hearing(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
-	h := heard{Within: age(within), Minions: []heardMinion{}, Missing: p.Missing, Count: map[string]int{"connected": 0, "lost": 0}}
+	h := heard{Within: formatAge(within), Minions: []heardMinion{}, Missing: p.Missing, Count: map[string]int{"connected": 0, "lost": 0}}
 	add := func(m heardMinion) {
 		gone, word := m.Seen.IsZero() || now.Sub(m.Seen) > within, "connected"
 		if gone {
@@ -91,5 +91,5 @@ func heardText(seen, now time.Time) string {
 	if seen.IsZero() {
 		return "not yet"
 	}
-	return age(now.Sub(seen)) + " ago"
+	return formatAge(now.Sub(seen)) + " ago"
 }

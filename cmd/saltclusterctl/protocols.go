@@ -29,7 +29,7 @@ func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
 			version += ", now " + strconv.Itoa(m.Latest)
 		}
 		if !m.Seen.IsZero() {
-			seen = age(now.Sub(m.Seen)) + " ago"
+			seen = formatAge(now.Sub(m.Seen)) + " ago"
 		}
 		rows = append(rows, []cell{txt(m.ID), {text: version}, {text: seen}, txt(m.Node)})
 	}

@@ -60,7 +60,7 @@ func runRecover(c *cli.Context, e *env) error {
 
 func planText(s *screen, p adminapi.RecoverPlan, now time.Time) {
 	s.line("%s would be a cluster of one: %s, same identity, %s", clean(p.Node), clean(p.ClusterID), plural(p.Keys, "minion key"))
-	s.line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index, age(now.Sub(p.LastContact)))
+	s.line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index, formatAge(now.Sub(p.LastContact)))
 	s.line("lost: what was decided after that by the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
 	if len(p.Drop) == 0 {
 		return

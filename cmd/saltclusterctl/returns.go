@@ -47,10 +47,10 @@ func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time)
 	for _, r := range list.Returns {
 		next := "by hand"
 		if !r.Next.IsZero() {
-			next = "in " + age(r.Next.Sub(now))
+			next = "in " + formatAge(r.Next.Sub(now))
 		}
 		rows = append(rows, []cell{
-			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(age(now.Sub(r.Since))), {text: fmt.Sprint(r.Tries), right: true},
+			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(formatAge(now.Sub(r.Since))), {text: fmt.Sprint(r.Tries), right: true},
 			txt(next), txt(r.Error),
 		})
 	}

@@ -235,7 +235,7 @@ func rootsStatusScreen(s *screen, st adminapi.RootsStatus, now time.Time) {
 		s.line("%s  %s", s.paint(bold, "roots"), text)
 	} else {
 		h := st.Head
-		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author), age(now.Sub(h.Time)),
+		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author), formatAge(now.Sub(h.Time)),
 			plural(h.Files, "file"), bytesText(h.Bytes))
 	}
 	s.line("")

@@ -22,7 +22,7 @@ func newSnapshotCommand(e *env) *cli.Command {
 		Name:  "snapshot",
 		Usage: "keep the whole cluster in a file, and bring it back",
 		Description: "The file holds the cluster's private key and every secret of it: whoever has it is the cluster. It is readable by its\n" +
-			"owner only; --passphrase-file encrypts it.",
+			"owner only; --passphrase-file encrypts it with age (https://age-encryption.org).",
 		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
 		Action: func(c *cli.Context) error {
 			return noSuchWord(c, "saltclusterctl snapshot --help", "save, inspect or restore")
@@ -49,7 +49,8 @@ func newSaveCommand(e *env) *cli.Command {
 func newInspectCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "inspect", ArgsUsage: "FILE",
-		Usage: "check FILE and show what it is of; no secret, no daemon needed",
+		Usage: "check FILE and show which cluster it is of; shows no secret, needs no daemon",
+		Flags: []cli.Flag{passphraseFlag()},
 		Action: func(c *cli.Context) error {
 			return withFile(c, "inspect", func(f string) error { return runInspect(c, e, f) })
 		},
@@ -98,41 +99,66 @@ func runSave(c *cli.Context, e *env, path string) error {
 	if err := client.SaveSnapshot(ctx, &file); err != nil {
 		return err
 	}
-	h, content, err := archive.Read(&file, nil)
+	h, content, err := archive.Read(&file)
 	if err != nil {
 		return err
 	}
-	if err := durable.Write(path, durable.Options{Mode: 0o600}, func(w io.Writer) error { return archive.Write(w, h, content, passphrase) }); err != nil {
+	if err := durable.Write(path, durable.Options{Mode: 0o600}, func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
 		return err
 	}
-	if h, err = inspect(path); err != nil { // as it is on disk
+	h, encrypted, err := inspect(path, passphrase) // as it is on disk
+	if err != nil {
 		return err
 	}
 	if len(passphrase) == 0 {
 		fmt.Fprintf(e.stderr, "%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
 	}
-	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+	return e.showHeader(c, h, encrypted)
 }
 
 func runInspect(c *cli.Context, e *env, path string) error {
-	h, err := inspect(path)
+	passphrase, err := readPassphrase(c.String("passphrase-file"))
 	if err != nil {
 		return err
 	}
-	return e.show(c, h, func(s *screen) { headerText(s, h, time.Now()) })
+	h, encrypted, err := inspect(path, passphrase)
+	if err != nil {
+		return err
+	}
+	return e.showHeader(c, h, encrypted)
 }
 
-func inspect(path string) (archive.Header, error) {
+// showHeader shows a header and, as scripts know it, whether the file is encrypted.
+func (e *env) showHeader(c *cli.Context, h archive.Header, encrypted bool) error {
+	out := struct {
+		archive.Header
+		Encrypted bool `json:"encrypted"`
+	}{h, encrypted}
+	return e.show(c, out, func(s *screen) { headerText(s, h, encrypted, time.Now()) })
+}
+
+func inspect(path, passphrase string) (h archive.Header, encrypted bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return archive.Header{}, err
+		return h, false, err
 	}
 	defer f.Close()
-	h, err := archive.Inspect(f)
-	if err != nil {
-		return h, fmt.Errorf("%s: %w", path, err)
+	plain, encrypted, err := decryptSnapshot(f, passphrase)
+	if err == nil {
+		h, err = archive.Inspect(plain)
 	}
-	return h, nil
+	return h, encrypted, snapshotProblem(path, err)
+}
+
+// snapshotProblem names the file that cannot be read, and the option that may be missing.
+func snapshotProblem(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errNeedsPassphrase), errors.Is(err, errPassphrase):
+		return usagef("--passphrase-file FILE", "%s: %v", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 func runRestore(c *cli.Context, e *env, path string) error {
@@ -145,13 +171,13 @@ func runRestore(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	defer f.Close()
-	h, content, err := archive.Read(f, passphrase)
+	unsealed, _, err := decryptSnapshot(f, passphrase)
 	if err != nil {
-		hint := ""
-		if errors.Is(err, archive.ErrPassphrase) {
-			hint = "--passphrase-file FILE"
-		}
-		return usagef(hint, "%s: %v", path, err)
+		return snapshotProblem(path, err)
+	}
+	h, content, err := archive.Read(unsealed)
+	if err != nil {
+		return snapshotProblem(path, err)
 	}
 	if c.Bool("dry-run") {
 		return forecastRestore(c, e, h)
@@ -160,7 +186,7 @@ func runRestore(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	var plain bytes.Buffer // to our own socket only
-	if err := archive.Write(&plain, h, content, nil); err != nil {
+	if err := archive.Write(&plain, h, content); err != nil {
 		return err
 	}
 	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout"), Force: c.Bool("force")}
@@ -200,35 +226,35 @@ func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
 }
 
 // readPassphrase returns the first line of a file; nothing when none is named.
-func readPassphrase(path string) ([]byte, error) {
+func readPassphrase(path string) (string, error) {
 	if path == "" {
-		return nil, nil
+		return "", nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("passphrase file: %w", err)
+		return "", fmt.Errorf("passphrase file: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxSecret))
 	if err != nil {
-		return nil, fmt.Errorf("passphrase file: %w", err)
+		return "", fmt.Errorf("passphrase file: %w", err)
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	if line = strings.TrimRight(line, "\r"); len(line) < 8 {
-		return nil, usagef("openssl rand -base64 24", "the passphrase in %s has less than 8 characters", path)
+		return "", usagef("openssl rand -base64 24", "the passphrase in %s has less than 8 characters", path)
 	}
-	return []byte(line), nil
+	return line, nil
 }
 
-func headerText(s *screen, h archive.Header, now time.Time) {
+func headerText(s *screen, h archive.Header, encrypted bool, now time.Time) {
 	sealed := "no"
-	if h.Sealed != nil {
+	if encrypted {
 		sealed = "yes"
 	}
 	rows := [][]cell{
 		{txt("cluster"), txt(fmt.Sprintf("%s  uuid %s  generation %d", h.ClusterID, h.UUID, h.Generation))},
 		{txt("identity"), txt(h.IdentityFingerprint)},
-		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created), age(now.Sub(h.Created)), h.Node, h.Version))},
+		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created), formatAge(now.Sub(h.Created)), h.Node, h.Version))},
 		{txt("log"), txt(fmt.Sprintf("entry %d, revision %d, epoch %d", h.Index, h.Rev, h.Epoch))},
 		{txt("members"), txt(strings.Join(h.Members, " "))},
 		{txt("keys"), txt(fmt.Sprintf("%d accepted, %d pending, %d rejected, %d denied, %d deleted", h.Keys.Accepted, h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},

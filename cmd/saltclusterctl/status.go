@@ -96,7 +96,7 @@ func clusterLine(s *screen, st adminapi.Status) {
 func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	up := ""
 	if !n.Started.IsZero() {
-		up = "  up " + age(now.Sub(n.Started))
+		up = "  up " + formatAge(now.Sub(n.Started))
 	}
 	s.line("%s  %s  saltclusterd %s  salt %s%s", s.paint(bold, "this node"), clean(n.ID), txt(n.Version).text, txt(n.SaltVersion).text, up)
 	rows := [][]cell{}
@@ -175,7 +175,7 @@ func upstreamRow(u adminapi.Upstream, now time.Time) []cell {
 		state, tint = "up", plain
 	}
 	if !u.Since.IsZero() {
-		state += " for " + age(now.Sub(u.Since))
+		state += " for " + formatAge(now.Sub(u.Since))
 	}
 	parts := []string{"salt-master " + txt(u.Address).text, state}
 	if u.Up {
@@ -227,8 +227,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// age shows the two greatest units of a time span.
-func age(d time.Duration) string {
+// formatAge shows the two greatest units of a time span.
+func formatAge(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:

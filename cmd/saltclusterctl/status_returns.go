@@ -39,7 +39,7 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 	}
 	if r.Unanswered > 0 {
 		add(fmt.Sprintf("%s not answered by the salt-master, put aside for %s: saltclusterctl returns list", plural(r.Unanswered, "return"),
-			age(now.Sub(r.UnansweredSince))), yellow)
+			formatAge(now.Sub(r.UnansweredSince))), yellow)
 	}
 	return rows
 }
@@ -63,7 +63,7 @@ func mastersOwn(paths []adminapi.ReturnPath) string {
 func waitingText(j adminapi.Journal, w adminapi.Waiting, now time.Time) string {
 	text := fmt.Sprintf("journal %s: %s for %s", j.Name, plural(int(w.Records), "return"), w.Consumer)
 	if !w.Oldest.IsZero() {
-		text += ", the oldest for " + age(now.Sub(w.Oldest))
+		text += ", the oldest for " + formatAge(now.Sub(w.Oldest))
 	}
 	if w.Error != "" {
 		text += ": " + w.Error

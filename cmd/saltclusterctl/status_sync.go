@@ -21,7 +21,7 @@ func syncRows(parts []adminapi.SyncPart, now time.Time) [][]cell {
 			text = append(text, "from "+clean(p.From))
 		}
 		if !p.Since.IsZero() {
-			text = append(text, "for "+age(now.Sub(p.Since)))
+			text = append(text, "for "+formatAge(now.Sub(p.Since)))
 		}
 		if p.Error != "" {
 			text = append(text, fmt.Sprintf("(%s)", clean(p.Error)))

@@ -120,8 +120,8 @@ func TestAge(t *testing.T) {
 		time.Hour - time.Millisecond:   "59m59s",
 		time.Minute - time.Millisecond: "59s",
 	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%s) = %s, want %s", d, got, want)
+		if got := formatAge(d); got != want {
+			t.Errorf("formatAge(%s) = %s, want %s", d, got, want)
 		}
 	}
 }

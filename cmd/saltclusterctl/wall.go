@@ -42,7 +42,7 @@ func wallScreen(s *screen, w adminapi.Wall, explain bool, now time.Time) {
 	for _, r := range w.Rules {
 		last := ""
 		if !r.Last.IsZero() {
-			last = age(now.Sub(r.Last)) + " ago"
+			last = formatAge(now.Sub(r.Last)) + " ago"
 		}
 		rows = append(rows, []cell{txt(r.Name), wallMode(r), number(r.Refused), number(r.Logged), {text: last}, {text: clean(r.Minion)}})
 	}

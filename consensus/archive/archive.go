@@ -26,10 +26,9 @@ const (
 
 // Errors of this package. Test with errors.Is.
 var (
-	ErrFormat     = errors.New("this is no snapshot of saltclusterd, or it is damaged")
-	ErrVersion    = errors.New("the snapshot was written by a newer saltclusterd")
-	ErrChecksum   = errors.New("the snapshot is damaged: its checksum does not fit")
-	ErrPassphrase = errors.New("the snapshot is sealed, and the passphrase does not open it")
+	ErrFormat   = errors.New("this is not a snapshot of saltclusterd, or it is damaged")
+	ErrVersion  = errors.New("the snapshot was written by a newer saltclusterd")
+	ErrChecksum = errors.New("the snapshot is damaged: its checksum does not fit")
 )
 
 // Header says what a snapshot is of. It holds no secret.
@@ -46,7 +45,6 @@ type Header struct {
 	Epoch               uint64    `json:"epoch"`
 	Members             []string  `json:"members"`
 	Keys                Counts    `json:"keys"`
-	Sealed              *Sealing  `json:"sealed,omitempty"`
 }
 
 // Counts are numbers of minion keys.
@@ -65,24 +63,15 @@ type Content struct {
 	State           []byte // consensus/state's snapshot
 }
 
-// Write writes a snapshot, sealed when there is a passphrase.
-func Write(w io.Writer, h Header, c Content, passphrase []byte) error {
-	h.Sealed = nil
+// Write writes a snapshot.
+func Write(w io.Writer, h Header, c Content) error {
 	body, err := c.encode()
 	if err != nil {
 		return err
 	}
-	if len(passphrase) > 0 {
-		h.Sealed = newSealing()
-	}
 	head, err := json.Marshal(h)
 	if err != nil || len(head) > MaxHeader {
 		return fmt.Errorf("write snapshot: header of %d bytes: %w", len(head), err)
-	}
-	if h.Sealed != nil {
-		if body, err = h.Sealed.seal(passphrase, head, body); err != nil {
-			return err
-		}
 	}
 	if len(body) > MaxBody {
 		return fmt.Errorf("write snapshot: %d bytes, at most %d", len(body), MaxBody)
@@ -105,7 +94,7 @@ func Write(w io.Writer, h Header, c Content, passphrase []byte) error {
 // Inspect reads a whole snapshot without keeping its body, and returns what it is of.
 func Inspect(r io.Reader) (Header, error) {
 	in := newReader(r)
-	h, _, n, err := in.head()
+	h, n, err := in.head()
 	if err != nil {
 		return Header{}, err
 	}
@@ -115,10 +104,10 @@ func Inspect(r io.Reader) (Header, error) {
 	return h, in.finish()
 }
 
-// Read reads a snapshot. The passphrase is needed when it is sealed.
-func Read(r io.Reader, passphrase []byte) (Header, Content, error) {
+// Read reads a snapshot.
+func Read(r io.Reader) (Header, Content, error) {
 	in := newReader(r)
-	h, head, n, err := in.head()
+	h, n, err := in.head()
 	if err != nil {
 		return Header{}, Content{}, err
 	}
@@ -129,13 +118,7 @@ func Read(r io.Reader, passphrase []byte) (Header, Content, error) {
 	if err := in.finish(); err != nil {
 		return Header{}, Content{}, err
 	}
-	plain := body.Bytes()
-	if h.Sealed != nil {
-		if plain, err = h.Sealed.open(passphrase, head, plain); err != nil {
-			return Header{}, Content{}, err
-		}
-	}
-	c, err := decode(plain)
+	c, err := decode(body.Bytes())
 	return h, c, err
 }
 
@@ -154,35 +137,32 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// head reads everything before the body: the header, its text, and the body's length.
-func (r *reader) head() (h Header, text []byte, body int64, err error) {
+// head reads everything before the body: the header and the body's length.
+func (r *reader) head() (h Header, body int64, err error) {
 	front := make([]byte, len(magic)+1+4)
 	if _, err := io.ReadFull(r, front); err != nil || string(front[:len(magic)]) != magic {
-		return h, nil, 0, ErrFormat
+		return h, 0, ErrFormat
 	}
 	if v := front[len(magic)]; v > version {
-		return h, nil, 0, fmt.Errorf("%w: version %d, this one reads %d", ErrVersion, v, version)
+		return h, 0, fmt.Errorf("%w: version %d, this one reads %d", ErrVersion, v, version)
 	}
 	n := binary.BigEndian.Uint32(front[len(magic)+1:])
 	if n > MaxHeader {
-		return h, nil, 0, fmt.Errorf("%w: header of %d bytes", ErrFormat, n)
+		return h, 0, fmt.Errorf("%w: header of %d bytes", ErrFormat, n)
 	}
-	text = make([]byte, n+8)
+	text := make([]byte, n+8)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return h, nil, 0, fmt.Errorf("%w: it is cut short", ErrFormat)
+		return h, 0, fmt.Errorf("%w: it is cut short", ErrFormat)
 	}
 	length := binary.BigEndian.Uint64(text[n:])
 	text = text[:n]
 	if length > MaxBody {
-		return h, nil, 0, fmt.Errorf("%w: body of %d bytes", ErrFormat, length)
+		return h, 0, fmt.Errorf("%w: body of %d bytes", ErrFormat, length)
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
-		return h, nil, 0, fmt.Errorf("%w: header", ErrFormat)
+		return h, 0, fmt.Errorf("%w: header", ErrFormat)
 	}
-	if h.Sealed != nil {
-		err = h.Sealed.check()
-	}
-	return h, text, int64(length), err
+	return h, int64(length), nil
 }
 
 // finish compares the checksum, which must be the last thing.

@@ -16,11 +16,11 @@ func sample() (Header, Content) {
 	}, Content{Private: []byte("PRIVATE"), Public: []byte("PUBLIC"), Clock: 9, State: []byte("STATE")}
 }
 
-func file(t testing.TB, passphrase string) []byte {
+func file(t testing.TB) []byte {
 	t.Helper()
 	h, c := sample()
 	var b bytes.Buffer
-	if err := Write(&b, h, c, []byte(passphrase)); err != nil {
+	if err := Write(&b, h, c); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -28,25 +28,18 @@ func file(t testing.TB, passphrase string) []byte {
 
 func TestRoundTrip(t *testing.T) {
 	h, c := sample()
-	for _, passphrase := range []string{"", "correct horse"} {
-		b := file(t, passphrase)
-		if sealed := !bytes.Contains(b, []byte("PRIVATE")); sealed != (passphrase != "") {
-			t.Errorf("passphrase %q: sealed %v", passphrase, sealed)
-		}
-		seen, err := Inspect(bytes.NewReader(b))
-		if err != nil || seen.UUID != "u" || (seen.Sealed != nil) != (passphrase != "") {
-			t.Errorf("inspect: %+v, %v", seen, err)
-		}
-		gotH, gotC, err := Read(bytes.NewReader(b), []byte(passphrase))
-		gotH.Sealed = nil
-		if err != nil || !reflect.DeepEqual(gotH, h) || !reflect.DeepEqual(gotC, c) {
-			t.Errorf("read %+v %+v, %v", gotH, gotC, err)
-		}
+	b := file(t)
+	if seen, err := Inspect(bytes.NewReader(b)); err != nil || !reflect.DeepEqual(seen, h) {
+		t.Errorf("inspect: %+v, %v", seen, err)
+	}
+	gotH, gotC, err := Read(bytes.NewReader(b))
+	if err != nil || !reflect.DeepEqual(gotH, h) || !reflect.DeepEqual(gotC, c) {
+		t.Errorf("read %+v %+v, %v", gotH, gotC, err)
 	}
 }
 
 func TestDamage(t *testing.T) {
-	good := file(t, "")
+	good := file(t)
 	newer := bytes.Clone(good)
 	newer[len(magic)] = 2
 	flipped := bytes.Clone(good)
@@ -62,37 +55,27 @@ func TestDamage(t *testing.T) {
 		if _, err := Inspect(bytes.NewReader(tc.b)); !errors.Is(err, tc.want) {
 			t.Errorf("%s: inspect: %v", name, err)
 		}
-		if _, _, err := Read(bytes.NewReader(tc.b), nil); !errors.Is(err, tc.want) {
+		if _, _, err := Read(bytes.NewReader(tc.b)); !errors.Is(err, tc.want) {
 			t.Errorf("%s: read: %v", name, err)
-		}
-	}
-}
-
-func TestPassphrase(t *testing.T) {
-	b := file(t, "correct horse")
-	for _, p := range []string{"", "battery staple"} {
-		if _, c, err := Read(bytes.NewReader(b), []byte(p)); !errors.Is(err, ErrPassphrase) || c.State != nil {
-			t.Errorf("%q: %v", p, err)
 		}
 	}
 }
 
 // FuzzRead feeds the decoder: no panic, and what is accepted is what was written.
 func FuzzRead(f *testing.F) {
-	f.Add(file(f, ""))
-	f.Add(file(f, "p"))
+	f.Add(file(f))
 	f.Add([]byte(magic + "\x01\xff\xff\xff\xff"))
 	f.Add([]byte(magic + "\x01\x00\x00\x00\x02{}\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, c, err := Read(bytes.NewReader(b), nil)
+		h, c, err := Read(bytes.NewReader(b))
 		if err != nil {
 			return
 		}
 		var again bytes.Buffer
-		if err := Write(&again, h, c, nil); err != nil {
+		if err := Write(&again, h, c); err != nil {
 			t.Fatal(err)
 		}
-		if _, d, err := Read(&again, nil); err != nil || !bytes.Equal(d.State, c.State) || !bytes.Equal(d.Private, c.Private) {
+		if _, d, err := Read(&again); err != nil || !bytes.Equal(d.State, c.State) || !bytes.Equal(d.Private, c.Private) {
 			t.Errorf("%+v, then %+v, %v", c, d, err)
 		}
 	})

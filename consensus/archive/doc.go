@@ -13,9 +13,8 @@
 //	SHA-256 of all before       32 bytes
 //
 // The body is lengths (4 bytes each) and texts of the identity's private and public key, the clock (8 bytes), and the state
-// to the end. When the header says so it is sealed: AES-256-GCM under a key that PBKDF2 (SHA-256) makes from a passphrase,
-// with the header as additional data.
+// to the end. saltclusterctl encrypts the whole file with age (https://age-encryption.org) when there is a passphrase.
 //
-// Promises: a file that was cut, damaged or is none of ours is told from a good one before anything of it is used; memory
-// is bounded by the file and MaxBody, time by MaxIterations; an error quotes nothing of a body.
+// Promises: a file that was cut, damaged or is not a snapshot is refused before anything of it is used; memory
+// is bounded by the file and MaxBody; an error quotes nothing of a body.
 package archive

@@ -256,7 +256,7 @@ func testSnapshot(t *testing.T, m *membersLab) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if res := must(t, m1.Daemon, "snapshot", "inspect", file); !strings.Contains(res.Stdout, "2 accepted") {
+	if res := must(t, m1.Daemon, "snapshot", "inspect", file, "--passphrase-file", pass); !strings.Contains(res.Stdout, "2 accepted") {
 		t.Errorf("inspect:\n%s", res.Stdout)
 	}
 	marks := logSizes(t, m.Cluster)

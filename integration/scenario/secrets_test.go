@@ -232,7 +232,7 @@ func clusterSecrets(t *testing.T, m *membersLab) map[string][]byte {
 	f, err := os.Open(file)
 	labtest.Must(t, err)
 	defer f.Close()
-	_, content, err := archive.Read(f, nil)
+	_, content, err := archive.Read(f)
 	labtest.Must(t, err)
 	labtest.Must(t, os.Remove(file))
 	out := map[string][]byte{"cluster_secret": []byte(lab.Secret), "cluster.pem": pemLine(t, content.Private)}

@@ -48,7 +48,7 @@ func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	}
 	return archive.Write(w, d.header(m, v), archive.Content{
 		Private: private, Public: public, Clock: uint64(m.svc.clock.Last()), State: b.Bytes(),
-	}, nil)
+	})
 }
 
 func (d *Daemon) header(m *member, v state.View) archive.Header {
@@ -79,7 +79,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 	if err := d.notOnWitness("restore a cluster"); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	header, content, err := archive.Read(file, nil)
+	header, content, err := archive.Read(file)
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
 	}
