@@ -9,8 +9,8 @@ func (m *member) newMinionView() *minionview.View {
 	cfg := minionview.Config{Self: m.d.id, Others: m.otherMasters, Client: m.client(), Logger: m.log}
 	if s := m.svc; s != nil {
 		cfg.Service = &minionview.Service{
-			StateDir: m.d.cfg.Paths.StateDir, Master: m.d.master, Keys: s.keys, Wall: s.wall, Subscribers: s.pub.Subscribers, Routes: m.routes,
-			Events: s.heard, Bus: s.bus, Term: m.term, Serving: s.opened.Load, HandedOver: s.handed.Load,
+			StateDir: m.d.cfg.Paths.StateDir, Master: m.d.master, Keys: s.keys, Wall: s.wall, Subscribers: s.pub.Subscribers,
+			Routes: m.routes, Events: s.heard, Bus: s.bus, Term: m.term, Serving: s.opened.Load, HandedOver: s.handed.Load,
 			PresenceEvents: m.d.cfg.Events.Presence, MinVersion: m.d.cfg.Edge.RequestMinimumVersion,
 		}
 	}

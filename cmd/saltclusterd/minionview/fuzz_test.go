@@ -11,8 +11,10 @@ import (
 
 // FuzzReport tries the report of another node, and the mark that this node keeps on disk.
 func FuzzReport(f *testing.F) {
-	f.Add([]byte(`{"now":"2026-01-02T03:04:05Z","groups":[{"from":"10.0.0.1","count":2,"young":1}],"named":[{"from":"::1","hash":"00"}],` +
-		`"met":[{"id":"web1","key":"0001020304050607","at":"2026-01-02T03:04:05Z","from":"10.0.0.1"}],"told":{"term":1,"n":2,"ids":["web1"]}}`))
+	f.Add([]byte(`{"now":"2026-01-02T03:04:05Z","groups":[{"from":"10.0.0.1","count":2,"young":1}],` +
+		`"named":[{"from":"::1","hash":"00"}],` +
+		`"met":[{"id":"web1","key":"0001020304050607","at":"2026-01-02T03:04:05Z","from":"10.0.0.1"}],` +
+		`"told":{"term":1,"n":2,"ids":["web1"]}}`))
 	f.Add([]byte(`{"groups":[{"from":"","count":1}]}`))
 	f.Add([]byte(`{"groups":[{"from":"10.0.0.1","count":-1}]}`))
 	f.Add([]byte(`{"at":"2026-01-02T03:04:05Z","told":{"term":1,"n":2,"ids":["web1"]}}`))

@@ -17,12 +17,14 @@ import (
 )
 
 const (
-	// refreshInterval is how often the other nodes are asked, fullInterval how often for everything and not only for what is new.
+	// refreshInterval is how often the other nodes are asked, fullInterval how often for everything and not only for
+	// what is new.
 	refreshInterval = 20 * time.Second
 	fullInterval    = 10 * time.Minute
-	// maxResultAge is how old the result may be that an asker gets.
+	// maxResultAge is the age up to which a result is returned again.
 	maxResultAge = time.Second
-	// maxReportAge is how long the report of a node counts that does not answer any more: until its minions are back on other nodes.
+	// maxReportAge is how long the report of a node counts after it stopped answering. Its minions are back on other
+	// nodes by then.
 	maxReportAge = time.Minute
 )
 
@@ -39,8 +41,8 @@ type sighting struct {
 	node string
 }
 
-// Presence finds out which minions are alive. Every node keeps the reports of all others, so that the result does not depend on a node that
-// was killed a moment ago; package sidecar/presence judges.
+// Presence finds out which minions are alive. Every node keeps the reports of all others, so that the result does not
+// depend on a node that was killed a moment ago; package sidecar/presence judges.
 type Presence struct {
 	cfg        Config
 	svc        *Service
@@ -193,7 +195,8 @@ func (p *Presence) judge(others, missing []node.ID) {
 	p.tracker.See(p.list, now)
 }
 
-// mergeSightings returns the latest request of each minion to any node, and forgets minions without a key. The caller holds mu.
+// mergeSightings returns the latest request of each minion to any node, and forgets minions without a key. The caller
+// holds mu.
 func (p *Presence) mergeSightings(ids []string, own []wall.Met) map[string]presence.Sighting {
 	seen := make(map[string]presence.Sighting, len(ids))
 	kept := make(map[string]sighting, len(ids))

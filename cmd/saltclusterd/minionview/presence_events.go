@@ -14,8 +14,8 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// The events about presence of a stock master (salt/master.py Maintenance.handle_presence). One node of the cluster fires them, so that
-// reactors run once.
+// The events about presence of a stock master (salt/master.py Maintenance.handle_presence). One node of the cluster
+// fires them, so that reactors run once.
 const (
 	tagPresent        = "salt/presence/present"
 	tagPresenceChange = "salt/presence/change"
@@ -53,8 +53,8 @@ func (p *Presence) fireEvents(ctx context.Context) {
 	}
 }
 
-// wantsEvents reports whether this node fires the events when it is chosen. With config.PresenceAuto it does if the master's own
-// configuration asks for them and the drop-in keeps the master from firing them itself.
+// wantsEvents reports whether this node fires the events when it is chosen. With config.PresenceAuto it does if the
+// master's own configuration asks for them and the drop-in keeps the master from firing them itself.
 func wantsEvents(option string, master *localmaster.Config) (bool, error) {
 	switch option {
 	case config.PresenceOn:
@@ -80,7 +80,8 @@ func wantsEvents(option string, master *localmaster.Config) (bool, error) {
 	return bare.Bool("presence_events"), nil
 }
 
-// chooseFiringNode returns the node that fires: the leader, or, if it has no master that can, the first node by id that has one.
+// chooseFiringNode returns the node that fires: the leader, or, if it has no master that can, the first node by id that
+// has one.
 func chooseFiringNode(v router.View) node.ID {
 	first := node.ID("")
 	for _, n := range v.Nodes {

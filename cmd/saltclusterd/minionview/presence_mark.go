@@ -14,7 +14,8 @@ import (
 
 const (
 	presenceFile = "presence.json"
-	// maxMarkAge is the age up to which events fired before a restart count, as with a stock master (salt/master.py Maintenance).
+	// maxMarkAge is the age up to which events fired before a restart count, as with a stock master (salt/master.py
+	// Maintenance).
 	maxMarkAge = time.Hour
 )
 

@@ -27,7 +27,7 @@ type report struct {
 	Groups []presence.Group `json:"groups"`
 	Named  []presence.Named `json:"named,omitempty"`
 	Met    []wall.Met       `json:"met"`
-	Told   *presence.Mark   `json:"told,omitempty"` // what the latest events said, if that is newer than what the asker has
+	Told   *presence.Mark   `json:"told,omitempty"` // what the latest events said, if the asker has older ones
 }
 
 var errMalformed = errors.New("malformed presence report")

@@ -27,7 +27,8 @@ func TestGroupSubscribers(t *testing.T) {
 		sub("10.0.0.1:3", 0, presence.Hash("web1")),
 	}, "m1")
 	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	if want := []presence.Group{{Node: "m1", From: one, Count: 2, Young: 1}, {Node: "m1", From: two, Count: 1, Young: 1}}; !reflect.DeepEqual(groups, want) {
+	want := []presence.Group{{Node: "m1", From: one, Count: 2, Young: 1}, {Node: "m1", From: two, Count: 1, Young: 1}}
+	if !reflect.DeepEqual(groups, want) {
 		t.Errorf("groups: %+v", groups)
 	}
 	if want := []presence.Named{{Node: "m1", From: one, Hash: presence.Hash("web1")}}; !reflect.DeepEqual(named, want) {
@@ -91,7 +92,8 @@ func TestWantsEvents(t *testing.T) {
 			path := filepath.Join(dir, "master")
 			write(t, path, "root_dir: "+dir+"\n"+c.master+"\n")
 			if c.dropIn {
-				if _, err := localmaster.WriteDropIn(filepath.Join(dir, "master.d", localmaster.DropInName), localmaster.DropInOptions{MasterID: "m1"}); err != nil {
+				dropInPath := filepath.Join(dir, "master.d", localmaster.DropInName)
+				if _, err := localmaster.WriteDropIn(dropInPath, localmaster.DropInOptions{MasterID: "m1"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -142,7 +144,8 @@ func TestPresence_OtherNode(t *testing.T) {
 	b.meet("web1", addr)
 	b.meet("ghost", addr) // has no key
 	got, err := a.verbs().Presence(t.Context())
-	if err != nil || !slices.Equal(ids(got), []string{"web1"}) || got.Present[0].Node != "m2" || got.Present[0].Address != "10.0.0.1" {
+	if err != nil || !slices.Equal(ids(got), []string{"web1"}) ||
+		got.Present[0].Node != "m2" || got.Present[0].Address != "10.0.0.1" {
 		t.Fatalf("presence is %+v, %v", got, err)
 	}
 	c.stop("m2")

@@ -20,8 +20,8 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// The node that has seen which payload version a minion speaks keeps that on disk. Where older versions are let in, the other nodes get it
-// as well: an attacker must not present a minion as an old one to a node that has never met it.
+// The node that has seen which payload version a minion speaks keeps that on disk. Where older versions are let in, the
+// other nodes get it as well: an attacker must not present a minion as an old one to a node that has never met it.
 
 // PathProtocols is the path at which a member lists the protocol versions that it has seen.
 const PathProtocols = "/v1/protocols"
@@ -29,7 +29,8 @@ const PathProtocols = "/v1/protocols"
 const (
 	protocolsFile = "protocols.json"
 	maxProtocols  = 64 << 20 // bytes of a list
-	// proofsInterval is how often new proofs are written to disk, sightingsInterval how often when and where minions were met.
+	// proofsInterval is how often new proofs are written to disk, sightingsInterval how often when and where minions
+	// were met.
 	proofsInterval    = 10 * time.Second
 	sightingsInterval = 5 * time.Minute
 	// shareInterval is how often other nodes are asked.
@@ -38,7 +39,9 @@ const (
 	sessionKeys = 3
 )
 
-var protocolsRPC = peerrpc.Endpoint[peerrpc.None, []wall.Proof]{Method: http.MethodGet, Path: PathProtocols, MaxAnswer: maxProtocols}
+var protocolsRPC = peerrpc.Endpoint[peerrpc.None, []wall.Proof]{
+	Method: http.MethodGet, Path: PathProtocols, MaxAnswer: maxProtocols,
+}
 
 func (v *View) listProofs(context.Context, node.ID, peerrpc.None) ([]wall.Proof, error) {
 	return v.svc.Wall.Proofs(), nil
@@ -137,9 +140,11 @@ func (v *View) Protocols(ctx context.Context) adminapi.Protocols {
 	return out
 }
 
-// mergeProofs merges what the nodes have seen of each minion with its accepted key: the latest of everything, and the highest version. The
-// node of a minion is the one that got its latest request from the minion itself, not by relay.
-func mergeProofs(proofs map[node.ID][]wall.Proof, key func(id string) (wall.KeyHash, bool)) map[string]adminapi.MinionProtocol {
+// mergeProofs merges what the nodes have seen of each minion with its accepted key: the latest of everything, and the
+// highest version. The node of a minion is the one that got its latest request from the minion itself, not by relay.
+func mergeProofs(
+	proofs map[node.ID][]wall.Proof, key func(id string) (wall.KeyHash, bool),
+) map[string]adminapi.MinionProtocol {
 	best, met := map[string]adminapi.MinionProtocol{}, map[string]time.Time{}
 	for _, id := range slices.Sorted(maps.Keys(proofs)) {
 		for _, p := range proofs[id] {

@@ -61,7 +61,8 @@ func TestProtocols_OtherNode(t *testing.T) {
 	c.stop("m3")
 	b.prove("web1", 3)
 	got := a.Protocols(t.Context())
-	if len(got.Minions) != 1 || got.Minions[0].Node != "m2" || !slices.Equal(got.Unheard, []string{"web2"}) || !slices.Equal(got.Missing, []string{"m3"}) {
+	if len(got.Minions) != 1 || got.Minions[0].Node != "m2" || !slices.Equal(got.Unheard, []string{"web2"}) ||
+		!slices.Equal(got.Missing, []string{"m3"}) {
 		t.Errorf("protocols are %+v", got)
 	}
 	a.svc.MinVersion = sessionKeys
@@ -81,7 +82,9 @@ func TestMergeProofs(t *testing.T) {
 	key := wall.HashKey("key")
 	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0).UTC() }
 	web, other := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
-	early, late := &wall.Returned{JID: "1", Fun: "test.ping", At: at(1)}, &wall.Returned{JID: "2", Fun: "test.arg", At: at(2)}
+	early := &wall.Returned{JID: "1", Fun: "test.ping", At: at(1)}
+	late := &wall.Returned{JID: "2", Fun: "test.arg", At: at(2)}
+	lateRow := &adminapi.MinionReturn{JID: "2", Function: "test.arg", At: at(2)}
 	for _, c := range []struct {
 		name   string
 		proofs map[node.ID][]wall.Proof
@@ -89,7 +92,8 @@ func TestMergeProofs(t *testing.T) {
 	}{
 		{"one node", map[node.ID][]wall.Proof{
 			"m1": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(5), Met: at(5), From: web, Returned: late}},
-		}, adminapi.MinionProtocol{Version: 3, Latest: 3, Seen: at(5), Node: "m1", Address: "192.0.2.7", Returned: &adminapi.MinionReturn{JID: "2", Function: "test.arg", At: at(2)}}},
+		}, adminapi.MinionProtocol{Version: 3, Latest: 3, Seen: at(5), Node: "m1",
+			Address: "192.0.2.7", Returned: lateRow}},
 		{"relayed", map[node.ID][]wall.Proof{
 			"m1": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(6)}},
 			"m2": {{ID: "web1", Key: key, Version: 3, Latest: 2, Seen: at(5), Met: at(5), From: web}},
@@ -97,7 +101,8 @@ func TestMergeProofs(t *testing.T) {
 		{"moved", map[node.ID][]wall.Proof{
 			"m1": {{ID: "web1", Key: key, Version: 2, Latest: 2, Seen: at(9), Met: at(9), From: other, Returned: early}},
 			"m2": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(5), Met: at(5), From: web, Returned: late}},
-		}, adminapi.MinionProtocol{Version: 3, Latest: 2, Seen: at(9), Node: "m1", Address: "192.0.2.8", Returned: &adminapi.MinionReturn{JID: "2", Function: "test.arg", At: at(2)}}},
+		}, adminapi.MinionProtocol{Version: 3, Latest: 2, Seen: at(9), Node: "m1",
+			Address: "192.0.2.8", Returned: lateRow}},
 		{"before the start", map[node.ID][]wall.Proof{
 			"m2": {{ID: "web1", Key: key, Version: 3}},
 			"m3": {{ID: "web1", Key: key, Version: 3, Met: at(3), From: web}},

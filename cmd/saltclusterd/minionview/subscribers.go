@@ -42,7 +42,8 @@ func (v *View) subscribers() []adminapi.Subscriber {
 	out := make([]adminapi.Subscriber, 0, len(list))
 	for _, s := range list {
 		out = append(out, adminapi.Subscriber{
-			Node: string(v.cfg.Self), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds()), Since: now.Add(-s.Since).Truncate(time.Second),
+			Node: string(v.cfg.Self), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds()),
+			Since: now.Add(-s.Since).Truncate(time.Second),
 		})
 	}
 	return out

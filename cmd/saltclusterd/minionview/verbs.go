@@ -35,7 +35,9 @@ func (v Verbs) Presence(ctx context.Context) (adminapi.Presence, error) {
 	}
 	view.presence.refresh(ctx)
 	list, missing := view.presence.result()
-	out := adminapi.Presence{From: string(view.cfg.Self), Present: []adminapi.PresentMinion{}, Absent: []adminapi.PresentMinion{}}
+	out := adminapi.Presence{
+		From: string(view.cfg.Self), Present: []adminapi.PresentMinion{}, Absent: []adminapi.PresentMinion{},
+	}
 	for _, id := range missing {
 		out.Missing = append(out.Missing, string(id))
 	}

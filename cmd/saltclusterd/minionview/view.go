@@ -77,7 +77,9 @@ func (v *View) Handle(mux *peerrpc.Mux) {
 func askOthers[Q, A any](ctx context.Context, cfg Config, e peerrpc.Endpoint[Q, A], question Q) peerrpc.Answers[A] {
 	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()
-	return peerrpc.AskAll(ctx, cfg.Others(), func(ctx context.Context, id node.ID) (A, error) { return e.Call(ctx, cfg.Client, id, question) })
+	return peerrpc.AskAll(ctx, cfg.Others(), func(ctx context.Context, id node.ID) (A, error) {
+		return e.Call(ctx, cfg.Client, id, question)
+	})
 }
 
 // keyHash returns the hash of the accepted key of a minion.

@@ -145,7 +145,8 @@ func (n *testNode) prove(minion string, version int) {
 
 // meet makes the node get a request of a minion from an address.
 func (n *testNode) meet(minion string, from netip.AddrPort) {
-	n.svc.Wall.Met(&wall.Request{Minion: n.svc.Wall.Minion(minion, "key"), Remote: from, Peek: &saltwire.Peek{Cmd: "ping"}})
+	m := n.svc.Wall.Minion(minion, "key")
+	n.svc.Wall.Met(&wall.Request{Minion: m, Remote: from, Peek: &saltwire.Peek{Cmd: "ping"}})
 }
 
 func write(t *testing.T, path, text string) {
@@ -160,7 +161,9 @@ func TestMinions(t *testing.T) {
 	a, b := newTestNode(t, c, "m1"), newTestNode(t, c, "m2")
 	newTestNode(t, c, "m3")
 	c.stop("m3")
-	a.subscribers = []edge.Subscriber{{Remote: netip.MustParseAddrPort("10.0.0.2:1")}, {Remote: netip.MustParseAddrPort("10.0.0.1:1")}}
+	a.subscribers = []edge.Subscriber{
+		{Remote: netip.MustParseAddrPort("10.0.0.2:1")}, {Remote: netip.MustParseAddrPort("10.0.0.1:1")},
+	}
 	b.subscribers = []edge.Subscriber{{Remote: netip.MustParseAddrPort("10.0.0.3:1"), Heard: 5 * time.Second}}
 	got, err := b.verbs().Minions(t.Context())
 	var rows []string
@@ -214,8 +217,8 @@ func TestVerbs_NoService(t *testing.T) {
 	c := &testCluster{}
 	newTestNode(t, c, "m1").subscribers = []edge.Subscriber{{Remote: netip.MustParseAddrPort("10.0.0.1:1")}}
 	witness := New(Config{
-		Self: "w1", Others: func() []node.ID { return c.others("w1") }, Client: peerrpc.Client{HTTP: &http.Client{Transport: c}},
-		Logger: slog.New(slog.DiscardHandler),
+		Self: "w1", Others: func() []node.ID { return c.others("w1") },
+		Client: peerrpc.Client{HTTP: &http.Client{Transport: c}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	verbs := Verbs{Of: func() (*View, error) { return witness, nil }}
 	if got, err := verbs.Minions(t.Context()); err != nil || len(got.Subscribers) != 1 || got.From != "w1" {
