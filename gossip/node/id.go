@@ -44,4 +44,13 @@ func (id ID) Valid() bool {
 // String returns the id as it is written everywhere.
 func (id ID) String() string { return string(id) }
 
+// Strings returns ids as texts; never nil.
+func Strings(ids []ID) []string {
+	out := make([]string, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, string(id))
+	}
+	return out
+}
+
 func alphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

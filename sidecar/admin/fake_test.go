@@ -148,7 +148,7 @@ func verbsOf(b any) (all []Verbs) {
 	add(&all, b, Jobs)
 	add(&all, b, Upgrading)
 	add(&all, b, Walls)
-	add(&all, b, Presences)
+	add(&all, b, MinionViews)
 	add(&all, b, Verifying)
 	add(&all, b, Keys)
 	add(&all, b, HeldKeys)

@@ -22,7 +22,6 @@ type Reporter interface {
 	Members(ctx context.Context) (adminapi.Members, error)
 	RingInfo(ctx context.Context, q adminapi.RingQuery) (adminapi.RingInfo, error)
 	Config(ctx context.Context) (adminapi.Config, error)
-	Minions(ctx context.Context) (adminapi.Minions, error)
 }
 
 // Reports are the verbs that ask about this node and its cluster.
@@ -32,7 +31,6 @@ func Reports(r Reporter) Verbs {
 		mux.HandleFunc("GET /v1/status", read(s, "status", r.Status))
 		mux.HandleFunc("GET /v1/members", read(s, "members", r.Members))
 		mux.HandleFunc("GET /v1/config", read(s, "config", r.Config))
-		mux.HandleFunc("GET /v1/minions", read(s, "minions", r.Minions))
 		mux.HandleFunc("GET /v1/ring", s.ring(r))
 	}
 }

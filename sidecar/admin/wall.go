@@ -13,22 +13,10 @@ type Waller interface {
 	Protocols(ctx context.Context) (adminapi.Protocols, error)
 }
 
-// Presencer knows who is alive.
-type Presencer interface {
-	Presence(ctx context.Context) (adminapi.Presence, error)
-}
-
 // Walls are the verbs about the rules for requests of minions.
 func Walls(w Waller) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/wall", read(s, "wall", w.Wall))
 		mux.HandleFunc("GET /v1/protocols", read(s, "protocols", w.Protocols))
-	}
-}
-
-// Presences is the verb that tells who is alive.
-func Presences(p Presencer) Verbs {
-	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/presence", read(s, "presence", p.Presence))
 	}
 }

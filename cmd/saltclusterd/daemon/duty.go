@@ -46,7 +46,7 @@ func (s *service) duties() []duty {
 		{"master's version", partsOpen, edgesTaken, s.watchVersion},
 		{"master's key store", partsOpen, edgesTaken, s.watchKeyStore},
 		{"epochs and links", partsOpen, edgesTaken, s.follow},
-		{"protocols of minions", partsOpen, edgesTaken, s.keepProtocols},
+		{"protocols of minions", partsOpen, edgesTaken, s.m.minions.KeepProtocols},
 		{"master's umask", partsOpen, disksFree, s.umask.follow},
 		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.watch(ctx, s.shareHangs) }},
 		{"limit of serving alone", partsOpen, disksFree, s.limitAlone},
@@ -54,7 +54,7 @@ func (s *service) duties() []duty {
 		{"end of an edge", edgesOpen, edgesTaken, s.watchEdges},
 		{"addresses of this host", edgesOpen, edgesTaken, s.followAddresses},
 		{"drain", edgesOpen, disksFree, s.drain.follow},
-		{"presence", edgesOpen, disksFree, s.keepPresence},
+		{"presence", edgesOpen, disksFree, s.m.minions.KeepPresence},
 	}
 }
 

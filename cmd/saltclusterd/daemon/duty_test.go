@@ -12,7 +12,7 @@ func TestStartDuties(t *testing.T) {
 	coldStart := []stage{consensusOpen, partsOpen, edgesOpen}
 	takeover := []stage{edgesTaken, consensusOpen, disksFree}
 	var all []string
-	for _, d := range slices.Concat((&member{}).duties(), (&service{drain: &drainer{}, umask: &masterUmask{}}).duties()) {
+	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drainer{}, umask: &masterUmask{}}).duties()) {
 		if !slices.Contains(coldStart, d.coldStart) || !slices.Contains(takeover, d.takeover) {
 			t.Errorf("%s never starts", d.name)
 		}
@@ -29,7 +29,7 @@ func TestStartDuties(t *testing.T) {
 		var wg sync.WaitGroup
 		started := map[string]int{}
 		var duties []duty
-		for _, d := range slices.Concat((&member{}).duties(), (&service{drain: &drainer{}, umask: &masterUmask{}}).duties()) {
+		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drainer{}, umask: &masterUmask{}}).duties()) {
 			d.run = func(context.Context) {
 				mu.Lock()
 				defer mu.Unlock()

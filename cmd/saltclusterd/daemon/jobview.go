@@ -11,6 +11,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"saltclusterd/fsync/jobs"
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -47,7 +48,7 @@ func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) 
 	if e, ok := errors.AsType[*jobs.SilentError](err); ok {
 		s.m.log.Info("job not found", "jid", jid, "err", e.Err)
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members; ask again when they are back",
-			"no node that answers knows the job %s; not asked: %s", jid, enumerate(names(e.Nodes)))
+			"no node that answers knows the job %s; not asked: %s", jid, enumerate(node.Strings(e.Nodes)))
 	}
 	if errors.Is(err, jobs.ErrUnknown) {
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl jobs list", "%v: %s", err, jid)

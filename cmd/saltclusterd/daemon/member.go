@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -37,6 +38,7 @@ type member struct {
 	cons    *consensus.Node
 	gossip  *gossip.Gossip
 	svc     *service
+	minions *minionview.View
 	rpc     *rpcSwitch
 	view    atomic.Pointer[router.View]
 	viewing sync.Mutex             // held while the view is made anew
@@ -100,11 +102,13 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.view.Store(&router.View{Self: d.id})
-	if seed.Witness {
-		return m, nil
+	if !seed.Witness {
+		if m.svc, err = newService(m); err != nil {
+			return m, err
+		}
 	}
-	m.svc, err = newService(m)
-	return m, err
+	m.minions = m.newMinionView()
+	return m, nil
 }
 
 // readKeys reads the cluster's identity. Who has it can let others in, so a witness cannot.

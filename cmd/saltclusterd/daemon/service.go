@@ -95,7 +95,6 @@ type service struct {
 	late      *latecomer
 	drain     *drainer
 	published *jobWatch
-	presence  *presenceKeeper
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
@@ -126,7 +125,6 @@ func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	s.drain, s.late = newDrainer(s), newLatecomer()
 	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
-	s.presence = newPresenceKeeper(s)
 	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *service) Open(ctx context.Context) error {
 	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {
 		return err
 	}
-	s.recallProtocols()
+	s.m.minions.ReadProtocols()
 	startDuties(s.ctx, &s.wg, s.duties(), partsOpen, false)
 	s.late.open.Store(true)
 	if err := s.catchUp(ctx); err != nil {

@@ -6,10 +6,15 @@ import (
 	"strings"
 	"sync"
 
+	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/sidecar/statuspage"
 )
 
-var _ statuspage.Source = (*Daemon)(nil)
+// pageSource implements statuspage.Source.
+type pageSource struct {
+	*Daemon
+	minionview.Verbs
+}
 
 // pageMeasures are what the status page shows over time; metrics are the counters behind them, those of saltclusterctl top.
 var pageMeasures = []struct {
@@ -36,7 +41,7 @@ func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 		short, _, _ := strings.Cut(name, ".")
 		hosts = append(hosts, name, short)
 	}
-	return statuspage.New(statuspage.Config{Source: d, Series: series, Hosts: hosts, Logger: d.log}), series
+	return statuspage.New(statuspage.Config{Source: pageSource{d, d.minionVerbs()}, Series: series, Hosts: hosts, Logger: d.log}), series
 }
 
 // keepSeries counts for the page until it is closed.

@@ -300,7 +300,7 @@ func (m *member) takeUp(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.took = time.Now()
 	m.svc.late.caught.Store(true) // the old process had
-	s.recallProtocols()
+	m.minions.ReadProtocols()
 	for _, of := range []phase{outgoing, incoming} {
 		if err := s.openPhase(ctx, of); err != nil {
 			return err

@@ -1,14 +1,10 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -153,55 +149,5 @@ func (d *Daemon) Protocols(ctx context.Context) (adminapi.Protocols, error) {
 	if err != nil {
 		return adminapi.Protocols{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
-	defer cancel()
-	proofs, missing := s.m.allProofs(ctx)
-	best := merged(proofs, s.keyHash)
-	out := adminapi.Protocols{From: string(d.id), Minions: []adminapi.MinionProtocol{}, Missing: missing}
-	for _, id := range s.keys.IDs() {
-		if p, ok := best[id]; ok {
-			out.Minions = append(out.Minions, p)
-		} else {
-			out.Unheard = append(out.Unheard, id)
-		}
-	}
-	slices.SortFunc(out.Minions, func(a, b adminapi.MinionProtocol) int { return cmp.Compare(a.ID, b.ID) })
-	slices.Sort(out.Unheard)
-	return out, nil
-}
-
-// merged makes one of what the nodes have seen of each minion with that key: the latest of everything, and the highest version. Where a
-// minion sends its requests says the node that it has sent the latest one itself; others saw it when they were relayed to them.
-func merged(proofs map[node.ID][]wall.Proof, key func(id string) (wall.KeyHash, bool)) map[string]adminapi.MinionProtocol {
-	best, met := map[string]adminapi.MinionProtocol{}, map[string]time.Time{}
-	for _, id := range slices.Sorted(maps.Keys(proofs)) {
-		for _, p := range proofs[id] {
-			if k, ok := key(p.ID); !ok || k != p.Key {
-				continue
-			}
-			one, known := best[p.ID]
-			one.ID, one.Version = p.ID, max(one.Version, p.Version)
-			if p.Met.After(met[p.ID]) || met[p.ID].IsZero() && (!known || p.Seen.After(one.Seen)) {
-				one.Node, one.Address, met[p.ID] = string(id), "", p.Met
-				if p.From.IsValid() {
-					one.Address = p.From.String()
-				}
-			}
-			at := p.Seen
-			if p.Met.After(at) {
-				at = p.Met
-			}
-			if newer := at.After(one.Seen); newer || one.Latest == 0 {
-				one.Latest = cmp.Or(p.Latest, one.Latest)
-				if newer {
-					one.Seen = at
-				}
-			}
-			if r := p.Returned; r != nil && (one.Returned == nil || r.At.After(one.Returned.At)) {
-				one.Returned = &adminapi.MinionReturn{JID: r.JID, Function: r.Fun, At: r.At}
-			}
-			best[p.ID] = one
-		}
-	}
-	return best
+	return s.m.minions.Protocols(ctx), nil
 }

@@ -3,10 +3,7 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
-	"net/netip"
-	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -184,71 +181,12 @@ func TestWallFollowsTheMaster(t *testing.T) {
 	}
 }
 
-// What a node has seen of its minions' protocols survives a restart, and what is damaged is seen again.
-func TestProtocolsAreKept(t *testing.T) {
+func TestWall_NoCluster(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir(), "cluster_wall: {event_ids: enforce, budget: off}")
-	if _, err := n.Wall(t.Context()); err == nil {
-		t.Error("a node without a cluster has a wall")
+	if _, err := n.Wall(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember {
+		t.Errorf("the rules of a node without a cluster: %v", err)
 	}
-	if _, err := n.Protocols(t.Context()); err == nil {
-		t.Error("a node without a cluster has seen minions")
-	}
-	w := wall.New(wall.Config{})
-	w.Proven(w.Minion("web1", "key"), 3)
-	s := &service{m: &member{d: n.Daemon, log: n.log}, wall: w}
-	s.saveProtocols(false)
-	text, err := os.ReadFile(s.protocolsPath())
-	if err != nil || !strings.Contains(string(text), `"web1"`) {
-		t.Fatalf("%s, %v", text, err)
-	}
-	if err := os.Remove(s.protocolsPath()); err != nil {
-		t.Fatal(err)
-	}
-	s.saveProtocols(false)
-	if _, err := os.Stat(s.protocolsPath()); err == nil {
-		t.Error("nothing new is written again")
-	}
-	s.saveProtocols(true)
-	if _, err := os.Stat(s.protocolsPath()); err != nil {
-		t.Error("where minions were met is not written:", err)
-	}
-}
-
-// The node that a minion sends its requests to is the one to name, not one that they were relayed to later.
-func TestMergedProofs(t *testing.T) {
-	key := wall.HashKey("key")
-	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0).UTC() }
-	web, other := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
-	early, late := &wall.Returned{JID: "1", Fun: "test.ping", At: at(1)}, &wall.Returned{JID: "2", Fun: "test.arg", At: at(2)}
-	for _, c := range []struct {
-		name   string
-		proofs map[node.ID][]wall.Proof
-		want   adminapi.MinionProtocol
-	}{
-		{"one node", map[node.ID][]wall.Proof{
-			"m1": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(5), Met: at(5), From: web, Returned: late}},
-		}, adminapi.MinionProtocol{Version: 3, Latest: 3, Seen: at(5), Node: "m1", Address: "192.0.2.7", Returned: &adminapi.MinionReturn{JID: "2", Function: "test.arg", At: at(2)}}},
-		{"relayed", map[node.ID][]wall.Proof{
-			"m1": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(6)}},
-			"m2": {{ID: "web1", Key: key, Version: 3, Latest: 2, Seen: at(5), Met: at(5), From: web}},
-		}, adminapi.MinionProtocol{Version: 3, Latest: 3, Seen: at(6), Node: "m2", Address: "192.0.2.7"}},
-		{"moved", map[node.ID][]wall.Proof{
-			"m1": {{ID: "web1", Key: key, Version: 2, Latest: 2, Seen: at(9), Met: at(9), From: other, Returned: early}},
-			"m2": {{ID: "web1", Key: key, Version: 3, Latest: 3, Seen: at(5), Met: at(5), From: web, Returned: late}},
-		}, adminapi.MinionProtocol{Version: 3, Latest: 2, Seen: at(9), Node: "m1", Address: "192.0.2.8", Returned: &adminapi.MinionReturn{JID: "2", Function: "test.arg", At: at(2)}}},
-		{"before the start", map[node.ID][]wall.Proof{
-			"m2": {{ID: "web1", Key: key, Version: 3}},
-			"m3": {{ID: "web1", Key: key, Version: 3, Met: at(3), From: web}},
-		}, adminapi.MinionProtocol{Version: 3, Seen: at(3), Node: "m3", Address: "192.0.2.7"}},
-		{"a former key", map[node.ID][]wall.Proof{
-			"m1": {{ID: "web1", Key: key, Version: 2}},
-			"m2": {{ID: "web1", Key: wall.HashKey("former"), Version: 3, Met: at(3), From: web}},
-		}, adminapi.MinionProtocol{Version: 2, Node: "m1"}},
-	} {
-		c.want.ID = "web1"
-		got := merged(c.proofs, func(id string) (wall.KeyHash, bool) { return key, id == "web1" })
-		if len(got) != 1 || !reflect.DeepEqual(got["web1"], c.want) {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+	if _, err := n.Protocols(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember {
+		t.Errorf("the protocols of a node without a cluster: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ func Verbs(fake any) (all []admin.Verbs) {
 	add(&all, fake, admin.Jobs)
 	add(&all, fake, admin.Upgrading)
 	add(&all, fake, admin.Walls)
-	add(&all, fake, admin.Presences)
+	add(&all, fake, admin.MinionViews)
 	add(&all, fake, admin.Verifying)
 	add(&all, fake, admin.Keys)
 	add(&all, fake, admin.HeldKeys)
