@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -30,7 +31,7 @@ const startingText = "this node is a member of a cluster, and is starting"
 
 // starting says of a node without a running membership that it has one on its disk.
 func (d *Daemon) starting() bool {
-	m, err := readMembership(d.cfg.Paths.StateDir)
+	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	return err == nil && m != nil
 }
 
@@ -180,7 +181,7 @@ func (m *member) isVoter(st consensus.Status) bool { return slices.Contains(st.V
 
 // outcome describes what bootstrap or join made of this node.
 func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
-	seed, err := readMembership(d.cfg.Paths.StateDir)
+	seed, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
@@ -66,7 +67,7 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 	}
 	key := make([]byte, gossipKeySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
-	m := &membership{
+	m := &membership.Record{
 		ClusterID:  d.cfg.Cluster.ID,
 		UUID:       newUUID(),
 		Node:       d.id,
@@ -119,7 +120,7 @@ func (d *Daemon) enter(w welcome, say admin.Progress) error {
 	if err := d.putAside(); err != nil {
 		return err
 	}
-	m := &membership{
+	m := &membership.Record{
 		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Witness: d.witness(), Generation: w.Generation, GossipKeys: w.GossipKeys,
 	}
 	if err := d.store(m, w.Rev, w.Members); err != nil {
@@ -161,8 +162,8 @@ func (d *Daemon) adopt(private, public []byte, say admin.Progress) error {
 }
 
 // store makes this node a member: the roster first, for a membership without one could not find the others.
-func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
-	book, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
+func (d *Daemon) store(m *membership.Record, rev uint64, roster []node.Entry) error {
+	book, err := peer.OpenBook(membership.RosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (d *Daemon) store(m *membership, rev uint64, roster []node.Entry) error {
 	if _, err := book.Set(rev, roster); err != nil {
 		return err
 	}
-	if err := m.write(d.cfg.Paths.StateDir); err != nil {
+	if err := m.Write(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	if err := os.Remove(removalPath(d.cfg.Paths.StateDir)); !errors.Is(err, fs.ErrNotExist) {
@@ -279,7 +280,7 @@ func (d *Daemon) joinAt(ctx context.Context, addr string, right joinRight, say a
 
 // bornAlready is the answer to a second birth.
 func (d *Daemon) bornAlready() error {
-	m, err := readMembership(d.cfg.Paths.StateDir)
+	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -196,8 +197,8 @@ func (d *Daemon) logFindings(found []localmaster.Finding) {
 }
 
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.
-func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
-	m, err := readMembership(d.cfg.Paths.StateDir)
+func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error) {
+	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err != nil || m != nil {
 		return m, d.checkMembership(m, err)
 	}
@@ -223,13 +224,13 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
 	case r := <-d.restarts:
 		return nil, r
 	case <-d.joining():
-		m, err := readMembership(d.cfg.Paths.StateDir)
+		m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 		return m, d.checkMembership(m, err)
 	}
 }
 
 // checkMembership refuses to run with a state that belongs to something else than the configuration names.
-func (d *Daemon) checkMembership(m *membership, err error) error {
+func (d *Daemon) checkMembership(m *membership.Record, err error) error {
 	switch {
 	case err != nil:
 		return err

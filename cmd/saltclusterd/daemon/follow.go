@@ -86,10 +86,10 @@ func gossipKeys(v state.View) [][]byte {
 func (m *member) remember(v state.View) error {
 	next := *m.stored
 	next.GossipKeys, next.Generation, next.Born = m.keys, v.Generation(), true
-	if next.equal(m.stored) || m.left.Load() != nil {
+	if next.Equal(m.stored) || m.left.Load() != nil {
 		return nil
 	}
-	if err := next.write(m.d.cfg.Paths.StateDir); err != nil {
+	if err := next.Write(m.d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	m.stored = &next

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -24,9 +25,9 @@ import (
 type member struct {
 	d           *Daemon
 	log         *slog.Logger
-	seed        *membership // as it was at the start
-	stored      *membership // as it is on disk; the follower's
-	keys        [][]byte    // the gossip keys in force; the follower's
+	seed        *membership.Record // as it was at the start
+	stored      *membership.Record // as it is on disk; the follower's
+	keys        [][]byte           // the gossip keys in force; the follower's
 	key         *saltcrypt.MasterKey
 	public      string // clean text of the cluster's public key
 	fingerprint string // its fingerprint
@@ -60,10 +61,10 @@ type member struct {
 }
 
 // newMember puts the parts together; nothing runs before Open.
-func (d *Daemon) newMember(seed *membership) (*member, error) {
-	roster, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
+func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
+	roster, err := peer.OpenBook(membership.RosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
-		return nil, damaged(err)
+		return nil, membership.WithRecoveryHint(err)
 	}
 	m := &member{
 		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
@@ -71,7 +72,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	}
 	join, err := m.readKeys()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, membership.WithRecoveryHint(err)
 	}
 	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.rpc = newRPCSwitch()
@@ -170,7 +171,7 @@ func (m *member) found(ctx context.Context) error {
 	}
 	self, ok := m.roster.Lookup(m.d.id)
 	if !ok {
-		return damaged(fmt.Errorf("%s does not know this node", rosterPath(m.d.cfg.Paths.StateDir)))
+		return membership.WithRecoveryHint(fmt.Errorf("%s does not know this node", membership.RosterPath(m.d.cfg.Paths.StateDir)))
 	}
 	err = m.cons.Bootstrap(ctx, state.Init{
 		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},

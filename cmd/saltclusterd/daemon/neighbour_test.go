@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -21,7 +22,7 @@ func TestOnlyOneIsBorn(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("%v", err)
 	}
-	if m, err := readMembership(n.cfg.Paths.StateDir); m != nil || err != nil {
+	if m, err := membership.ReadRecord(n.cfg.Paths.StateDir); m != nil || err != nil {
 		t.Errorf("born as %+v, %v", m, err)
 	}
 	_ = l.Close()

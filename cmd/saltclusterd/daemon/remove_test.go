@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
@@ -98,7 +99,7 @@ func remove(t *testing.T, on *testNode, id string, force bool) error {
 func gone(n *testNode) func() error {
 	return func() error {
 		left, err := readRemoval(n.cfg.Paths.StateDir)
-		if err != nil || left == nil || n.current() != nil || exists(membershipPath(n.cfg.Paths.StateDir)) { // which goes last
+		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) { // which goes last
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
 		return nil
@@ -439,7 +440,7 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the membership says that it was born", func() error {
-		m, err := readMembership(a.cfg.Paths.StateDir)
+		m, err := membership.ReadRecord(a.cfg.Paths.StateDir)
 		if err == nil && !m.Born {
 			err = errors.New("not yet")
 		}

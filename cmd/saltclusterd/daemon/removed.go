@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -69,7 +70,7 @@ const rejoinHint = "its minions are served by the others; saltclusterctl join PE
 // forget ends the membership on disk. The log is put aside, not deleted: it is all there is if the others are gone, too.
 func (d *Daemon) forget(reason string) error {
 	dir := d.cfg.Paths.StateDir
-	m, err := readMembership(dir)
+	m, err := membership.ReadRecord(dir)
 	if err != nil || m == nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (d *Daemon) forget(reason string) error {
 	if err := durable.WriteFile(removalPath(dir), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(membershipPath(dir)), durable.SyncDir(dir)); err != nil {
+	if err := errors.Join(os.Remove(membership.RecordPath(dir)), durable.SyncDir(dir)); err != nil {
 		return fmt.Errorf("end the membership: %w", err)
 	}
 	if err := d.putAside(); err != nil {
@@ -100,7 +101,7 @@ func (d *Daemon) putAside() error {
 	if rename := os.Rename(raftDir(dir), old); !errors.Is(rename, fs.ErrNotExist) {
 		err = errors.Join(err, rename)
 	}
-	for _, path := range []string{rosterPath(dir), keydirBase(dir), formerPath(dir)} {
+	for _, path := range []string{membership.RosterPath(dir), keydirBase(dir), formerPath(dir)} {
 		if remove := os.Remove(path); !errors.Is(remove, fs.ErrNotExist) {
 			err = errors.Join(err, remove)
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/archive"
 	"saltclusterd/consensus/state"
@@ -149,7 +150,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 		return err
 	}
 	say("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))
-	seed := &membership{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: d.id}
+	seed := &membership.Record{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: d.id}
 	if err := d.settleAlone(seed, s.View(), self, key); err != nil {
 		return err
 	}

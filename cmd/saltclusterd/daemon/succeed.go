@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/router"
@@ -134,7 +135,7 @@ func (s *successor) prepare(ctx context.Context) error {
 	if err := d.bindDoors(ctx); err != nil {
 		return err
 	}
-	seed, err := readMembership(d.cfg.Paths.StateDir)
+	seed, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err == nil && (seed == nil || seed.UUID != b.UUID) {
 		err = fmt.Errorf("%s belongs to another cluster than the running process", d.cfg.Paths.StateDir)
 	}
