@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/peer"
 )
@@ -86,7 +87,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	}
 	m.log.Info("node joined", "node", r.ID, "remote", r.Remote, "addr", r.Advertise)
 	v := m.cons.View()
-	members := m.entries(v)
+	members := membership.Roster(v, m.log)
 	if _, ok := v.Member(r.ID); !ok { // decided by the leader, on its way to us
 		members = append(members, r.Entry())
 	}
@@ -96,7 +97,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 	}
 	reply, err := json.Marshal(welcome{
 		Version: welcomeVersion, UUID: v.Identity().UUID, Private: private, Public: h.public,
-		Rev: max(v.Rev(), results[0].Rev), Generation: v.Generation(), Members: members, GossipKeys: gossipKeys(v),
+		Rev: max(v.Rev(), results[0].Rev), Generation: v.Generation(), Members: members, GossipKeys: membership.GossipKeys(v),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode welcome: %w", err)
@@ -108,7 +109,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 // members of every version know.
 func (m *member) admission(r peer.JoinRequest, wish petition) state.Command {
 	add := state.MemberAdd{
-		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: defaultWeight, Witness: wish.Witness,
+		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: membership.DefaultWeight, Witness: wish.Witness,
 		Audit: m.audit("join"),
 	}
 	if r.Token == "" && r.Secret == 0 && m.cons.View().JoinSecrets().Current.N == 0 {

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"saltclusterd/cmd/saltclusterd/membership"
-	"saltclusterd/durable"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -20,14 +18,6 @@ import (
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
-
-// gossipKeySize is the length of a gossip key in bytes: AES-256.
-const gossipKeySize = 32
-
-// clusterKeyFiles are the cluster identity's two files in cluster_pki_dir.
-func clusterKeyFiles(dir string) (private, public string) {
-	return filepath.Join(dir, "cluster.pem"), filepath.Join(dir, "cluster.pub")
-}
 
 // bootstrap makes a cluster out of this node: the local master's key becomes its identity.
 func (d *Daemon) bootstrap(say admin.Progress) error {
@@ -52,7 +42,7 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 		return fmt.Errorf("the local master's identity: %w", err)
 	}
 	say("identity", "the local master's key is the cluster's identity")
-	if err := d.writeIdentity(private, public); err != nil {
+	if err := membership.WriteIdentity(d.cfg.Cluster.PKIDir, private, public); err != nil {
 		return err
 	}
 	if _, err := d.storeIdentity(private); err != nil {
@@ -62,10 +52,10 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 	if err != nil {
 		return err
 	}
-	if err := d.putAside(); err != nil {
+	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
-	key := make([]byte, gossipKeySize)
+	key := make([]byte, membership.GossipKeySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
 	m := &membership.Record{
 		ClusterID:  d.cfg.Cluster.ID,
@@ -75,7 +65,7 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 		GossipKeys: [][]byte{key},
 	}
 	self := node.Entry{ID: d.id, Addr: advertise, Fingerprint: d.identity.Fingerprint()}
-	if err := d.store(m, 0, []node.Entry{self}); err != nil {
+	if err := membership.Store(d.cfg.Paths.StateDir, m, 0, []node.Entry{self}); err != nil {
 		return err
 	}
 	say("cluster", "the cluster "+m.UUID+" is born")
@@ -117,13 +107,13 @@ func (d *Daemon) enter(w welcome, say admin.Progress) error {
 	if err := d.adopt(w.Private, w.Public, say); err != nil {
 		return err
 	}
-	if err := d.putAside(); err != nil {
+	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	m := &membership.Record{
 		ClusterID: d.cfg.Cluster.ID, UUID: w.UUID, Node: d.id, Witness: d.witness(), Generation: w.Generation, GossipKeys: w.GossipKeys,
 	}
-	if err := d.store(m, w.Rev, w.Members); err != nil {
+	if err := membership.Store(d.cfg.Paths.StateDir, m, w.Rev, w.Members); err != nil {
 		return err
 	}
 	d.settled()
@@ -133,13 +123,12 @@ func (d *Daemon) enter(w welcome, say admin.Progress) error {
 // adopt stores the cluster's identity and installs it as the local master's. A witness gets the public half only.
 func (d *Daemon) adopt(private, public []byte, say admin.Progress) error {
 	if d.witness() {
-		_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-		return durable.WriteFile(path, public, 0o644)
+		return membership.WritePublicIdentity(d.cfg.Cluster.PKIDir, public)
 	}
 	if _, err := saltcrypt.ParseMasterKey(private); err != nil {
 		return fmt.Errorf("the cluster's identity: %w", err)
 	}
-	if err := d.writeIdentity(private, public); err != nil {
+	if err := membership.WriteIdentity(d.cfg.Cluster.PKIDir, private, public); err != nil {
 		return err
 	}
 	changed, backup, err := localmaster.InstallIdentity(d.master, private, public)
@@ -159,64 +148,6 @@ func (d *Daemon) adopt(private, public []byte, say admin.Progress) error {
 		say("identity", "the cluster's identity is installed as master.pem")
 	}
 	return nil
-}
-
-// store makes this node a member: the roster first, for a membership without one could not find the others.
-func (d *Daemon) store(m *membership.Record, rev uint64, roster []node.Entry) error {
-	book, err := peer.OpenBook(membership.RosterPath(d.cfg.Paths.StateDir))
-	if err != nil {
-		return err
-	}
-	if err := book.Reset(); err != nil { // what an earlier cluster left
-		return fmt.Errorf("empty the saved roster: %w", err)
-	}
-	if _, err := book.Set(rev, roster); err != nil {
-		return err
-	}
-	if err := m.Write(d.cfg.Paths.StateDir); err != nil {
-		return err
-	}
-	if err := os.Remove(removalPath(d.cfg.Paths.StateDir)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func (d *Daemon) writeIdentity(private, public []byte) error {
-	privatePath, publicPath := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-	if err := durable.WriteFile(privatePath, private, 0o400); err != nil {
-		return err
-	}
-	return durable.WriteFile(publicPath, public, 0o644)
-}
-
-// readPublic returns the cluster's public key as a witness keeps it.
-func (d *Daemon) readPublic() (string, error) {
-	_, path := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-	public, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the cluster's identity: %w", err)
-	}
-	return saltcrypt.CleanKey(string(public)), nil
-}
-
-// readIdentity returns the cluster's key as a member keeps it.
-func (d *Daemon) readIdentity() (key *saltcrypt.MasterKey, private, public []byte, err error) {
-	privatePath, publicPath := clusterKeyFiles(d.cfg.Cluster.PKIDir)
-	if private, err = os.ReadFile(privatePath); err != nil {
-		return nil, nil, nil, fmt.Errorf("read the cluster's identity: %w", err)
-	}
-	if public, err = os.ReadFile(publicPath); err != nil {
-		return nil, nil, nil, fmt.Errorf("read the cluster's identity: %w", err)
-	}
-	if key, err = saltcrypt.ParseMasterKey(private); err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", privatePath, err)
-	}
-	if saltcrypt.CleanKey(string(public)) != key.PublicText() {
-		public = []byte(key.PublicText()) // a change of the identity was cut off between the two files
-		return key, private, public, durable.WriteFile(publicPath, public, 0o644)
-	}
-	return key, private, public, nil
 }
 
 // newIdentity makes a key pair as salt-master makes it on its first start.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -321,7 +322,7 @@ func TestJoinWithMinionsOfItsOwn(t *testing.T) {
 	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	_, private, public, err := a.readIdentity()
+	_, private, public, err := membership.ReadIdentity(a.cfg.Cluster.PKIDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		return nil, err
 	}
 	m.cons, err = consensus.New(consensus.Config{
-		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
+		ID: d.id, Dir: membership.RaftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
 		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead,
 		Standing:  func() { d.checks.Kick("consensus", "behind") },
 		MaxVoters: d.cfg.Cluster.MaxVoters, VoterTimeout: d.cfg.Cluster.VoterTimeout, Logger: d.log, Registerer: d.reg,
@@ -112,10 +112,10 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 func (m *member) readKeys() (peer.JoinHandler, error) {
 	if m.seed.Witness {
 		var err error
-		m.public, err = m.d.readPublic()
+		m.public, err = membership.ReadPublicIdentity(m.d.cfg.Cluster.PKIDir)
 		return nil, err
 	}
-	key, private, public, err := m.d.readIdentity()
+	key, private, public, err := membership.ReadIdentity(m.d.cfg.Cluster.PKIDir)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (m *member) found(ctx context.Context) error {
 	}
 	err = m.cons.Bootstrap(ctx, state.Init{
 		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},
-		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},
+		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: membership.DefaultWeight},
 		EpochKey:    state.SecretText(epoch.Text()),
 		SessionSeed: state.NewSecret(randomBytes(sessionSeedSize)),
 		GossipKey:   state.NewSecret(m.seed.GossipKeys[0]),
@@ -187,10 +187,7 @@ func (m *member) found(ctx context.Context) error {
 	return nil
 }
 
-const (
-	defaultWeight   = 100
-	sessionSeedSize = 32
-)
+const sessionSeedSize = 32
 
 // Serve opens the service when this node has caught up, and returns when ctx ends or a part has failed.
 func (m *member) Serve(ctx context.Context) error {

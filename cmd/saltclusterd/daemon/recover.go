@@ -131,8 +131,8 @@ func (d *Daemon) recover(seed *membership.Record) error {
 	if !ok {
 		return fmt.Errorf("the saved roster does not know this node")
 	}
-	key := randomBytes(gossipKeySize)
-	v, err := consensus.Recover(raftDir(dir), d.recovery(self, key, "recover"), d.log)
+	key := randomBytes(membership.GossipKeySize)
+	v, err := consensus.Recover(membership.RaftDir(dir), d.recovery(self, key, "recover"), d.log)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (d *Daemon) recover(seed *membership.Record) error {
 
 func (d *Daemon) recovery(self node.Entry, gossipKey []byte, cause string) state.Recovery {
 	return state.Recovery{
-		Survivor:  state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},
+		Survivor:  state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: membership.DefaultWeight},
 		GossipKey: state.NewSecret(gossipKey),
 		Audit:     state.Audit{By: d.id, At: time.Now().UnixMilli(), Cause: cause},
 	}
@@ -154,7 +154,7 @@ func (d *Daemon) recovery(self node.Entry, gossipKey []byte, cause string) state
 func (d *Daemon) settleAlone(seed *membership.Record, v state.View, self node.Entry, gossipKey []byte) error {
 	next := *seed
 	next.GossipKeys, next.Generation, next.Born = [][]byte{gossipKey}, v.Generation(), true
-	return d.store(&next, v.Rev(), []node.Entry{self})
+	return membership.Store(d.cfg.Paths.StateDir, &next, v.Rev(), []node.Entry{self})
 }
 
 // awaitAlone waits until this node leads and serves.

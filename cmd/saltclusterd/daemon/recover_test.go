@@ -187,7 +187,7 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	a, c := nodes[0], nodes[2]
 	file := saved(t, a)
 	c.halt()
-	if err := os.RemoveAll(raftDir(c.cfg.Paths.StateDir)); err != nil {
+	if err := os.RemoveAll(membership.RaftDir(c.cfg.Paths.StateDir)); err != nil {
 		t.Fatal(err)
 	}
 	c = startNode(t, "c", dirs[2])
@@ -376,7 +376,7 @@ func TestANodeWhoseLogIsDamagedJoinsAgain(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	b := nodes[1]
 	b.halt()
-	path := filepath.Join(raftDir(b.cfg.Paths.StateDir), "raft.db")
+	path := filepath.Join(membership.RaftDir(b.cfg.Paths.StateDir), "raft.db")
 	if err := os.Truncate(path, 9000); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
@@ -310,7 +311,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "c knows at its start", gone(c))
 	c.halt()
 	c = startNode(t, "c", dirs[2])
-	if _, err := os.Stat(removalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
+	if _, err := os.Stat(membership.RemovalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
 		t.Errorf("c forgot that it was removed: %v", err)
 	}
 
@@ -341,11 +342,11 @@ func TestRemove(t *testing.T) {
 
 func mustKey(t *testing.T) string {
 	t.Helper()
-	_, pub, err := newIdentity()
+	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pub)
+	return key.PublicText()
 }
 
 func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
@@ -447,7 +448,7 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 		return err
 	})
 	a.halt()
-	if err := os.RemoveAll(raftDir(a.cfg.Paths.StateDir)); err != nil {
+	if err := os.RemoveAll(membership.RaftDir(a.cfg.Paths.StateDir)); err != nil {
 		t.Fatal(err)
 	}
 	a = startNode(t, "a", dir)

@@ -35,7 +35,7 @@ func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	if err := m.cons.Barrier(fresh); err != nil { // without a majority what this node knows is worth saving, too
 		d.log.Warn("the snapshot may lack what was decided last", "err", err)
 	}
-	_, private, public, err := d.readIdentity()
+	_, private, public, err := membership.ReadIdentity(d.cfg.Cluster.PKIDir)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 	if err != nil {
 		return err
 	}
-	if err := d.putAside(); err != nil {
+	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	if err := d.adopt(c.Private, c.Public, say); err != nil {
@@ -142,11 +142,11 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 	if err := d.restoreClock(hlc.Timestamp(c.Clock)); err != nil {
 		return err
 	}
-	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(gossipKeySize)
-	if err := consensus.Restore(raftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
+	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(membership.GossipKeySize)
+	if err := consensus.Restore(membership.RaftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
 		return err
 	}
-	if err := d.rememberFormer(entriesOf(v, d.log)); err != nil {
+	if err := d.rememberFormer(membership.Roster(v, d.log)); err != nil {
 		return err
 	}
 	say("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))

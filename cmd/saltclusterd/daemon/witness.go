@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/cmd/saltclusterd/membership"
 )
 
 // A witness votes and does nothing else: it has no salt-master, serves no minions and is not given the cluster's identity. It
@@ -67,5 +67,5 @@ func (d *Daemon) notOnWitness(what string) error {
 	if !d.witness() {
 		return nil
 	}
-	return adminapi.Errorf(adminapi.CodeRefused, "run it on a node with a salt-master", "a witness does not have the cluster's identity, so it cannot %s", what)
+	return membership.WitnessCannot(what)
 }
