@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,12 +37,7 @@ func TestBootstrapSaysHowManyKeys(t *testing.T) {
 	if want := "keys: taken over: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
 		t.Errorf("said %q", said)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	m := a.current()
-	said = nil
-	a.awaitAdoption(ctx, hear) // it is over, whoever asks
-	if n := m.cons.View().KeyCount(); n != 4 || len(said) != 1 {
-		t.Errorf("%d keys, said %q", n, said)
+	if n := a.current().cons.View().KeyCount(); n != 4 {
+		t.Errorf("%d keys", n)
 	}
 }

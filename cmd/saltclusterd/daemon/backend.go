@@ -230,7 +230,7 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 		} else {
 			st.Starting = d.starting()
 		}
-		if err := d.joinProblem(); err != nil {
+		if err := d.joiner.Problem(); err != nil {
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelFail, Node: string(d.id), Message: "the last attempt to join failed: " + err.Error(),
 				Hint: "check cluster_peers, and that one of them is a member",

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -55,17 +56,17 @@ type Daemon struct {
 	logging   logging
 	own       ownFiles
 
-	op chan struct{} // holds a token while a bootstrap, join, restore, recovery or upgrade is under way
+	op     operations
+	joiner *joining.Joiner
 
 	arriving atomic.Bool // from the start until this process serves in the place of another one
 
 	restarts chan *RestartError // asked for while there was no membership to end by it
 
-	mu      sync.Mutex
-	member  *member       // nil while this node belongs to no cluster
-	joined  chan struct{} // closed when a membership was written
-	problem error         // why the last attempt to join by itself failed
-	tail    *tail         // set when another process has taken over
+	mu     sync.Mutex
+	member *member       // nil while this node belongs to no cluster
+	joined chan struct{} // closed when a membership was written
+	tail   *tail         // set when another process has taken over
 }
 
 // New checks the configuration; it touches nothing.
@@ -80,9 +81,10 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
+		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = newMigration(d)
+	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
 	return d, nil
 }
@@ -216,7 +218,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if len(d.cfg.Cluster.Peers) > 0 && left == nil { // who was removed does not come back by itself
-		wg.Go(func() { d.joinByItself(ctx) })
+		wg.Go(func() { d.joiner.JoinPeers(ctx) })
 	}
 	select {
 	case <-ctx.Done():

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -29,6 +30,8 @@ const testSecret = "a-test-secret-0123456789-abcdef"
 // testNode is a daemon in a directory of its own, without a salt-master behind it.
 type testNode struct {
 	*Daemon
+	*joining.Joiner
+	joining.TokenVerbs
 	dir  string
 	addr string // of the peer port
 	done chan error
@@ -97,7 +100,10 @@ func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *
 	d.aloneAfter, d.formerEvery = 2*time.Second, 200*time.Millisecond
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
-	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
+	n := &testNode{
+		Daemon: d, Joiner: d.joiner, TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
+		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
+	}
 	ready := make(chan struct{})
 	go func() { n.done <- d.Run(ctx, func() { close(ready) }) }()
 	t.Cleanup(n.halt)

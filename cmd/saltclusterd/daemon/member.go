@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
@@ -32,6 +33,7 @@ type member struct {
 	public      string // clean text of the cluster's public key
 	fingerprint string // its fingerprint
 	ident       identity
+	admission   *joining.Admission
 
 	roster  *peer.Book
 	port    *peer.Port
@@ -113,6 +115,7 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 	if m.seed.Witness {
 		var err error
 		m.public, err = membership.ReadPublicIdentity(m.d.cfg.Cluster.PKIDir)
+		m.admission = m.newAdmission()
 		return nil, err
 	}
 	key, private, public, err := membership.ReadIdentity(m.d.cfg.Cluster.PKIDir)
@@ -125,11 +128,8 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 	} else if changed {
 		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")
 	}
-	signer, err := peer.ParseClusterKey(private, public)
-	if err != nil {
-		return nil, err
-	}
-	return &host{m, signer, private, public}, nil
+	m.admission = m.newAdmission()
+	return m.admission.Handler(private, public)
 }
 
 // Open opens peer port, consensus and gossip.

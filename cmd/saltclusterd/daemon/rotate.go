@@ -27,7 +27,7 @@ func (d *Daemon) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	}
 	rotate := map[string]func(context.Context, adminapi.RotateRequest, admin.Progress) (adminapi.Outcome, error){
 		"": m.rotateAES, adminapi.RotateAES: m.rotateAES, adminapi.RotateGossipKey: m.rotateGossipKey,
-		adminapi.RotateSecret: m.rotateSecret, adminapi.RotateCertificates: m.rotateCertificates,
+		adminapi.RotateSecret: m.admission.RotateSecret, adminapi.RotateCertificates: m.rotateCertificates,
 		adminapi.RotateIdentity: m.rotateIdentity,
 	}[r.What]
 	if rotate == nil {

@@ -84,7 +84,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
 	}
-	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
+	out, err := d.joiner.BecomeMember(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
 	if err == nil {
 		out.Next = append(out.Next, undone(header.Created, time.Now()), "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
 	}
@@ -119,7 +119,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 		return errors.New("the identity in the snapshot is not that of its state")
 	}
 	if !force {
-		release, err := d.claimRestore(ctx, v)
+		release, err := d.joiner.ClaimRestore(ctx, v)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
-	if err := d.adopt(c.Private, c.Public, say); err != nil {
+	if err := d.joiner.InstallIdentity(c.Private, c.Public, say); err != nil {
 		return err
 	}
 	if err := d.restoreClock(hlc.Timestamp(c.Clock)); err != nil {

@@ -129,7 +129,7 @@ func (s *successor) prepare(ctx context.Context) error {
 	}
 	d.sockets.inherit(b.Names, msg.Descriptors)
 	pub, req := d.cfg.EdgeAddresses(localAddrs())
-	if err := d.sockets.reserve(ctx, "tcp", append(pub, req...)...); err != nil {
+	if err := d.sockets.Reserve(ctx, "tcp", append(pub, req...)...); err != nil {
 		return fmt.Errorf("listen for minions: %w", err)
 	}
 	if err := d.bindDoors(ctx); err != nil {

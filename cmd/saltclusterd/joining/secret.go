@@ -1,4 +1,4 @@
-package daemon
+package joining
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// rotateSecret changes what the right to join is proven with, in up to two steps: the new secret is accepted beside the old one,
-// then the old one is not accepted any more. Members need neither; what stands in their configuration matters only to a node
-// that joins.
-func (m *member) rotateSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	if err := m.knows(state.LevelJoin); err != nil {
+// RotateSecret replaces the cluster secret in up to two steps: the new one is accepted beside the old one, then the old one is refused. Members
+// need neither; the configured secret matters only to a node that joins.
+func (a *Admission) RotateSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	if err := a.cfg.Supported(state.LevelJoin); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	if r.Finish {
-		return m.finishSecret(ctx, r, p)
+		return a.finishSecretRotation(ctx, r, p)
 	}
 	if err := peer.ValidateSecret(string(r.Secret)); err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "", "the new secret: %v", err)
 	}
-	agreed := m.cons.View().JoinSecrets()
+	v := a.cfg.Log().View()
+	agreed := v.JoinSecrets()
 	if agreed.Overlap && !r.Now {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret --finish, or --now",
 			"the rotation to cluster secret number %d is not finished: the former one is still accepted", agreed.Current.N)
@@ -37,19 +37,23 @@ func (m *member) rotateSecret(ctx context.Context, r adminapi.RotateRequest, p a
 		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
 			"saltclusterctl rotate secret --finish")
 	}
-	out.Next = append(out.Next, m.downLines("%s is down: until it is back and has the log, nobody can join through it")...)
+	for _, mem := range v.Members() {
+		if !a.cfg.Alive(mem.ID) {
+			out.Next = append(out.Next, fmt.Sprintf("%s is down: until it is back and has the log, nobody can join through it", mem.ID))
+		}
+	}
 	if r.DryRun {
 		return out, nil
 	}
 	p("rotate", "asking the cluster to accept the new secret")
-	_, err := m.decide(ctx, state.JoinSecretSet{
-		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: m.audit("rotate"),
+	_, err := a.cfg.Decide(ctx, state.JoinSecretSet{
+		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: a.cfg.Audit("rotate"),
 	})
 	return out, err
 }
 
-func (m *member) finishSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	agreed := m.cons.View().JoinSecrets()
+func (a *Admission) finishSecretRotation(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	agreed := a.cfg.Log().View().JoinSecrets()
 	if !agreed.Overlap {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one", "no rotation of the cluster secret is under way")
 	}
@@ -58,13 +62,13 @@ func (m *member) finishSecret(ctx context.Context, r adminapi.RotateRequest, p a
 		return out, nil
 	}
 	p("rotate", "asking the cluster to refuse the former secret")
-	_, err := m.decide(ctx, state.JoinSecretDrop{N: agreed.Current.N, Audit: m.audit("rotate")})
+	_, err := a.cfg.Decide(ctx, state.JoinSecretDrop{N: agreed.Current.N, Audit: a.cfg.Audit("rotate")})
 	return out, err
 }
 
-// secretProblems says what an operator should know about the cluster's secret on this node.
-func (m *member) secretProblems() (out []adminapi.Problem) {
-	agreed := m.cons.View().JoinSecrets()
+// SecretProblems lists what an operator should do about the cluster secret.
+func (a *Admission) SecretProblems() (out []adminapi.Problem) {
+	agreed := a.cfg.Log().View().JoinSecrets()
 	if agreed.Current.N == 0 {
 		return nil
 	}
@@ -74,12 +78,11 @@ func (m *member) secretProblems() (out []adminapi.Problem) {
 			Message: fmt.Sprintf("two cluster secrets are accepted since %s", time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
 		})
 	}
-	own := m.d.cfg.Cluster.Secret
-	if own.IsSet() && !state.NewSecret(peer.SecretBytes(own.Reveal())).Equal(agreed.Current.Key) {
+	if a.cfg.Secret.IsSet() && !state.NewSecret(peer.SecretBytes(a.cfg.Secret.Reveal())).Equal(agreed.Current.Key) {
 		out = append(out, adminapi.Problem{
-			Level: adminapi.LevelWarn, Node: string(m.d.id), Hint: "write the new one into the configuration, or remove it there",
+			Level: adminapi.LevelWarn, Node: string(a.cfg.Self), Hint: "write the new one into the configuration, or remove it there",
 			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; it matters only if %s joins again",
-				agreed.Current.N, m.d.id),
+				agreed.Current.N, a.cfg.Self),
 		})
 	}
 	return out
