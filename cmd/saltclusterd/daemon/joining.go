@@ -12,9 +12,9 @@ import (
 // newJoiner builds what makes this node a member.
 func (d *Daemon) newJoiner() *joining.Joiner {
 	return joining.New(joining.Config{
-		Self: d.id, Options: d.cfg, Identity: func() *peer.Identity { return d.identity }, Master: masterIdentity{d}, Ports: d.sockets, Operations: d.op,
-		Advertise: d.advertise, LocalAddrs: localAddrs, Joined: d.settled, Progress: d.joinProgress, Outcome: d.outcome, RestartMaster: d.restartMaster,
-		Logger: d.log,
+		Self: d.id, Options: d.cfg, Identity: func() *peer.Identity { return d.identity },
+		Master: masterIdentity{d}, Ports: d.sockets, Operations: d.op, Advertise: d.advertise, LocalAddrs: localAddrs,
+		Joined: d.settled, Progress: d.joinProgress, Outcome: d.outcome, RestartMaster: d.restartMaster, Logger: d.log,
 	})
 }
 
@@ -27,7 +27,8 @@ func (d *Daemon) joinProgress() joining.Progress {
 	st := m.cons.Status()
 	p := joining.Progress{Running: true, CaughtUp: st.CaughtUp, Voter: m.isVoter(st), View: m.cons.View()}
 	if s := m.svc; s != nil {
-		p.HasMaster, p.Serving, p.WaitsFor, p.PortsHeld, p.KeysAdopted = true, m.ready(), s.waitsFor(), s.held.Load(), s.dir.Settled()
+		p.HasMaster, p.Serving, p.WaitsFor = true, m.ready(), s.waitsFor()
+		p.PortsHeld, p.KeysAdopted = s.held.Load(), s.dir.Settled()
 	}
 	return p
 }
@@ -35,7 +36,8 @@ func (d *Daemon) joinProgress() joining.Progress {
 // newAdmission builds what admits other nodes.
 func (m *member) newAdmission() *joining.Admission {
 	return joining.NewAdmission(joining.AdmissionConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public, Log: func() joining.Log { return m.cons },
+		Self: m.d.id, ClusterID: m.seed.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public,
+		Log:   func() joining.Log { return m.cons },
 		Alive: m.alive, Supported: m.knows, Decide: m.decide, Audit: m.audit, AwaitRoots: m.awaitFirstRoots, Logger: m.log,
 	})
 }

@@ -103,17 +103,20 @@ func (h *handler) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error)
 			"give the new node another id, or remove the old one first", r.ID)
 	}
 	if slices.Contains(h.cfg.Log().Status().Voters, r.ID) {
-		return nil, peer.Refusef("the node %q votes in this cluster: when it has lost its memory, run saltclusterctl remove %s on a member first", r.ID, r.ID)
+		return nil, peer.Refusef("the node %q votes in this cluster: "+
+			"when it has lost its memory, run saltclusterctl remove %s on a member first", r.ID, r.ID)
 	}
 	wish, err := parseRequestPayload(r.Payload)
 	if err != nil {
 		return nil, peer.Refusef("%v", err)
 	}
 	if isMember && old.Witness != wish.Witness {
-		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: run saltclusterctl remove %s first", r.ID, r.ID)
+		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: "+
+			"run saltclusterctl remove %s first", r.ID, r.ID)
 	}
 	if n, of := countUnknownKeys(v, wish.Accepted); n > 0 {
-		return nil, peer.Refusef("of %d minion keys that are accepted on %s the cluster does not know %d as accepted, and these minions would be turned away. "+
+		return nil, peer.Refusef("of %d minion keys that are accepted on %s the cluster does not know %d as accepted, "+
+			"and these minions would be turned away. "+
 			"Bring them here first: saltclusterctl keys collect %s.keys there, saltclusterctl keys merge %s.keys on a member; "+
 			"or join with --keys-pending, and accept them again", of, r.ID, n, r.ID, r.ID)
 	}
@@ -149,16 +152,17 @@ func (h *handler) replyTo(r peer.JoinRequest, wish requestPayload, rev uint64) (
 		Rev: max(v.Rev(), rev), Generation: v.Generation(), Members: members, GossipKeys: membership.GossipKeys(v),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode welcome: %w", err)
+		return nil, fmt.Errorf("encode join reply: %w", err)
 	}
 	return reply, nil
 }
 
-// admitCommand returns the command that adds a node. If only the configured secret is in use it is one that members of every version support.
+// admitCommand returns the command that adds a node. If only the configured secret is in use it is one that members of
+// every version support.
 func (h *handler) admitCommand(r peer.JoinRequest, wish requestPayload) state.Command {
 	add := state.MemberAdd{
-		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: membership.DefaultWeight, Witness: wish.Witness,
-		Audit: h.cfg.Audit("join"),
+		ID: r.ID, Addr: r.Advertise.String(), Fingerprint: string(r.Fingerprint), Weight: membership.DefaultWeight,
+		Witness: wish.Witness, Audit: h.cfg.Audit("join"),
 	}
 	if r.Token == "" && r.Secret == 0 && h.cfg.Log().View().JoinSecrets().Current.N == 0 {
 		return add

@@ -53,10 +53,11 @@ func newLog(t *testing.T) *fakeLog {
 	l := &fakeLog{State: state.New(), voters: []node.ID{"m1"}}
 	for _, r := range l.ApplyCommands(
 		state.Init{
-			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-			Founder:  state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fingerprint("a"), Weight: 100},
-			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
-			GossipKey: state.SecretText(strings.Repeat("g", 32)),
+			Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fingerprint("a"), Weight: 100},
+			EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+			SessionSeed: state.SecretText(strings.Repeat("s", 32)),
+			GossipKey:   state.SecretText(strings.Repeat("g", 32)),
 		},
 		state.MemberAdd{ID: "w1", Addr: "192.0.2.3:4520", Fingerprint: fingerprint("c"), Weight: 100, Witness: true},
 		state.KeySet{ID: "web1", State: state.KeyAccepted, Pub: "PEM"},
@@ -70,7 +71,8 @@ func newLog(t *testing.T) *fakeLog {
 
 func newTestAdmission(l *fakeLog) *Admission {
 	return NewAdmission(AdmissionConfig{
-		Self: "m1", ClusterID: "lab", Secret: config.NewSecret(testSecret), Public: generateKey().PublicText(), Log: func() Log { return l },
+		Self: "m1", ClusterID: "lab", Secret: config.NewSecret(testSecret), Public: generateKey().PublicText(),
+		Log:   func() Log { return l },
 		Alive: func(id node.ID) bool { return id == "m1" }, Supported: func(uint16) error { return nil },
 		Decide: func(_ context.Context, c state.Command) (state.Result, error) {
 			r := l.ApplyCommands(c)[0]
@@ -110,9 +112,10 @@ func TestHandler_Admit(t *testing.T) {
 		{name: "repeated join", id: "w1", fp: "c", payload: encode(t, requestPayload{Witness: true})},
 		{name: "another certificate", id: "w1", fp: "b", want: "with another certificate"},
 		{name: "voter", id: "m1", fp: "a", want: "votes in this cluster"},
-		{name: "malformed payload", id: "m2", fp: "b", payload: []byte("{"), want: "not understood"},
+		{name: "malformed payload", id: "m2", fp: "b", payload: []byte("{"), want: "malformed join request"},
 		{name: "former witness", id: "w1", fp: "c", want: "cluster_witness there has changed"},
-		{name: "unknown keys", id: "m2", fp: "b", payload: encode(t, requestPayload{Accepted: append(known[:], unknown[:]...)}), want: "of 2 minion keys"},
+		{name: "unknown keys", id: "m2", fp: "b", want: "of 2 minion keys",
+			payload: encode(t, requestPayload{Accepted: append(known[:], unknown[:]...)})},
 		{name: "roots", id: "m2", fp: "b", roots: notYet, want: "not yet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -125,7 +128,8 @@ func TestHandler_Admit(t *testing.T) {
 				t.Fatal(err)
 			}
 			reply, err := h.Admit(t.Context(), peer.JoinRequest{
-				ID: tc.id, Advertise: netip.MustParseAddrPort("192.0.2.9:4520"), Fingerprint: node.Fingerprint(fingerprint(tc.fp)), Payload: tc.payload,
+				ID: tc.id, Advertise: netip.MustParseAddrPort("192.0.2.9:4520"),
+				Fingerprint: node.Fingerprint(fingerprint(tc.fp)), Payload: tc.payload,
 			})
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -140,7 +144,8 @@ func TestHandler_Admit(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, err := parseReplyPayload(reply)
-			if err != nil || p.Version != replyVersion || p.UUID != "11111111-2222" || p.Rev != l.View().Rev() || len(p.GossipKeys) != 1 {
+			if err != nil || p.Version != replyVersion || p.UUID != "11111111-2222" || p.Rev != l.View().Rev() ||
+				len(p.GossipKeys) != 1 {
 				t.Errorf("%+v, %v", p, err)
 			}
 			if (p.Private != nil) != tc.private || string(p.Public) != generateKey().PublicText() {
@@ -176,7 +181,10 @@ func TestAdmission_Secrets(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", r, out, err)
 		}
 	}
-	const second, third = adminapi.Secret("a-second-secret-0123456789-abcdef"), adminapi.Secret("a-third-secret-0123456789-abcdef")
+	const (
+		second = adminapi.Secret("a-second-secret-0123456789-abcdef")
+		third  = adminapi.Secret("a-third-secret-0123456789-abcdef")
+	)
 	check("configured", 0, 0)
 	rotate(adminapi.CodeRefused, adminapi.RotateRequest{Finish: true})
 	rotate(adminapi.CodeInvalid, adminapi.RotateRequest{Secret: "short"})
@@ -212,8 +220,11 @@ func TestTokenVerbs(t *testing.T) {
 	verbs := TokenVerbs{Of: func() (*Admission, error) { return newTestAdmission(l), nil }}
 	var keeper admin.TokenKeeper = verbs
 	tok := jointoken.New()
-	made, err := keeper.CreateToken(t.Context(), adminapi.TokenRequest{ID: tok.ID(), Public: tok.Public(), Valid: time.Hour, Node: "m2", Note: "rack 3"})
-	if err != nil || made.ClusterID != "lab" || !slices.Equal(made.Addresses, []string{"192.0.2.1:4520"}) || made.Token.State != adminapi.TokenOpen {
+	made, err := keeper.CreateToken(t.Context(), adminapi.TokenRequest{
+		ID: tok.ID(), Public: tok.Public(), Valid: time.Hour, Node: "m2", Note: "rack 3",
+	})
+	if err != nil || made.ClusterID != "lab" || !slices.Equal(made.Addresses, []string{"192.0.2.1:4520"}) ||
+		made.Token.State != adminapi.TokenOpen {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	list, err := keeper.Tokens(t.Context())

@@ -15,42 +15,49 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Two clusters of one name behind one load balancer must not come into being. A node that founds one first checks whether the peer port of a
-// configured peer is open. Only members have it open, and nodes that are founding a cluster: a node opens its port before the check and keeps it
-// open until its membership has it. So of several nodes that do this at the same time, each sees another one or is seen. The one with the lowest
-// address waits until the others have closed theirs, and founds the cluster.
+// Two clusters of one name behind one load balancer must not come into being. A node that founds one first checks
+// whether the peer port of a configured peer is open. Only members have it open, and nodes that are founding a cluster:
+// a node opens its port before the check and keeps it open until its membership has it. So of several nodes that do
+// this at the same time, each sees another one or is seen. The one with the lowest address waits until the others have
+// closed theirs, and founds the cluster.
 
 const (
 	// dialTimeout is how long a check waits for peers.
 	dialTimeout = 2 * time.Second
-	// claimTimeout is how long the node with the lowest address waits for the others. A port that is open longer belongs to a member.
+	// claimTimeout is how long the node with the lowest address waits for the others. A port that is open longer
+	// belongs to a member.
 	claimTimeout  = 3 * dialTimeout
 	claimInterval = 200 * time.Millisecond
 )
 
-// claimFounding refuses to found a cluster if a configured peer belongs to one, or founds one. The caller releases the peer port when it fails.
+// claimFounding refuses to found a cluster if a configured peer belongs to one, or founds one. The caller releases the
+// peer port when it fails.
 func (j *Joiner) claimFounding(ctx context.Context) (release func(), err error) {
 	return j.claim(ctx, j.cfg.Options.PeerAddresses(), func(addr string) error {
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl join "+addr+"; if that is another cluster, take it out of cluster_peers",
+		return adminapi.Errorf(adminapi.CodeRefused,
+			"saltclusterctl join "+addr+"; if that is another cluster, take it out of cluster_peers",
 			"%s, one of cluster_peers, belongs to a cluster already, or founds one", addr)
 	})
 }
 
-// ClaimRestore refuses to restore a cluster beside members of it. The restored one has a later generation, at which members step down, even a
-// healthy majority. The caller releases the peer port when it fails.
+// ClaimRestore refuses to restore a cluster beside members of it. The restored one has a later generation, at which
+// members step down, even a healthy majority. The caller releases the peer port when it fails.
 func (j *Joiner) ClaimRestore(ctx context.Context, v state.View) (release func(), err error) {
 	peers := j.cfg.Options.PeerAddresses()
 	for _, mem := range v.Members() {
 		peers = append(peers, mem.Addr)
 	}
 	return j.claim(ctx, peers, func(addr string) error {
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl join "+addr+"; --force if that one is to be no member any more, or is of another cluster",
+		return adminapi.Errorf(adminapi.CodeRefused,
+			"saltclusterctl join "+addr+"; --force if that one is to be no member any more, or is of another cluster",
 			"%s, which is a member in the snapshot or one of cluster_peers, belongs to a cluster", addr)
 	})
 }
 
 // claim opens the peer port and returns when no peer has its own port open.
-func (j *Joiner) claim(ctx context.Context, peers []string, refusal func(addr string) error) (release func(), err error) {
+func (j *Joiner) claim(
+	ctx context.Context, peers []string, refusal func(addr string) error,
+) (release func(), err error) {
 	if len(peers) == 0 {
 		return func() {}, nil
 	}
@@ -109,7 +116,9 @@ func (j *Joiner) findOpenPeers(ctx context.Context, own netip.AddrPort, peers []
 	return found
 }
 
-// isSelf compares an address with the advertised one of this node, and with the other addresses of this host, which its name may resolve to.
+// isSelf compares an address with the advertised one of this node, and with the other addresses of this host, which its
+// name may resolve to.
 func (j *Joiner) isSelf(at, own netip.AddrPort) bool {
-	return at == own || at.Port() == own.Port() && (at.Addr().IsLoopback() || slices.Contains(j.cfg.LocalAddrs(), at.Addr()))
+	return at == own ||
+		at.Port() == own.Port() && (at.Addr().IsLoopback() || slices.Contains(j.cfg.LocalAddrs(), at.Addr()))
 }

@@ -18,7 +18,8 @@ import (
 
 // Master is the stock master beside this node. A Joiner on a witness does not use it.
 type Master interface {
-	// Identity returns the key pair that the master uses; fs.ErrNotExist: none yet. A pair that is only in its key store is written to its files.
+	// Identity returns the key pair that the master uses; fs.ErrNotExist: none yet. A pair that is only in its key
+	// store is written to its files.
 	Identity() (private, public []byte, err error)
 	// Fingerprint returns the fingerprint of the key that the master uses, or "" without one. It changes nothing.
 	Fingerprint() (string, error)
@@ -81,7 +82,9 @@ type Joiner struct {
 func New(cfg Config) *Joiner { return &Joiner{cfg: cfg} }
 
 // Bootstrap implements admin.Joiner.
-func (j *Joiner) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress) (adminapi.Outcome, error) {
+func (j *Joiner) Bootstrap(
+	ctx context.Context, r adminapi.BootstrapRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	out, err := j.BecomeMember(ctx, r.Wait, r.Timeout, p, func() error {
 		release, err := j.claimFounding(ctx)
 		if err != nil {
@@ -106,16 +109,19 @@ func (j *Joiner) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progr
 	})
 }
 
-// BecomeMember runs act, which writes a membership, unless this node has one. It restarts the master and, with waitReady, waits until this node
-// votes and serves minions.
-func (j *Joiner) BecomeMember(ctx context.Context, waitReady bool, timeout time.Duration, p admin.Progress, act func() error) (adminapi.Outcome, error) {
+// BecomeMember runs act, which writes a membership, unless this node has one. It restarts the master and, with
+// waitReady, waits until this node votes and serves minions.
+func (j *Joiner) BecomeMember(
+	ctx context.Context, waitReady bool, timeout time.Duration, p admin.Progress, act func() error,
+) (adminapi.Outcome, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	if err := j.cfg.Operations.Begin(ctx); err != nil { // JoinPeers ends its operation after each try
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it to end", "another bootstrap or join is under way")
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it to end",
+			"another bootstrap or join is under way")
 	}
 	defer j.cfg.Operations.End()
 	if err := j.refuseMember(); err != nil {
@@ -144,6 +150,7 @@ func (j *Joiner) refuseMember() error {
 	if m == nil {
 		return nil
 	}
-	return adminapi.Errorf(adminapi.CodeMember, "saltclusterctl members shows it; if it was removed a moment ago, it notices within seconds",
+	return adminapi.Errorf(adminapi.CodeMember,
+		"saltclusterctl members shows it; if it was removed a moment ago, it notices within seconds",
 		"this node is already a member of the cluster %q (%s)", m.ClusterID, m.UUID)
 }

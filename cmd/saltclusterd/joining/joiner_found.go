@@ -59,8 +59,8 @@ func (j *Joiner) foundCluster(p admin.Progress) error {
 	return nil
 }
 
-// refuseFormerMember refuses to found a cluster where one was. A node that lost its state_dir must join again, or there would be two clusters of
-// one name and identity behind the same load balancer.
+// refuseFormerMember refuses to found a cluster where one was. A node that lost its state_dir must join again, or there
+// would be two clusters of one name and identity behind the same load balancer.
 func (j *Joiner) refuseFormerMember() error {
 	markers, err := j.keyMarkers()
 	if err != nil || len(markers) == 0 {

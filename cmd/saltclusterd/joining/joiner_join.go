@@ -85,7 +85,7 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 	}
 	payload, err := json.Marshal(wish)
 	if err != nil {
-		return fmt.Errorf("encode petition: %w", err)
+		return fmt.Errorf("encode join request: %w", err)
 	}
 	fits := minions.checkIdentity
 	if r.ReplaceKey {
@@ -98,18 +98,19 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 	}
 	p("prove", "asking "+addr+" to be let in with "+describeToken(token))
 	reply, err := peer.Join(ctx, peer.JoinConfig{
-		Addr: addr, Identity: j.cfg.Identity(), Advertise: advertise, Secret: peer.SecretBytes(c.secret.Reveal()), Token: token,
-		ClusterID: o.ID, PubFingerprint: c.fingerprint, Payload: payload, Fits: fits,
+		Addr: addr, Identity: j.cfg.Identity(), Advertise: advertise,
+		Secret: peer.SecretBytes(c.secret.Reveal()), Token: token, ClusterID: o.ID,
+		PubFingerprint: c.fingerprint, Payload: payload, Fits: fits,
 	})
 	if err != nil {
 		return err
 	}
-	welcome, err := parseReplyPayload(reply.Payload)
+	joined, err := parseReplyPayload(reply.Payload)
 	if err != nil {
 		return err
 	}
 	p("member", "let in by "+string(reply.Member.ID))
-	return j.takeReply(welcome, p)
+	return j.takeReply(joined, p)
 }
 
 // takeReply makes this node the member that it was admitted as. Nothing was written before.
@@ -128,7 +129,8 @@ func (j *Joiner) takeReply(r replyPayload, p admin.Progress) error {
 	return nil
 }
 
-// InstallIdentity stores the cluster's key pair, and installs it as the local master's. A witness stores the public key only.
+// InstallIdentity stores the cluster's key pair, and installs it as the local master's. A witness stores the public key
+// only.
 func (j *Joiner) InstallIdentity(private, public []byte, p admin.Progress) error {
 	o := j.cfg.Options.Cluster
 	if o.Witness {
@@ -165,7 +167,8 @@ func withCode(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, peer.ErrSlowDown):
-		return adminapi.Errorf(adminapi.CodeUnreachable, "an earlier attempt failed; wait some seconds and try again", "%v", err)
+		return adminapi.Errorf(adminapi.CodeUnreachable, "an earlier attempt failed; wait some seconds and try again",
+			"%v", err)
 	case errors.Is(err, peer.ErrUnreachable), errors.Is(err, peer.ErrNotReady):
 		return adminapi.Errorf(adminapi.CodeUnreachable, "check the address and that saltclusterd runs there", "%v", err)
 	default:

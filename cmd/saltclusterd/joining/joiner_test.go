@@ -112,7 +112,8 @@ func newTestJoiner(t *testing.T) *testJoiner {
 	}
 	j := &testJoiner{master: master, ports: &fakePorts{}}
 	j.Joiner = New(Config{
-		Self: "m1", Options: o, Identity: func() *peer.Identity { return identity }, Master: master, Ports: j.ports, Operations: make(fakeOperations, 1),
+		Self: "m1", Options: o, Identity: func() *peer.Identity { return identity }, Master: master, Ports: j.ports,
+		Operations: make(fakeOperations, 1),
 		Advertise:  func() (netip.AddrPort, error) { return netip.MustParseAddrPort("192.0.2.1:4520"), nil },
 		LocalAddrs: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.1")} },
 		Joined:     func() { j.joined++ }, Progress: func() Progress { return j.now },
@@ -134,8 +135,6 @@ func (j *testJoiner) record(t *testing.T, want bool) *membership.Record {
 }
 
 func TestJoiner_Bootstrap(t *testing.T) {
-	var verbs admin.Joiner = newTestJoiner(t).Joiner
-	_ = verbs
 	for _, started := range []bool{true, false} {
 		j := newTestJoiner(t)
 		if started {
@@ -145,14 +144,16 @@ func TestJoiner_Bootstrap(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		m := j.record(t, true)
-		if m.ClusterID != "lab" || m.Node != "m1" || !m.Founder || len(m.UUID) != 36 || len(m.GossipKeys) != 1 || j.joined != 1 {
+		if m.ClusterID != "lab" || m.Node != "m1" || !m.Founder || len(m.UUID) != 36 || len(m.GossipKeys) != 1 ||
+			j.joined != 1 {
 			t.Errorf("%+v, joined %d times", m, j.joined)
 		}
 		key, _, _, err := membership.ReadIdentity(j.cfg.Options.Cluster.PKIDir)
 		if err != nil || key.PublicText() != string(j.master.public) {
 			t.Errorf("the cluster has another identity than the master: %v", err)
 		}
-		if _, err := j.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, ignoreProgress); adminapi.CodeOf(err) != adminapi.CodeMember {
+		_, err = j.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, ignoreProgress)
+		if adminapi.CodeOf(err) != adminapi.CodeMember {
 			t.Errorf("a second time: %v", err)
 		}
 	}
@@ -170,7 +171,8 @@ func TestJoiner_Bootstrap_Refused(t *testing.T) {
 	} {
 		j := newTestJoiner(t)
 		prepare(j)
-		if _, err := j.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, ignoreProgress); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		_, err := j.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, ignoreProgress)
+		if adminapi.CodeOf(err) != adminapi.CodeRefused {
 			t.Errorf("%s: %v", name, err)
 		}
 		j.record(t, false)
@@ -179,15 +181,19 @@ func TestJoiner_Bootstrap_Refused(t *testing.T) {
 	if !j.cfg.Operations.TryBegin() {
 		t.Fatal("another operation is under way")
 	}
-	if _, err := j.Bootstrap(t.Context(), adminapi.BootstrapRequest{Timeout: time.Millisecond}, ignoreProgress); adminapi.CodeOf(err) != adminapi.CodeBusy {
+	_, err := j.Bootstrap(t.Context(), adminapi.BootstrapRequest{Timeout: time.Millisecond}, ignoreProgress)
+	if adminapi.CodeOf(err) != adminapi.CodeBusy {
 		t.Errorf("beside another operation: %v", err)
 	}
 }
 
 func TestJoiner_TakeReply(t *testing.T) {
 	reply := replyPayload{
-		Version: replyVersion, UUID: "u", Private: generateKey().PEM(), Public: []byte(generateKey().PublicText()), Rev: 7, Generation: 2,
-		Members:    []node.Entry{{ID: "m2", Addr: netip.MustParseAddrPort("192.0.2.2:4520"), Fingerprint: node.Fingerprint(fingerprint("b"))}},
+		Version: replyVersion, UUID: "u", Private: generateKey().PEM(), Public: []byte(generateKey().PublicText()),
+		Rev: 7, Generation: 2,
+		Members: []node.Entry{{
+			ID: "m2", Addr: netip.MustParseAddrPort("192.0.2.2:4520"), Fingerprint: node.Fingerprint(fingerprint("b")),
+		}},
 		GossipKeys: [][]byte{make([]byte, membership.GossipKeySize)},
 	}
 	for name, witness := range map[string]bool{"master": false, "witness": true} {
@@ -225,7 +231,8 @@ func TestJoiner_InstallIdentity_Message(t *testing.T) {
 			j.master.private = []byte("pem")
 		}
 		var got string
-		err := j.InstallIdentity(generateKey().PEM(), []byte(generateKey().PublicText()), func(_, message string, _ ...int) { got = message })
+		err := j.InstallIdentity(generateKey().PEM(), []byte(generateKey().PublicText()),
+			func(_, message string, _ ...int) { got = message })
 		if err != nil || !strings.HasSuffix(got, tc.want) && !strings.Contains(got, tc.want+";") {
 			t.Errorf("%q, %v, want %q", got, err, tc.want)
 		}
@@ -249,11 +256,13 @@ func TestJoiner_ReadLocalMinions(t *testing.T) {
 	if l, err = j.readLocalMinions(t.Context()); err != nil || l.checkIdentity([]byte(pub)) != nil {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if err := l.checkIdentity([]byte("another")); err == nil || !strings.Contains(err.Error(), "1 minion with an accepted key here trusts it") {
+	if err := l.checkIdentity([]byte("another")); err == nil ||
+		!strings.Contains(err.Error(), "1 minion with an accepted key here trusts it") {
 		t.Error(err)
 	}
 	l.accepted = append(l.accepted, l.accepted...)
-	if err := l.checkIdentity([]byte("another")); err == nil || !strings.Contains(err.Error(), "2 minions with accepted keys here trust it") {
+	if err := l.checkIdentity([]byte("another")); err == nil ||
+		!strings.Contains(err.Error(), "2 minions with accepted keys here trust it") {
 		t.Error(err)
 	}
 	j.cfg.Options.Cluster.Witness = true
@@ -264,7 +273,8 @@ func TestJoiner_ReadLocalMinions(t *testing.T) {
 
 func TestCountUnknownKeys(t *testing.T) {
 	v := newLog(t).View()
-	l := localMinions{accepted: []keydir.Found{{ID: "web1", Pub: "PEM"}, {ID: "web1", Pub: "another"}, {ID: "web2", Pub: "PEM"}}}
+	l := localMinions{accepted: []keydir.Found{{ID: "web1", Pub: "PEM"}, {ID: "web1", Pub: "another"},
+		{ID: "web2", Pub: "PEM"}}}
 	if unknown, all := countUnknownKeys(v, l.hashes()); unknown != 2 || all != 3 {
 		t.Errorf("%d of %d", unknown, all)
 	}
@@ -343,7 +353,8 @@ func TestJoiner_IsSelf(t *testing.T) {
 	j := newTestJoiner(t)
 	own := netip.MustParseAddrPort("198.51.100.1:4520")
 	for at, want := range map[string]bool{
-		"198.51.100.1:4520": true, "127.0.0.1:4520": true, "192.0.2.1:4520": true, "192.0.2.1:4521": false, "127.0.0.1:1": false, "192.0.2.2:4520": false,
+		"198.51.100.1:4520": true, "127.0.0.1:4520": true, "192.0.2.1:4520": true, "192.0.2.1:4521": false,
+		"127.0.0.1:1": false, "192.0.2.2:4520": false,
 	} {
 		if got := j.isSelf(netip.MustParseAddrPort(at), own); got != want {
 			t.Errorf("%s: %t", at, got)
@@ -370,7 +381,8 @@ func TestJoiner_AwaitVoter(t *testing.T) {
 		j := newTestJoiner(t)
 		j.now = tc.now
 		err := j.awaitVoter(ended, ignoreProgress)
-		if (err == nil) != (tc.want == "") || err != nil && (adminapi.CodeOf(err) != adminapi.CodeTimeout || !strings.Contains(err.Error(), tc.want)) {
+		if (err == nil) != (tc.want == "") ||
+			err != nil && (adminapi.CodeOf(err) != adminapi.CodeTimeout || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%+v: %v", tc.now, err)
 		}
 		j.cfg.Options.Salt.RestartCommand = []string{"true"}
@@ -419,14 +431,16 @@ func TestJoiner_CredentialsFor(t *testing.T) {
 			t.Errorf("%+v: %q, %q, %s", tc.r, c.secret.Reveal(), c.token.Reveal(), c.fingerprint)
 		}
 	}
-	if _, err := (credentials{token: config.NewSecret("sct1.x")}).parseToken(); err == nil || !strings.Contains(err.Error(), "the join token") {
+	if _, err := (credentials{token: config.NewSecret("sct1.x")}).parseToken(); err == nil ||
+		!strings.Contains(err.Error(), "the join token") {
 		t.Error(err)
 	}
 }
 
 func TestWithCode(t *testing.T) {
 	for err, want := range map[error]adminapi.Code{
-		nil: "", peer.ErrSlowDown: adminapi.CodeUnreachable, peer.ErrUnreachable: adminapi.CodeUnreachable, peer.ErrNotReady: adminapi.CodeUnreachable,
+		nil: "", peer.ErrSlowDown: adminapi.CodeUnreachable, peer.ErrUnreachable: adminapi.CodeUnreachable,
+		peer.ErrNotReady: adminapi.CodeUnreachable,
 		errors.New("no"): adminapi.CodeRefused,
 	} {
 		if got := adminapi.CodeOf(withCode(err)); got != want {

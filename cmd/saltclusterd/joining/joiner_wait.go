@@ -34,8 +34,8 @@ const (
 	reportInterval = time.Second
 )
 
-// awaitVoter waits until this node votes and serves minions. It ends early if the salt-master has the ports for minions and is to be restarted
-// by the operator, who would wait for this.
+// awaitVoter waits until this node votes and serves minions. It ends early if the salt-master has the ports for minions
+// and is to be restarted by the operator, who would wait for this.
 func (j *Joiner) awaitVoter(ctx context.Context, p admin.Progress) error {
 	last, reported := "", time.Time{}
 	for {
@@ -70,8 +70,8 @@ func (p Progress) missing() string {
 	return ""
 }
 
-// awaitKeys waits until the keys in the founder's directories are the cluster's, and reports their numbers. The node serves meanwhile, so an
-// end of ctx is not an error.
+// awaitKeys waits until the keys in the founder's directories are the cluster's, and reports their numbers. The node
+// serves meanwhile, so an end of ctx is not an error.
 func (j *Joiner) awaitKeys(ctx context.Context, p admin.Progress) {
 	reported := time.Now()
 	for {

@@ -13,9 +13,10 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// A salt-master with minions of its own must not lose them when it joins. They trust its master.pem, and the cluster must have accepted their
-// keys, or it turns them away as soon as it serves them. Both are checked before anything changes on either side. A pki_dir that belonged to a
-// cluster before is not checked, because what the cluster has deleted since is not lost.
+// A salt-master with minions of its own must not lose them when it joins. They trust its master.pem, and the cluster
+// must have accepted their keys, or it turns them away as soon as it serves them. Both are checked before anything
+// changes on either side. A pki_dir that belonged to a cluster before is not checked, because what the cluster has
+// deleted since is not lost.
 
 // localMinions are the minions that the local master has accepted.
 type localMinions struct {
@@ -34,7 +35,7 @@ func (j *Joiner) readLocalMinions(ctx context.Context) (l localMinions, err erro
 	}
 	found, _, err := keydir.Collect(ctx, j.cfg.Master.PKIDir(), j.cfg.Master.KeyStore())
 	if err != nil {
-		return l, fmt.Errorf("look at the salt-master's own minion keys: %w", err)
+		return l, fmt.Errorf("read the salt-master's own minion keys: %w", err)
 	}
 	for _, f := range found {
 		if f.State == state.KeyAccepted && !f.Denied {
@@ -63,15 +64,17 @@ func (l localMinions) checkIdentity(clusterPub []byte) error {
 	if n := len(l.accepted); n != 1 {
 		minions, trust = fmt.Sprintf("%d minions with accepted keys", n), "trust"
 	}
-	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %s here %s it: they would refuse "+
-		"the cluster. Give them the cluster's key first (their minion_master.pub), or let it be replaced: join with --replace-key",
+	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %s here %s it: "+
+		"they would refuse the cluster. Give them the cluster's key first (their minion_master.pub), "+
+		"or let it be replaced: join with --replace-key",
 		l.identity, theirs, minions, trust)
 }
 
 // keyHashSize is the length in bytes of the hash of an accepted key that a joining node sends.
 const keyHashSize = 6
 
-// maxKeyHashes limits the hashes that are sent. Of more keys those with the smallest hashes are sent, which is a random choice.
+// maxKeyHashes limits the hashes that are sent. Of more keys those with the smallest hashes are sent, which is a random
+// choice.
 const maxKeyHashes = 7000
 
 type keyHash [keyHashSize]byte

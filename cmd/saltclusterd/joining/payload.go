@@ -8,7 +8,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// requestPayload is what a joining node tells a member (peer.JoinConfig.Payload). Versions without witnesses send an empty one.
+// requestPayload is what a joining node tells a member (peer.JoinConfig.Payload). Versions without witnesses send an
+// empty one.
 type requestPayload struct {
 	Witness bool `json:"witness,omitempty"`
 	// Accepted are hashes of the keys that the node's master has accepted (localMinions.hashes).
@@ -21,7 +22,7 @@ func parseRequestPayload(b []byte) (requestPayload, error) {
 		return p, nil
 	}
 	if err := json.Unmarshal(b, &p); err != nil {
-		return p, errors.New("what the joining node asks for is not understood: are the versions of saltclusterd alike?")
+		return p, errors.New("malformed join request: are the versions of saltclusterd alike?")
 	}
 	return p, nil
 }
@@ -43,7 +44,7 @@ const replyVersion = 1
 func parseReplyPayload(b []byte) (replyPayload, error) {
 	var p replyPayload
 	if err := json.Unmarshal(b, &p); err != nil {
-		return p, fmt.Errorf("read the cluster's welcome: %w", err)
+		return p, fmt.Errorf("decode join reply: %w", err)
 	}
 	return p, nil
 }

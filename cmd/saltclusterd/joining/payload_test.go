@@ -10,8 +10,9 @@ import (
 // FuzzPayloads reads what the two sides of a join send each other after both have proved themselves.
 func FuzzPayloads(f *testing.F) {
 	w, err := json.Marshal(replyPayload{
-		Version: replyVersion, UUID: "u", Private: []byte("pem"), Public: []byte("pub"), Rev: 3, GossipKeys: [][]byte{make([]byte, 32)},
-		Members: []node.Entry{{ID: "m1"}},
+		Version: replyVersion, UUID: "u", Private: []byte("pem"), Public: []byte("pub"), Rev: 3,
+		GossipKeys: [][]byte{make([]byte, 32)},
+		Members:    []node.Entry{{ID: "m1"}},
 	})
 	if err != nil {
 		f.Fatal(err)

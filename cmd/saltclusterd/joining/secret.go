@@ -11,9 +11,11 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// RotateSecret replaces the cluster secret in up to two steps: the new one is accepted beside the old one, then the old one is refused. Members
-// need neither; the configured secret matters only to a node that joins.
-func (a *Admission) RotateSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+// RotateSecret replaces the cluster secret in up to two steps: the new one is accepted beside the old one, then the old
+// one is refused. Members need neither; the configured secret matters only to a node that joins.
+func (a *Admission) RotateSecret(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	if err := a.cfg.Supported(state.LevelJoin); err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -33,13 +35,14 @@ func (a *Admission) RotateSecret(ctx context.Context, r adminapi.RotateRequest, 
 	if r.Now {
 		out.Message += " and no other"
 	} else {
-		out.Message += ", and the former one, too"
+		out.Message += " beside the former one"
 		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
 			"saltclusterctl rotate secret --finish")
 	}
 	for _, mem := range v.Members() {
 		if !a.cfg.Alive(mem.ID) {
-			out.Next = append(out.Next, fmt.Sprintf("%s is down: until it is back and has the log, nobody can join through it", mem.ID))
+			out.Next = append(out.Next,
+				fmt.Sprintf("%s is down: until it is back and has the log, no node can join through it", mem.ID))
 		}
 	}
 	if r.DryRun {
@@ -47,15 +50,19 @@ func (a *Admission) RotateSecret(ctx context.Context, r adminapi.RotateRequest, 
 	}
 	p("rotate", "asking the cluster to accept the new secret")
 	_, err := a.cfg.Decide(ctx, state.JoinSecretSet{
-		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: a.cfg.Audit("rotate"),
+		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now,
+		Audit: a.cfg.Audit("rotate"),
 	})
 	return out, err
 }
 
-func (a *Admission) finishSecretRotation(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+func (a *Admission) finishSecretRotation(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	agreed := a.cfg.Log().View().JoinSecrets()
 	if !agreed.Overlap {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one", "no rotation of the cluster secret is under way")
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one",
+			"no rotation of the cluster secret is under way")
 	}
 	out := adminapi.Outcome{Message: fmt.Sprintf("cluster secret number %d is accepted and no other", agreed.Current.N)}
 	if r.DryRun {
@@ -75,13 +82,16 @@ func (a *Admission) SecretProblems() (out []adminapi.Problem) {
 	if agreed.Overlap {
 		out = append(out, adminapi.Problem{
 			Level: adminapi.LevelWarn, Hint: "saltclusterctl rotate secret --finish",
-			Message: fmt.Sprintf("two cluster secrets are accepted since %s", time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
+			Message: fmt.Sprintf("two cluster secrets are accepted since %s",
+				time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
 		})
 	}
 	if a.cfg.Secret.IsSet() && !state.NewSecret(peer.SecretBytes(a.cfg.Secret.Reveal())).Equal(agreed.Current.Key) {
 		out = append(out, adminapi.Problem{
-			Level: adminapi.LevelWarn, Node: string(a.cfg.Self), Hint: "write the new one into the configuration, or remove it there",
-			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; it matters only if %s joins again",
+			Level: adminapi.LevelWarn, Node: string(a.cfg.Self),
+			Hint: "write the new one into the configuration, or remove it there",
+			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; "+
+				"it matters only if %s joins again",
 				agreed.Current.N, a.cfg.Self),
 		})
 	}

@@ -17,7 +17,8 @@ const (
 	maxTokenValid = 30 * 24 * time.Hour
 )
 
-// TokenVerbs implements admin.TokenKeeper. Of returns the Admission of the running membership, or an error for operators.
+// TokenVerbs implements admin.TokenKeeper. Of returns the Admission of the running membership, or an error for
+// operators.
 type TokenVerbs struct {
 	Of func() (*Admission, error)
 }
@@ -34,7 +35,8 @@ func (t TokenVerbs) CreateToken(ctx context.Context, r adminapi.TokenRequest) (a
 	}
 	if r.Node != "" {
 		if _, err := node.ParseID(r.Node); err != nil {
-			return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid, "it is the option id of the node that shall join", "%v", err)
+			return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid,
+				"it is the option id of the node that shall join", "%v", err)
 		}
 	}
 	if err := a.cfg.Supported(state.LevelJoin); err != nil {
@@ -42,7 +44,8 @@ func (t TokenVerbs) CreateToken(ctx context.Context, r adminapi.TokenRequest) (a
 	}
 	audit := a.cfg.Audit("token create")
 	add := state.TokenAdd{
-		ID: r.ID, Public: r.Public, Expires: time.UnixMilli(audit.At).Add(r.Valid).UnixMilli(), For: node.ID(r.Node), Note: r.Note, Audit: audit,
+		ID: r.ID, Public: r.Public, Expires: time.UnixMilli(audit.At).Add(r.Valid).UnixMilli(), For: node.ID(r.Node),
+		Note: r.Note, Audit: audit,
 	}
 	if _, err := a.cfg.Decide(ctx, add); err != nil {
 		return adminapi.TokenCreated{}, err
@@ -50,7 +53,8 @@ func (t TokenVerbs) CreateToken(ctx context.Context, r adminapi.TokenRequest) (a
 	a.cfg.Logger.Info("join token made", "token", r.ID, "node", r.Node, "dur", r.Valid)
 	out := adminapi.TokenCreated{
 		ClusterID: a.cfg.ClusterID, ClusterPub: peer.PubFingerprint([]byte(a.cfg.Public)),
-		Token: tokenRow(state.JoinToken{ID: add.ID, Expires: add.Expires, For: add.For, Note: add.Note, Audit: audit}, time.Now()),
+		Token: tokenRow(state.JoinToken{ID: add.ID, Expires: add.Expires, For: add.For, Note: add.Note, Audit: audit},
+			time.Now()),
 	}
 	for _, mem := range a.cfg.Log().View().Members() {
 		if !mem.Witness && a.cfg.Alive(mem.ID) { // a witness cannot admit anyone
@@ -82,7 +86,8 @@ func (t TokenVerbs) RevokeToken(ctx context.Context, id string) (adminapi.Token,
 	tokens := a.cfg.Log().View().JoinTokens()
 	i := slices.IndexFunc(tokens, func(t state.JoinToken) bool { return t.ID == id })
 	if i < 0 {
-		return adminapi.Token{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl token list", "there is no token %.40q", id)
+		return adminapi.Token{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl token list",
+			"there is no token %.40q", id)
 	}
 	row := tokenRow(tokens[i], time.Now())
 	if _, err := a.cfg.Decide(ctx, state.TokenDrop{ID: id, Audit: a.cfg.Audit("token revoke")}); err != nil {
@@ -94,8 +99,8 @@ func (t TokenVerbs) RevokeToken(ctx context.Context, id string) (adminapi.Token,
 
 func tokenRow(t state.JoinToken, now time.Time) adminapi.Token {
 	row := adminapi.Token{
-		ID: t.ID, State: adminapi.TokenOpen, Node: string(t.For), Note: t.Note, Created: time.UnixMilli(t.At).UTC(), By: string(t.By),
-		Expires: time.UnixMilli(t.Expires).UTC(),
+		ID: t.ID, State: adminapi.TokenOpen, Node: string(t.For), Note: t.Note, Created: time.UnixMilli(t.At).UTC(),
+		By: string(t.By), Expires: time.UnixMilli(t.Expires).UTC(),
 	}
 	switch {
 	case t.Used.By != "":

@@ -40,7 +40,8 @@ func ReadPublicIdentity(pkiDir string) (string, error) {
 	return saltcrypt.CleanKey(string(public)), nil
 }
 
-// ReadIdentity returns the cluster's key pair. A public key that does not match is replaced: a change was interrupted between the two files.
+// ReadIdentity returns the cluster's key pair. A public key that does not match is replaced: a change was interrupted
+// between the two files.
 func ReadIdentity(pkiDir string) (key *saltcrypt.MasterKey, private, public []byte, err error) {
 	privatePath, publicPath := IdentityPaths(pkiDir)
 	if private, err = os.ReadFile(privatePath); err != nil {
@@ -61,5 +62,6 @@ func ReadIdentity(pkiDir string) (key *saltcrypt.MasterKey, private, public []by
 
 // WitnessCannot is the error of what needs the cluster's private key.
 func WitnessCannot(what string) error {
-	return adminapi.Errorf(adminapi.CodeRefused, "run it on a node with a salt-master", "a witness does not have the cluster's identity, so it cannot %s", what)
+	return adminapi.Errorf(adminapi.CodeRefused, "run it on a node with a salt-master",
+		"a witness does not have the cluster's identity, so it cannot %s", what)
 }

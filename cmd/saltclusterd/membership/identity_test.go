@@ -33,7 +33,8 @@ func TestIdentity_WriteRead(t *testing.T) {
 	if info, err := os.Stat(private); err != nil || info.Mode().Perm() != 0o400 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := WritePublicIdentity(dir, []byte(second.PublicText()+"\n")); err != nil { // as an interrupted change leaves it
+	// An interrupted change leaves files that do not match.
+	if err := WritePublicIdentity(dir, []byte(second.PublicText()+"\n")); err != nil {
 		t.Fatal(err)
 	}
 	if public, err := ReadPublicIdentity(dir); err != nil || public != second.PublicText() {
@@ -41,7 +42,8 @@ func TestIdentity_WriteRead(t *testing.T) {
 	}
 	for range 2 {
 		key, text, public, err := ReadIdentity(dir)
-		if err != nil || key.PublicText() != first.PublicText() || !bytes.Equal(text, first.PEM()) || string(public) != first.PublicText() {
+		if err != nil || key.PublicText() != first.PublicText() || !bytes.Equal(text, first.PEM()) ||
+			string(public) != first.PublicText() {
 			t.Errorf("%s, %v", public, err)
 		}
 	}

@@ -17,6 +17,6 @@ func FormerPath(stateDir string) string { return filepath.Join(stateDir, "former
 // RaftDir returns the directory of the consensus log.
 func RaftDir(stateDir string) string { return filepath.Join(stateDir, "raft") }
 
-// KeyDirBase returns the path of the state that package keydir last agreed on with consensus. Without it consensus decides about every key in
-// the key directory.
+// KeyDirBase returns the path of the state that package keydir last agreed on with consensus. Without it consensus
+// decides about every key in the key directory.
 func KeyDirBase(stateDir string) string { return filepath.Join(stateDir, "keydir", "keydir.json") }

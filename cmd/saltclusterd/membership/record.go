@@ -16,8 +16,8 @@ import (
 // recordVersion is the format of membership.json that this build writes and the only one it reads.
 const recordVersion = 1
 
-// Record is what a node needs to find its cluster again after a restart, until consensus can tell it more. The saved roster (peer.Book) beside
-// it lists the members to trust on the peer port. Consensus stays the authority.
+// Record is what a node needs to find its cluster again after a restart, until consensus can tell it more. The saved
+// roster (peer.Book) beside it lists the members to trust on the peer port. Consensus stays the authority.
 type Record struct {
 	Version    int      `json:"version"`
 	ClusterID  string   `json:"cluster_id"`
@@ -68,8 +68,8 @@ func (r *Record) Write(stateDir string) error {
 }
 
 // RecoveryHint tells an operator what to do when a file in state_dir that identifies the node is missing or damaged.
-const RecoveryHint = "bring it back from a backup, or saltclusterctl remove this node on another one, empty state_dir here, and join again; " +
-	"if there is no other node, restore a snapshot"
+const RecoveryHint = "bring it back from a backup, or saltclusterctl remove this node on another one, " +
+	"empty state_dir here, and join again; if there is no other node, restore a snapshot"
 
 // WithRecoveryHint adds RecoveryHint to the error of a file in state_dir, unless only permission to read it is lacking.
 func WithRecoveryHint(err error) error {

@@ -28,7 +28,8 @@ func TestRecord_WriteRead(t *testing.T) {
 }
 
 func TestReadRecord_Unusable(t *testing.T) {
-	for text, want := range map[string]string{"": RecoveryHint, `{"version":`: RecoveryHint, `{"version":2}`: "version 2"} {
+	for text, want := range map[string]string{"": RecoveryHint, `{"version":`: RecoveryHint,
+		`{"version":2}`: "version 2"} {
 		dir := t.TempDir()
 		if err := os.WriteFile(RecordPath(dir), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -67,7 +68,8 @@ func TestWithRecoveryHint(t *testing.T) {
 	if err := WithRecoveryHint(fs.ErrPermission); strings.Contains(err.Error(), RecoveryHint) {
 		t.Error(err)
 	}
-	if err := WithRecoveryHint(fs.ErrNotExist); !strings.Contains(err.Error(), RecoveryHint) || !errors.Is(err, fs.ErrNotExist) {
+	if err := WithRecoveryHint(fs.ErrNotExist); !strings.Contains(err.Error(), RecoveryHint) ||
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }

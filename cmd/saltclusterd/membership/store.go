@@ -11,7 +11,8 @@ import (
 	"saltclusterd/gossip/peer"
 )
 
-// Store makes the node a member. The roster is written first because a node with a record and without a roster cannot find the others.
+// Store makes the node a member. The roster is written first because a node with a record and without a roster cannot
+// find the others.
 func Store(stateDir string, r *Record, rev uint64, roster []node.Entry) error {
 	book, err := peer.OpenBook(RosterPath(stateDir))
 	if err != nil {
@@ -32,7 +33,8 @@ func Store(stateDir string, r *Record, rev uint64, roster []node.Entry) error {
 	return nil
 }
 
-// PutAside moves the files of an earlier membership out of the way of the next one. The consensus log is kept as raft.left.
+// PutAside moves the files of an earlier membership out of the way of the next one. The consensus log is kept as
+// raft.left.
 func PutAside(stateDir string) error {
 	old := filepath.Join(stateDir, "raft.left")
 	err := os.RemoveAll(old)

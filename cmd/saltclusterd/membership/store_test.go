@@ -17,7 +17,8 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := func(id node.ID, addr string) node.Entry {
-		return node.Entry{ID: id, Addr: netip.MustParseAddrPort(addr), Fingerprint: node.Fingerprint(strings.Repeat(string(id[1:])+"b", 32))}
+		return node.Entry{ID: id, Addr: netip.MustParseAddrPort(addr),
+			Fingerprint: node.Fingerprint(strings.Repeat(string(id[1:])+"b", 32))}
 	}
 	m1, m2, m3 := entry("m1", "192.0.2.1:4520"), entry("m2", "192.0.2.2:4520"), entry("m3", "192.0.2.3:4520")
 	for _, tc := range []struct {
