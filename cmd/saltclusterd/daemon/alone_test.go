@@ -65,11 +65,7 @@ func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
-	_, pub, err := newIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	acceptKey(t, nodes[0], "m1", string(pub))
+	acceptKey(t, nodes[0], "m1", mustKey(t))
 	eventually(t, "the key", func() error {
 		if _, ok := nodes[1].current().svc.keys.Accepted("m1"); !ok {
 			return errors.New("not accepted")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -30,7 +31,7 @@ const startingText = "this node is a member of a cluster, and is starting"
 
 // starting says of a node without a running membership that it has one on its disk.
 func (d *Daemon) starting() bool {
-	m, err := readMembership(d.cfg.Paths.StateDir)
+	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	return err == nil && m != nil
 }
 
@@ -180,7 +181,7 @@ func (m *member) isVoter(st consensus.Status) bool { return slices.Contains(st.V
 
 // outcome describes what bootstrap or join made of this node.
 func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
-	seed, err := readMembership(d.cfg.Paths.StateDir)
+	seed, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -229,7 +230,7 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 		} else {
 			st.Starting = d.starting()
 		}
-		if err := d.joinProblem(); err != nil {
+		if err := d.joiner.Problem(); err != nil {
 			st.Problems = append(st.Problems, adminapi.Problem{
 				Level: adminapi.LevelFail, Node: string(d.id), Message: "the last attempt to join failed: " + err.Error(),
 				Hint: "check cluster_peers, and that one of them is a member",

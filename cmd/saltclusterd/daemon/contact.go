@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
 )
 
@@ -43,7 +44,7 @@ func (d *Daemon) lastContact() (time.Time, error) {
 			return t, nil
 		}
 	}
-	info, err := os.Stat(membershipPath(d.cfg.Paths.StateDir))
+	info, err := os.Stat(membership.RecordPath(d.cfg.Paths.StateDir))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("last contact with the cluster: %w", err)
 	}

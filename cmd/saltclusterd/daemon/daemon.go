@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -54,17 +56,17 @@ type Daemon struct {
 	logging   logging
 	own       ownFiles
 
-	op chan struct{} // holds a token while a bootstrap, join, restore, recovery or upgrade is under way
+	op     operations
+	joiner *joining.Joiner
 
 	arriving atomic.Bool // from the start until this process serves in the place of another one
 
 	restarts chan *RestartError // asked for while there was no membership to end by it
 
-	mu      sync.Mutex
-	member  *member       // nil while this node belongs to no cluster
-	joined  chan struct{} // closed when a membership was written
-	problem error         // why the last attempt to join by itself failed
-	tail    *tail         // set when another process has taken over
+	mu     sync.Mutex
+	member *member       // nil while this node belongs to no cluster
+	joined chan struct{} // closed when a membership was written
+	tail   *tail         // set when another process has taken over
 }
 
 // New checks the configuration; it touches nothing.
@@ -79,9 +81,10 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
+		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = newMigration(d)
+	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
 	return d, nil
 }
@@ -196,8 +199,8 @@ func (d *Daemon) logFindings(found []localmaster.Finding) {
 }
 
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.
-func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
-	m, err := readMembership(d.cfg.Paths.StateDir)
+func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error) {
+	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err != nil || m != nil {
 		return m, d.checkMembership(m, err)
 	}
@@ -215,7 +218,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if len(d.cfg.Cluster.Peers) > 0 && left == nil { // who was removed does not come back by itself
-		wg.Go(func() { d.joinByItself(ctx) })
+		wg.Go(func() { d.joiner.JoinPeers(ctx) })
 	}
 	select {
 	case <-ctx.Done():
@@ -223,13 +226,13 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership, error) {
 	case r := <-d.restarts:
 		return nil, r
 	case <-d.joining():
-		m, err := readMembership(d.cfg.Paths.StateDir)
+		m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 		return m, d.checkMembership(m, err)
 	}
 }
 
 // checkMembership refuses to run with a state that belongs to something else than the configuration names.
-func (d *Daemon) checkMembership(m *membership, err error) error {
+func (d *Daemon) checkMembership(m *membership.Record, err error) error {
 	switch {
 	case err != nil:
 		return err

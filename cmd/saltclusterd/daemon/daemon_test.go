@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -28,6 +30,8 @@ const testSecret = "a-test-secret-0123456789-abcdef"
 // testNode is a daemon in a directory of its own, without a salt-master behind it.
 type testNode struct {
 	*Daemon
+	*joining.Joiner
+	joining.TokenVerbs
 	dir  string
 	addr string // of the peer port
 	done chan error
@@ -96,7 +100,10 @@ func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *
 	d.aloneAfter, d.formerEvery = 2*time.Second, 200*time.Millisecond
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
-	n := &testNode{Daemon: d, dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel}
+	n := &testNode{
+		Daemon: d, Joiner: d.joiner, TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
+		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
+	}
 	ready := make(chan struct{})
 	go func() { n.done <- d.Run(ctx, func() { close(ready) }) }()
 	t.Cleanup(n.halt)
@@ -321,7 +328,7 @@ func TestJoinWithMinionsOfItsOwn(t *testing.T) {
 	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	_, private, public, err := a.readIdentity()
+	_, private, public, err := membership.ReadIdentity(a.cfg.Cluster.PKIDir)
 	if err != nil {
 		t.Fatal(err)
 	}

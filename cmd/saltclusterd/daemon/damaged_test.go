@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -26,11 +27,11 @@ func TestDamagedStateSaysWhatToDo(t *testing.T) {
 		file, says string
 		gone       bool
 	}{
-		{file: "membership.json", says: startAnew},
-		{file: "roster.json", says: startAnew},
-		{file: "roster.json", gone: true, says: startAnew},
-		{file: "pki/cluster.pem", says: startAnew},
-		{file: "pki/cluster.pem", gone: true, says: startAnew},
+		{file: "membership.json", says: membership.RecoveryHint},
+		{file: "roster.json", says: membership.RecoveryHint},
+		{file: "roster.json", gone: true, says: membership.RecoveryHint},
+		{file: "pki/cluster.pem", says: membership.RecoveryHint},
+		{file: "pki/cluster.pem", gone: true, says: membership.RecoveryHint},
 		{file: "clock", says: "move it away"},
 	} {
 		path := filepath.Join(n.cfg.Paths.StateDir, c.file)

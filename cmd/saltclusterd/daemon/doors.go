@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 
+	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -79,8 +80,25 @@ func (d *Daemon) closeDoors() {
 func (d *Daemon) verbs() []admin.Verbs {
 	minions := d.minionVerbs()
 	return []admin.Verbs{
-		admin.Reports(d), admin.Joining(d), admin.Draining(d), admin.Governing(d), admin.Recovery(d), admin.Jobs(d), admin.Upgrading(d),
-		admin.Walls(d), admin.MinionViews(minions), admin.Verifying(d), admin.Keys(d), admin.HeldKeys(d), admin.KeyTransfer(d), admin.LogLevels(d),
-		admin.Events(minions), admin.Checkups(d), admin.Roots(d), admin.Migration(d), admin.Returns(d), admin.Tokens(d),
+		admin.Reports(d),
+		admin.Joining(d.joiner),
+		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
+		admin.Draining(d),
+		admin.Governing(d),
+		admin.Recovery(d),
+		admin.Jobs(d),
+		admin.Upgrading(d),
+		admin.Walls(d),
+		admin.MinionViews(minions),
+		admin.Events(minions),
+		admin.Verifying(d),
+		admin.Keys(d),
+		admin.HeldKeys(d),
+		admin.KeyTransfer(d),
+		admin.LogLevels(d),
+		admin.Checkups(d),
+		admin.Roots(d),
+		admin.Migration(d),
+		admin.Returns(d),
 	}
 }

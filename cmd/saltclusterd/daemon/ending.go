@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+
+	"saltclusterd/cmd/saltclusterd/membership"
 )
 
 // ending is why a membership ends while the daemon goes on. What it says about files is done when all parts are closed.
@@ -14,7 +16,7 @@ type ending struct {
 func (e *ending) Error() string { return e.reason }
 
 // live runs a membership until ctx ends, a part fails, or it ends by an ending, which is carried out.
-func (d *Daemon) live(ctx context.Context, seed *membership) (again bool, err error) {
+func (d *Daemon) live(ctx context.Context, seed *membership.Record) (again bool, err error) {
 	return d.afterEnding(d.serveMember(ctx, seed))
 }
 
@@ -31,7 +33,7 @@ func (d *Daemon) afterEnding(err error) (again bool, _ error) {
 }
 
 // serveMember opens a membership, serves, and closes it.
-func (d *Daemon) serveMember(ctx context.Context, seed *membership) (err error) {
+func (d *Daemon) serveMember(ctx context.Context, seed *membership.Record) (err error) {
 	d.reg.renew()
 	m, err := d.newMember(seed)
 	if err != nil {

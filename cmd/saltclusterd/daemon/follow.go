@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
-	"saltclusterd/gossip/node"
 )
 
 // follow carries what consensus decides into the parts that act on it, until ctx ends.
@@ -39,7 +38,7 @@ func (m *member) apply(v state.View) error {
 	if !v.Initialized() {
 		return nil // consensus has not told us anything yet: what we remember holds
 	}
-	entries := m.entries(v)
+	entries := membership.Roster(v, m.log)
 	if len(entries) == 0 {
 		return nil
 	}
@@ -48,7 +47,7 @@ func (m *member) apply(v state.View) error {
 		m.port.Revoke(fp)
 	}
 	m.gossip.Nudge()
-	keys := gossipKeys(v)
+	keys := membership.GossipKeys(v)
 	if !slices.EqualFunc(m.keys, keys, bytes.Equal) {
 		if err := m.gossip.SetKeys(keys); err != nil {
 			m.log.Error("gossip keys not changed", "err", err)
@@ -58,38 +57,14 @@ func (m *member) apply(v state.View) error {
 	return errors.Join(err, m.remember(v))
 }
 
-// entries returns the roster of v in the form the peer port needs.
-func (m *member) entries(v state.View) []node.Entry { return entriesOf(v, m.log) }
-
-func entriesOf(v state.View, log *slog.Logger) []node.Entry {
-	var out []node.Entry
-	for _, mem := range v.Members() {
-		e, err := node.ParseEntry(string(mem.ID), mem.Addr, mem.Fingerprint)
-		if err != nil {
-			log.Error("unusable roster entry", "node", mem.ID, "err", err)
-			continue
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
-func gossipKeys(v state.View) [][]byte {
-	var keys [][]byte
-	for _, k := range v.GossipKeys() {
-		keys = append(keys, k.Key.Bytes())
-	}
-	return keys
-}
-
 // remember stores what has changed of the membership.
 func (m *member) remember(v state.View) error {
 	next := *m.stored
 	next.GossipKeys, next.Generation, next.Born = m.keys, v.Generation(), true
-	if next.equal(m.stored) || m.left.Load() != nil {
+	if next.Equal(m.stored) || m.left.Load() != nil {
 		return nil
 	}
-	if err := next.write(m.d.cfg.Paths.StateDir); err != nil {
+	if err := next.Write(m.d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	m.stored = &next

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -34,10 +34,8 @@ type former struct {
 
 const formerVersion = 1
 
-func formerPath(stateDir string) string { return filepath.Join(stateDir, "former.json") }
-
 func readFormer(stateDir string) (f former, err error) {
-	text, err := os.ReadFile(formerPath(stateDir))
+	text, err := os.ReadFile(membership.FormerPath(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
@@ -45,7 +43,7 @@ func readFormer(stateDir string) (f former, err error) {
 		err = json.Unmarshal(text, &f)
 	}
 	if err != nil {
-		return former{}, fmt.Errorf("read %s: %w", formerPath(stateDir), err)
+		return former{}, fmt.Errorf("read %s: %w", membership.FormerPath(stateDir), err)
 	}
 	return f, nil
 }
@@ -66,7 +64,7 @@ func (d *Daemon) rememberFormer(dropped []node.Entry) error {
 }
 
 func (d *Daemon) writeFormer(f former) error {
-	path := formerPath(d.cfg.Paths.StateDir)
+	path := membership.FormerPath(d.cfg.Paths.StateDir)
 	if len(f.Members) == 0 {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget former members: %w", err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
 )
 
@@ -24,7 +25,7 @@ func (m *member) keepGossipKey(ctx context.Context) {
 		var cmd state.Command
 		switch keys := v.GossipKeys(); {
 		case v.GossipDue() && !m.strangersInLog(v):
-			cmd = state.GossipKeyAdd{Expect: keys[0].N, Key: state.NewSecret(randomBytes(gossipKeySize)), Audit: m.audit("member removed")}
+			cmd = state.GossipKeyAdd{Expect: keys[0].N, Key: state.NewSecret(randomBytes(membership.GossipKeySize)), Audit: m.audit("member removed")}
 		case len(keys) > 1 && m.haveGossipKey(ctx, v):
 			cmd = state.GossipKeyDrop{N: keys[0].N, Audit: m.audit("member removed")}
 		default:

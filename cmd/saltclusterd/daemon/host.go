@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
 )
 
 // localAddrs lists this host's addresses; none when the system does not tell.
@@ -41,4 +46,23 @@ func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails (crypto/rand)
 	return b
+}
+
+// restartLimit is how long the command may take that restarts the salt-master.
+const restartLimit = 2 * time.Minute
+
+// restartMaster runs the operator's command that makes the local master read its new identity.
+func (d *Daemon) restartMaster(ctx context.Context, p admin.Progress) error {
+	args := d.cfg.Salt.RestartCommand
+	if len(args) == 0 {
+		return nil
+	}
+	p("master", "restarting the salt-master: "+strings.Join(args, " "))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("master_restart_command failed: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
-	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
@@ -236,9 +236,8 @@ func (m *member) statsSoon(ctx context.Context, id node.ID) (nodeStats, error) {
 // takeIdentity puts the new identity in force on this node: whatever interrupts it, the next process goes on.
 func (m *member) takeIdentity(ctx context.Context, c state.IdentityChange) error {
 	m.log.Info("the new identity is taken", "node", m.d.id, "fingerprint", c.FP)
-	_, public := clusterKeyFiles(m.d.cfg.Cluster.PKIDir)
 	if m.svc == nil {
-		if err := durable.WriteFile(public, []byte(c.Public), 0o644); err != nil {
+		if err := membership.WritePublicIdentity(m.d.cfg.Cluster.PKIDir, []byte(c.Public)); err != nil {
 			return err
 		}
 	} else {
@@ -247,7 +246,7 @@ func (m *member) takeIdentity(ctx context.Context, c state.IdentityChange) error
 			return err
 		}
 		m.savePins()
-		if err := m.d.writeIdentity(private, []byte(c.Public)); err != nil {
+		if err := membership.WriteIdentity(m.d.cfg.Cluster.PKIDir, private, []byte(c.Public)); err != nil {
 			return err
 		}
 	}
@@ -267,7 +266,7 @@ func (m *member) masterFollows(ctx context.Context) error {
 	if m.ident.shown.Load() {
 		return nil
 	}
-	_, private, public, err := m.d.readIdentity()
+	_, private, public, err := membership.ReadIdentity(m.d.cfg.Cluster.PKIDir)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
@@ -142,7 +143,7 @@ func TestRotateIdentity(t *testing.T) {
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentitySwitch})
 
 	has := func(n *testNode, fp string) error {
-		key, _, public, err := n.readIdentity()
+		key, _, public, err := membership.ReadIdentity(n.cfg.Cluster.PKIDir)
 		if err == nil && (saltcrypt.Fingerprint(key.PublicText()) != fp || saltcrypt.CleanKey(string(public)) != key.PublicText()) {
 			err = errors.New("it has another identity")
 		}
@@ -153,7 +154,7 @@ func TestRotateIdentity(t *testing.T) {
 		t.Error("a process has changed its identity")
 	}
 	a.halt()
-	_, public := clusterKeyFiles(a.cfg.Cluster.PKIDir)
+	_, public := membership.IdentityPaths(a.cfg.Cluster.PKIDir)
 	if err := os.WriteFile(public, []byte("cut off"), 0o600); err != nil { // as if it had been killed between the two files
 		t.Fatal(err)
 	}

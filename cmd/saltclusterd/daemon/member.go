@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
@@ -25,13 +27,14 @@ import (
 type member struct {
 	d           *Daemon
 	log         *slog.Logger
-	seed        *membership // as it was at the start
-	stored      *membership // as it is on disk; the follower's
-	keys        [][]byte    // the gossip keys in force; the follower's
+	seed        *membership.Record // as it was at the start
+	stored      *membership.Record // as it is on disk; the follower's
+	keys        [][]byte           // the gossip keys in force; the follower's
 	key         *saltcrypt.MasterKey
 	public      string // clean text of the cluster's public key
 	fingerprint string // its fingerprint
 	ident       identity
+	admission   *joining.Admission
 
 	roster  *peer.Book
 	port    *peer.Port
@@ -62,10 +65,10 @@ type member struct {
 }
 
 // newMember puts the parts together; nothing runs before Open.
-func (d *Daemon) newMember(seed *membership) (*member, error) {
-	roster, err := peer.OpenBook(rosterPath(d.cfg.Paths.StateDir))
+func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
+	roster, err := peer.OpenBook(membership.RosterPath(d.cfg.Paths.StateDir))
 	if err != nil {
-		return nil, damaged(err)
+		return nil, membership.WithRecoveryHint(err)
 	}
 	m := &member{
 		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
@@ -73,7 +76,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	}
 	join, err := m.readKeys()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, membership.WithRecoveryHint(err)
 	}
 	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.rpc = newRPCSwitch()
@@ -86,7 +89,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.cons, err = consensus.New(consensus.Config{
-		ID: d.id, Dir: raftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
+		ID: d.id, Dir: membership.RaftDir(d.cfg.Paths.StateDir), Port: m.port, Remote: peer.Remote,
 		Forward: m.forward, Stats: m.stats, Alive: m.alive, Lead: m.lead,
 		Standing:  func() { d.checks.Kick("consensus", "behind") },
 		MaxVoters: d.cfg.Cluster.MaxVoters, VoterTimeout: d.cfg.Cluster.VoterTimeout, Logger: d.log, Registerer: d.reg,
@@ -115,10 +118,11 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 func (m *member) readKeys() (peer.JoinHandler, error) {
 	if m.seed.Witness {
 		var err error
-		m.public, err = m.d.readPublic()
+		m.public, err = membership.ReadPublicIdentity(m.d.cfg.Cluster.PKIDir)
+		m.admission = m.newAdmission()
 		return nil, err
 	}
-	key, private, public, err := m.d.readIdentity()
+	key, private, public, err := membership.ReadIdentity(m.d.cfg.Cluster.PKIDir)
 	if err != nil {
 		return nil, err
 	}
@@ -128,11 +132,8 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 	} else if changed {
 		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")
 	}
-	signer, err := peer.ParseClusterKey(private, public)
-	if err != nil {
-		return nil, err
-	}
-	return &host{m, signer, private, public}, nil
+	m.admission = m.newAdmission()
+	return m.admission.Handler(private, public)
 }
 
 // Open opens peer port, consensus and gossip.
@@ -174,11 +175,11 @@ func (m *member) found(ctx context.Context) error {
 	}
 	self, ok := m.roster.Lookup(m.d.id)
 	if !ok {
-		return damaged(fmt.Errorf("%s does not know this node", rosterPath(m.d.cfg.Paths.StateDir)))
+		return membership.WithRecoveryHint(fmt.Errorf("%s does not know this node", membership.RosterPath(m.d.cfg.Paths.StateDir)))
 	}
 	err = m.cons.Bootstrap(ctx, state.Init{
 		Identity:    state.Identity{ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, IdentityFP: saltcrypt.Fingerprint(m.public)},
-		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},
+		Founder:     state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: membership.DefaultWeight},
 		EpochKey:    state.SecretText(epoch.Text()),
 		SessionSeed: state.NewSecret(randomBytes(sessionSeedSize)),
 		GossipKey:   state.NewSecret(m.seed.GossipKeys[0]),
@@ -190,10 +191,7 @@ func (m *member) found(ctx context.Context) error {
 	return nil
 }
 
-const (
-	defaultWeight   = 100
-	sessionSeedSize = 32
-)
+const sessionSeedSize = 32
 
 // Serve opens the service when this node has caught up, and returns when ctx ends or a part has failed.
 func (m *member) Serve(ctx context.Context) error {

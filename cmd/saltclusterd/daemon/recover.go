@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -120,9 +121,9 @@ func (d *Daemon) Recover(ctx context.Context, r adminapi.RecoverRequest, p admin
 }
 
 // recover rewrites what lies on disk; the membership is closed.
-func (d *Daemon) recover(seed *membership) error {
+func (d *Daemon) recover(seed *membership.Record) error {
 	dir := d.cfg.Paths.StateDir
-	book, err := peer.OpenBook(rosterPath(dir))
+	book, err := peer.OpenBook(membership.RosterPath(dir))
 	if err != nil {
 		return err
 	}
@@ -130,8 +131,8 @@ func (d *Daemon) recover(seed *membership) error {
 	if !ok {
 		return fmt.Errorf("the saved roster does not know this node")
 	}
-	key := randomBytes(gossipKeySize)
-	v, err := consensus.Recover(raftDir(dir), d.recovery(self, key, "recover"), d.log)
+	key := randomBytes(membership.GossipKeySize)
+	v, err := consensus.Recover(membership.RaftDir(dir), d.recovery(self, key, "recover"), d.log)
 	if err != nil {
 		return err
 	}
@@ -143,17 +144,17 @@ func (d *Daemon) recover(seed *membership) error {
 
 func (d *Daemon) recovery(self node.Entry, gossipKey []byte, cause string) state.Recovery {
 	return state.Recovery{
-		Survivor:  state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: defaultWeight},
+		Survivor:  state.Member{ID: self.ID, Addr: self.Addr.String(), Fingerprint: string(self.Fingerprint), Weight: membership.DefaultWeight},
 		GossipKey: state.NewSecret(gossipKey),
 		Audit:     state.Audit{By: d.id, At: time.Now().UnixMilli(), Cause: cause},
 	}
 }
 
 // settleAlone makes what is remembered beside the log fit to a cluster of one. Consensus would do it at the next start, too.
-func (d *Daemon) settleAlone(seed *membership, v state.View, self node.Entry, gossipKey []byte) error {
+func (d *Daemon) settleAlone(seed *membership.Record, v state.View, self node.Entry, gossipKey []byte) error {
 	next := *seed
 	next.GossipKeys, next.Generation, next.Born = [][]byte{gossipKey}, v.Generation(), true
-	return d.store(&next, v.Rev(), []node.Entry{self})
+	return membership.Store(d.cfg.Paths.StateDir, &next, v.Rev(), []node.Entry{self})
 }
 
 // awaitAlone waits until this node leads and serves.

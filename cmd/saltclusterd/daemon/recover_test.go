@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/archive"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -186,7 +187,7 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	a, c := nodes[0], nodes[2]
 	file := saved(t, a)
 	c.halt()
-	if err := os.RemoveAll(raftDir(c.cfg.Paths.StateDir)); err != nil {
+	if err := os.RemoveAll(membership.RaftDir(c.cfg.Paths.StateDir)); err != nil {
 		t.Fatal(err)
 	}
 	c = startNode(t, "c", dirs[2])
@@ -195,7 +196,7 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) && !strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
 		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
 	}
-	if _, err := readRemoval(c.cfg.Paths.StateDir); err != nil || exists(membershipPath(c.cfg.Paths.StateDir)) {
+	if _, err := readRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
 		t.Errorf("something was changed: %v", err)
 	}
 	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
@@ -247,7 +248,7 @@ func TestTwoNodesWereRecovered(t *testing.T) {
 	eventually(t, "b says that a is a rival", says(b, "a"))
 
 	b.halt() // as the hint says
-	if err := os.Remove(membershipPath(b.cfg.Paths.StateDir)); err != nil {
+	if err := os.Remove(membership.RecordPath(b.cfg.Paths.StateDir)); err != nil {
 		t.Fatal(err)
 	}
 	b = startNode(t, "b", dirs[1])
@@ -375,7 +376,7 @@ func TestANodeWhoseLogIsDamagedJoinsAgain(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	b := nodes[1]
 	b.halt()
-	path := filepath.Join(raftDir(b.cfg.Paths.StateDir), "raft.db")
+	path := filepath.Join(membership.RaftDir(b.cfg.Paths.StateDir), "raft.db")
 	if err := os.Truncate(path, 9000); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/admin"
 )
 
@@ -84,7 +85,7 @@ func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 			return err
 		}
 	}
-	seed, err := readMembership(cfg.Paths.StateDir)
+	seed, err := membership.ReadRecord(cfg.Paths.StateDir)
 	if err != nil || seed != nil {
 		if err := d.checkMembership(seed, err); err != nil {
 			return err

@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
@@ -98,7 +100,7 @@ func remove(t *testing.T, on *testNode, id string, force bool) error {
 func gone(n *testNode) func() error {
 	return func() error {
 		left, err := readRemoval(n.cfg.Paths.StateDir)
-		if err != nil || left == nil || n.current() != nil || exists(membershipPath(n.cfg.Paths.StateDir)) { // which goes last
+		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) { // which goes last
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
 		return nil
@@ -309,7 +311,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "c knows at its start", gone(c))
 	c.halt()
 	c = startNode(t, "c", dirs[2])
-	if _, err := os.Stat(removalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
+	if _, err := os.Stat(membership.RemovalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
 		t.Errorf("c forgot that it was removed: %v", err)
 	}
 
@@ -340,11 +342,11 @@ func TestRemove(t *testing.T) {
 
 func mustKey(t *testing.T) string {
 	t.Helper()
-	_, pub, err := newIdentity()
+	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pub)
+	return key.PublicText()
 }
 
 func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
@@ -439,14 +441,14 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the membership says that it was born", func() error {
-		m, err := readMembership(a.cfg.Paths.StateDir)
+		m, err := membership.ReadRecord(a.cfg.Paths.StateDir)
 		if err == nil && !m.Born {
 			err = errors.New("not yet")
 		}
 		return err
 	})
 	a.halt()
-	if err := os.RemoveAll(raftDir(a.cfg.Paths.StateDir)); err != nil {
+	if err := os.RemoveAll(membership.RaftDir(a.cfg.Paths.StateDir)); err != nil {
 		t.Fatal(err)
 	}
 	a = startNode(t, "a", dir)

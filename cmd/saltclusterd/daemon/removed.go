@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -40,11 +40,9 @@ type removal struct {
 
 const removalVersion = 1
 
-func removalPath(stateDir string) string { return filepath.Join(stateDir, "removed.json") }
-
 // readRemoval returns nil when this node was not removed, or has joined again.
 func readRemoval(stateDir string) (*removal, error) {
-	text, err := os.ReadFile(removalPath(stateDir))
+	text, err := os.ReadFile(membership.RemovalPath(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -53,7 +51,7 @@ func readRemoval(stateDir string) (*removal, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", removalPath(stateDir), err)
+		return nil, fmt.Errorf("read %s: %w", membership.RemovalPath(stateDir), err)
 	}
 	return &r, nil
 }
@@ -69,7 +67,7 @@ const rejoinHint = "its minions are served by the others; saltclusterctl join PE
 // forget ends the membership on disk. The log is put aside, not deleted: it is all there is if the others are gone, too.
 func (d *Daemon) forget(reason string) error {
 	dir := d.cfg.Paths.StateDir
-	m, err := readMembership(dir)
+	m, err := membership.ReadRecord(dir)
 	if err != nil || m == nil {
 		return err
 	}
@@ -77,13 +75,13 @@ func (d *Daemon) forget(reason string) error {
 	if err != nil {
 		return fmt.Errorf("encode removal: %w", err)
 	}
-	if err := durable.WriteFile(removalPath(dir), append(text, '\n'), 0o600); err != nil {
+	if err := durable.WriteFile(membership.RemovalPath(dir), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(membershipPath(dir)), durable.SyncDir(dir)); err != nil {
+	if err := errors.Join(os.Remove(membership.RecordPath(dir)), durable.SyncDir(dir)); err != nil {
 		return fmt.Errorf("end the membership: %w", err)
 	}
-	if err := d.putAside(); err != nil {
+	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -91,31 +89,6 @@ func (d *Daemon) forget(reason string) error {
 	d.mu.Unlock()
 	return nil
 }
-
-// putAside moves what an earlier membership left out of the way of the next one.
-func (d *Daemon) putAside() error {
-	dir := d.cfg.Paths.StateDir
-	old := filepath.Join(dir, "raft.left")
-	err := os.RemoveAll(old)
-	if rename := os.Rename(raftDir(dir), old); !errors.Is(rename, fs.ErrNotExist) {
-		err = errors.Join(err, rename)
-	}
-	for _, path := range []string{rosterPath(dir), keydirBase(dir), formerPath(dir)} {
-		if remove := os.Remove(path); !errors.Is(remove, fs.ErrNotExist) {
-			err = errors.Join(err, remove)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("put the former membership aside: %w", err)
-	}
-	return nil
-}
-
-func raftDir(stateDir string) string { return filepath.Join(stateDir, "raft") }
-
-// keydirBase is where package keydir keeps what it last agreed on with consensus. Without it the key directory is a
-// newcomer's: consensus decides about every key.
-func keydirBase(stateDir string) string { return filepath.Join(stateDir, "keydir", "keydir.json") }
 
 // standing answers peers that ask what the roster says of them (peer.Config.Standing).
 func (m *member) standing(id node.ID, fp node.Fingerprint) peer.Standing {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -26,7 +27,7 @@ func (d *Daemon) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	}
 	rotate := map[string]func(context.Context, adminapi.RotateRequest, admin.Progress) (adminapi.Outcome, error){
 		"": m.rotateAES, adminapi.RotateAES: m.rotateAES, adminapi.RotateGossipKey: m.rotateGossipKey,
-		adminapi.RotateSecret: m.rotateSecret, adminapi.RotateCertificates: m.rotateCertificates,
+		adminapi.RotateSecret: m.admission.RotateSecret, adminapi.RotateCertificates: m.rotateCertificates,
 		adminapi.RotateIdentity: m.rotateIdentity,
 	}[r.What]
 	if rotate == nil {
@@ -75,7 +76,7 @@ func (m *member) rotateGossipKey(ctx context.Context, r adminapi.RotateRequest, 
 		}, nil
 	}
 	p("rotate", "asking the cluster for a new gossip key")
-	add := state.GossipKeyAdd{Expect: now, Key: state.NewSecret(randomBytes(gossipKeySize)), Audit: m.audit("rotate")}
+	add := state.GossipKeyAdd{Expect: now, Key: state.NewSecret(randomBytes(membership.GossipKeySize)), Audit: m.audit("rotate")}
 	if _, err := m.decide(ctx, add); err != nil {
 		return adminapi.Outcome{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/archive"
 	"saltclusterd/consensus/state"
@@ -34,7 +35,7 @@ func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	if err := m.cons.Barrier(fresh); err != nil { // without a majority what this node knows is worth saving, too
 		d.log.Warn("the snapshot may lack what was decided last", "err", err)
 	}
-	_, private, public, err := d.readIdentity()
+	_, private, public, err := membership.ReadIdentity(d.cfg.Cluster.PKIDir)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (d *Daemon) RestoreSnapshot(ctx context.Context, r adminapi.RestoreRequest,
 	if err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl snapshot inspect FILE checks it", "%v", err)
 	}
-	out, err := d.operate(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
+	out, err := d.joiner.BecomeMember(ctx, r.Wait, r.Timeout, p, func() error { return d.restore(ctx, content, r.Force, p) })
 	if err == nil {
 		out.Next = append(out.Next, undone(header.Created, time.Now()), "on members of the former cluster that are left: saltclusterctl join "+d.cfg.PeerAdvertise(localAddrs()))
 	}
@@ -118,7 +119,7 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 		return errors.New("the identity in the snapshot is not that of its state")
 	}
 	if !force {
-		release, err := d.claimRestore(ctx, v)
+		release, err := d.joiner.ClaimRestore(ctx, v)
 		if err != nil {
 			return err
 		}
@@ -132,24 +133,24 @@ func (d *Daemon) restore(ctx context.Context, c archive.Content, force bool, say
 	if err != nil {
 		return err
 	}
-	if err := d.putAside(); err != nil {
+	if err := membership.PutAside(d.cfg.Paths.StateDir); err != nil {
 		return err
 	}
-	if err := d.adopt(c.Private, c.Public, say); err != nil {
+	if err := d.joiner.InstallIdentity(c.Private, c.Public, say); err != nil {
 		return err
 	}
 	if err := d.restoreClock(hlc.Timestamp(c.Clock)); err != nil {
 		return err
 	}
-	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(gossipKeySize)
-	if err := consensus.Restore(raftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
+	self, key := node.Entry{ID: d.id, Addr: addr, Fingerprint: d.identity.Fingerprint()}, randomBytes(membership.GossipKeySize)
+	if err := consensus.Restore(membership.RaftDir(d.cfg.Paths.StateDir), s, d.recovery(self, key, "restore"), d.log); err != nil {
 		return err
 	}
-	if err := d.rememberFormer(entriesOf(v, d.log)); err != nil {
+	if err := d.rememberFormer(membership.Roster(v, d.log)); err != nil {
 		return err
 	}
 	say("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))
-	seed := &membership{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: d.id}
+	seed := &membership.Record{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: d.id}
 	if err := d.settleAlone(seed, s.View(), self, key); err != nil {
 		return err
 	}

@@ -124,8 +124,8 @@ func overlap(a, b string) bool {
 	return !apart
 }
 
-// reserve binds addresses before it is too late to say that one is taken.
-func (s *sockets) reserve(ctx context.Context, network string, addrs ...string) error {
+// Reserve binds addresses before it is too late to say that one is taken.
+func (s *sockets) Reserve(ctx context.Context, network string, addrs ...string) error {
 	for _, addr := range addrs {
 		l, err := s.listen(ctx, &net.ListenConfig{}, network+" "+addr, network, addr)
 		if err != nil {
@@ -138,8 +138,8 @@ func (s *sockets) reserve(ctx context.Context, network string, addrs ...string) 
 	return nil
 }
 
-// release closes what was reserved and is not needed after all.
-func (s *sockets) release(network string, addrs ...string) {
+// Release closes what was reserved and is not needed after all.
+func (s *sockets) Release(network string, addrs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, addr := range addrs {

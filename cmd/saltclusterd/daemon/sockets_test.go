@@ -45,7 +45,7 @@ func TestSocketsAreInherited(t *testing.T) {
 		}
 	}
 	next.inherit(names, fds)
-	if err := next.reserve(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+	if err := next.Reserve(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	old.handed()

@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +77,33 @@ func (d *Daemon) masterIdentity() (private, public []byte, err error) {
 		return private, public, err
 	}
 	return localmaster.ReadIdentity(d.master)
+}
+
+// masterFingerprint returns the fingerprint of the key that the local master uses, or "" without one.
+func (d *Daemon) masterFingerprint() (string, error) {
+	var private []byte
+	for _, stem := range []string{d.storeStem(), "master"} {
+		text, err := d.storedMasterKey(stem + ".pem")
+		if err != nil {
+			return "", err
+		}
+		if private == nil {
+			private = text
+		}
+	}
+	if private == nil {
+		var err error
+		if private, _, err = localmaster.ReadIdentity(d.master); errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	key, err := saltcrypt.ParseMasterKey(private)
+	if err != nil {
+		return "", fmt.Errorf("the local master's identity: %w", err)
+	}
+	return saltcrypt.Fingerprint(key.PublicText()), nil
 }
 
 // storeIdentity makes the cluster's key pair the one in the master's store, if it has one. A running master must be restarted then.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/router"
@@ -128,13 +129,13 @@ func (s *successor) prepare(ctx context.Context) error {
 	}
 	d.sockets.inherit(b.Names, msg.Descriptors)
 	pub, req := d.cfg.EdgeAddresses(localAddrs())
-	if err := d.sockets.reserve(ctx, "tcp", append(pub, req...)...); err != nil {
+	if err := d.sockets.Reserve(ctx, "tcp", append(pub, req...)...); err != nil {
 		return fmt.Errorf("listen for minions: %w", err)
 	}
 	if err := d.bindDoors(ctx); err != nil {
 		return err
 	}
-	seed, err := readMembership(d.cfg.Paths.StateDir)
+	seed, err := membership.ReadRecord(d.cfg.Paths.StateDir)
 	if err == nil && (seed == nil || seed.UUID != b.UUID) {
 		err = fmt.Errorf("%s belongs to another cluster than the running process", d.cfg.Paths.StateDir)
 	}

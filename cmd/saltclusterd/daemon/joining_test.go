@@ -3,15 +3,19 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"saltclusterd/consensus/state"
-	"saltclusterd/gossip"
+	"saltclusterd/cmd/saltclusterd/membership"
+
 	"saltclusterd/gossip/jointoken"
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -41,8 +45,8 @@ func joinWith(t *testing.T, n, through *testNode, token adminapi.Secret, wait bo
 
 func tokenID(token adminapi.Secret) string { return strings.Split(string(token), ".")[1] }
 
-// A token takes one node in, whichever member it asks, and nobody else.
-func TestJoinWithOneTimeToken(t *testing.T) {
+// A token admits one node through any member, and no other node.
+func TestJoin_OneTimeToken(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
@@ -89,8 +93,8 @@ func TestJoinWithOneTimeToken(t *testing.T) {
 	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive", "c voter alive", "e voter alive"))
 }
 
-// Two nodes with the same token, through two members at once: one is taken in.
-func TestOneTokenTwoNodes(t *testing.T) {
+// Two nodes join with the same token through two members at the same time: one is admitted.
+func TestJoin_OneTokenTwoNodes(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
@@ -118,7 +122,7 @@ func TestOneTokenTwoNodes(t *testing.T) {
 	}
 }
 
-func TestCreateTokenRefuses(t *testing.T) {
+func TestCreateToken_Refused(t *testing.T) {
 	t.Parallel()
 	a := startNode(t, "a", t.TempDir())
 	if _, err := a.CreateToken(t.Context(), adminapi.TokenRequest{}); adminapi.CodeOf(err) != adminapi.CodeNotMember {
@@ -153,63 +157,96 @@ func TestCreateTokenRefuses(t *testing.T) {
 	}
 }
 
-func TestLevelKnown(t *testing.T) {
-	newer := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "2", Level: state.LevelJoin}}
-	older := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "1"}}
-	down := gossip.Member{State: gossip.Dead}
-	for _, tc := range []struct {
-		name string
-		seen map[node.ID]gossip.Member
-		up   time.Duration
-		want string
-	}{
-		{"all", map[node.ID]gossip.Member{"b": newer, "c": newer}, 0, ""},
-		{"an older one", map[node.ID]gossip.Member{"b": newer, "c": older}, time.Hour, "of c does not know"},
-		{"one that is down", map[node.ID]gossip.Member{"b": newer, "c": down}, time.Hour, ""},
-		{"one that was not seen yet", map[node.ID]gossip.Member{"b": newer}, time.Second, "which version of saltclusterd runs on c"},
-	} {
-		err := levelKnown(state.LevelJoin, []node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) {
-			m, ok := tc.seen[id]
-			return m, ok
-		}, tc.up)
-		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+// A node does not found a cluster while a configured peer belongs to one.
+func TestBootstrap_PeerIsMember(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, "a", t.TempDir(), "cluster_peers: ['"+l.Addr().String()+"', '127.0.0.1:1']")
+	say := func(string, string, ...int) {}
+	_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, say)
+	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Errorf("%v", err)
+	}
+	if m, err := membership.ReadRecord(n.cfg.Paths.StateDir); m != nil || err != nil {
+		t.Errorf("a member: %+v, %v", m, err)
+	}
+	_ = l.Close()
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, say); err != nil {
+		t.Error(err)
 	}
 }
 
-func TestLeastLevel(t *testing.T) {
-	member := func(level uint16, s gossip.State) gossip.Member {
-		return gossip.Member{State: s, Meta: node.Meta{Level: level}}
-	}
-	for _, tc := range []struct {
-		name string
-		seen map[node.ID]gossip.Member
-		want uint16
-	}{
-		{"all", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level+1, gossip.Alive)}, state.Level},
-		{"an older one", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(1, gossip.Alive)}, 1},
-		{"one from before levels", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(0, gossip.Alive)}, 0},
-		{"one that went down", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level, gossip.Dead)}, state.Level},
-		{"one that nobody has heard of", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive)}, 0},
-	} {
-		got := leastLevel([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { m, ok := tc.seen[id]; return m, ok })
-		if got != tc.want {
-			t.Errorf("%s: %d", tc.name, got)
-		}
-	}
-}
-
-// A cluster agrees on what all its members understand, and so does one that was born alone.
-func TestLevelIsAgreed(t *testing.T) {
+// Of nodes that bootstrap at the same time one founds a cluster, and the others join it.
+func TestBootstrap_AtOnce(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t, t.TempDir(), t.TempDir())
-	for _, n := range nodes {
-		eventually(t, "the level on "+string(n.id), func() error {
-			if now := n.current().cons.View().Level(); now != state.Level {
-				return fmt.Errorf("it is %d", now)
+	for round := range 2 {
+		var ports, peers []string
+		for range 3 {
+			port := strconv.Itoa(freePort(t, "127.0.0.1"))
+			ports, peers = append(ports, port), append(peers, "'127.0.0.1:"+port+"'")
+		}
+		var nodes []*testNode
+		for i, port := range ports {
+			nodes = append(nodes, startNodeWith(t, string(rune('a'+i)), t.TempDir(), []string{
+				"cluster_pool_port: " + port, "cluster_peers: [" + strings.Join(peers, ", ") + "]"}))
+		}
+		done := make(chan error, len(nodes))
+		for _, n := range nodes {
+			go func() {
+				_, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet)
+				done <- err
+			}()
+		}
+		founded := 0
+		for range nodes {
+			switch err := <-done; adminapi.CodeOf(err) {
+			case "":
+				founded++
+			case adminapi.CodeRefused, adminapi.CodeMember: // which has joined meanwhile
+			default:
+				t.Errorf("round %d: %v", round, err)
 			}
-			return nil
-		})
+		}
+		if founded != 1 {
+			t.Errorf("round %d: %d clusters", round, founded)
+		}
+		for _, n := range nodes {
+			eventually(t, "one cluster", wantMembers(n, "a", "b", "c"))
+		}
+		for _, n := range nodes { // none before all are there: the first one may have the only vote
+			n.halt()
+		}
+	}
+}
+
+// Bootstrap reports the numbers of the minion keys that the cluster has adopted.
+func TestBootstrap_ReportsKeys(t *testing.T) {
+	t.Parallel()
+	a := newLaidNode(t, "a")
+	pub := minionKey(t)
+	for i, dir := range []string{"minions", "minions", "minions_pre", "minions_rejected"} {
+		path := filepath.Join(a.dir, "etc/salt/pki/master", dir, fmt.Sprint("web", i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, pub, 0o644)
+	}
+	var mu sync.Mutex
+	var said []string
+	note := func(step, message string, _ ...int) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, step+": "+message)
+	}
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, note); err != nil {
+		t.Fatal(err)
+	}
+	if want := "keys: taken over: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
+		t.Errorf("said %q", said)
+	}
+	if n := a.current().cons.View().KeyCount(); n != 4 {
+		t.Errorf("%d keys", n)
 	}
 }

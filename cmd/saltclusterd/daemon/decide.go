@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// decide proposes a command for an operator. Errors say what an operator can do.
+func (m *member) decide(ctx context.Context, c state.Command) (state.Result, error) {
+	deciding, cancel := context.WithTimeout(ctx, decidedWithin)
+	defer cancel()
+	results, err := m.cons.Propose(deciding, c)
+	if undecided(ctx, err) {
+		return state.Result{}, m.noQuorum(err)
+	}
+	if errors.Is(err, consensus.ErrInvalid) {
+		return state.Result{}, adminapi.Errorf(adminapi.CodeInvalid, "", "%v", err)
+	}
+	if err != nil {
+		return state.Result{}, fmt.Errorf("%s: %w", c.Type(), err)
+	}
+	switch r := results[0]; r.Code {
+	case state.OK:
+		return r, nil
+	case state.Invalid:
+		return r, adminapi.Errorf(adminapi.CodeInvalid, "", "%s", r.Message)
+	case state.NotFound, state.UnknownMember:
+		return r, adminapi.Errorf(adminapi.CodeNotFound, "", "%s", r.Message)
+	case state.Conflict, state.LimitReached:
+		return r, adminapi.Errorf(adminapi.CodeRefused, "", "%s", r.Message)
+	default:
+		return r, r.Err()
+	}
+}

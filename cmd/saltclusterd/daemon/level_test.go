@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip"
+	"saltclusterd/gossip/node"
+)
+
+func TestLevelKnown(t *testing.T) {
+	newer := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "2", Level: state.LevelJoin}}
+	older := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "1"}}
+	down := gossip.Member{State: gossip.Dead}
+	for _, tc := range []struct {
+		name string
+		seen map[node.ID]gossip.Member
+		up   time.Duration
+		want string
+	}{
+		{"all", map[node.ID]gossip.Member{"b": newer, "c": newer}, 0, ""},
+		{"an older one", map[node.ID]gossip.Member{"b": newer, "c": older}, time.Hour, "of c does not know"},
+		{"one that is down", map[node.ID]gossip.Member{"b": newer, "c": down}, time.Hour, ""},
+		{"one that was not seen yet", map[node.ID]gossip.Member{"b": newer}, time.Second, "which version of saltclusterd runs on c"},
+	} {
+		err := levelKnown(state.LevelJoin, []node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) {
+			m, ok := tc.seen[id]
+			return m, ok
+		}, tc.up)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+func TestLeastLevel(t *testing.T) {
+	member := func(level uint16, s gossip.State) gossip.Member {
+		return gossip.Member{State: s, Meta: node.Meta{Level: level}}
+	}
+	for _, tc := range []struct {
+		name string
+		seen map[node.ID]gossip.Member
+		want uint16
+	}{
+		{"all", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level+1, gossip.Alive)}, state.Level},
+		{"an older one", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(1, gossip.Alive)}, 1},
+		{"one from before levels", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(0, gossip.Alive)}, 0},
+		{"one that went down", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level, gossip.Dead)}, state.Level},
+		{"one that nobody has heard of", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive)}, 0},
+	} {
+		got := leastLevel([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { m, ok := tc.seen[id]; return m, ok })
+		if got != tc.want {
+			t.Errorf("%s: %d", tc.name, got)
+		}
+	}
+}
+
+// A cluster agrees on the level that all its members support.
+func TestLevel_Agreed(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t, t.TempDir(), t.TempDir())
+	for _, n := range nodes {
+		eventually(t, "the level on "+string(n.id), func() error {
+			if now := n.current().cons.View().Level(); now != state.Level {
+				return fmt.Errorf("it is %d", now)
+			}
+			return nil
+		})
+	}
+}

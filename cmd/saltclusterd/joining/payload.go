@@ -1,0 +1,50 @@
+package joining
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"saltclusterd/gossip/node"
+)
+
+// requestPayload is what a joining node tells a member (peer.JoinConfig.Payload). Versions without witnesses send an
+// empty one.
+type requestPayload struct {
+	Witness bool `json:"witness,omitempty"`
+	// Accepted are hashes of the keys that the node's master has accepted (localMinions.hashes).
+	Accepted []byte `json:"accepted,omitempty"`
+}
+
+func parseRequestPayload(b []byte) (requestPayload, error) {
+	var p requestPayload
+	if len(b) == 0 {
+		return p, nil
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, errors.New("malformed join request: are the versions of saltclusterd alike?")
+	}
+	return p, nil
+}
+
+// replyPayload is what a node needs to start as a member, until consensus can tell it the rest.
+type replyPayload struct {
+	Version    int          `json:"version"`
+	UUID       string       `json:"uuid"`
+	Private    []byte       `json:"private"` // cluster.pem
+	Public     []byte       `json:"public"`  // cluster.pub
+	Rev        uint64       `json:"rev"`
+	Generation uint64       `json:"generation,omitempty"`
+	Members    []node.Entry `json:"members"`
+	GossipKeys [][]byte     `json:"gossip_keys"`
+}
+
+const replyVersion = 1
+
+func parseReplyPayload(b []byte) (replyPayload, error) {
+	var p replyPayload
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, fmt.Errorf("decode join reply: %w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,22 @@
+package membership
+
+import "path/filepath"
+
+// RecordPath returns the path of the record.
+func RecordPath(stateDir string) string { return filepath.Join(stateDir, "membership.json") }
+
+// RosterPath returns the path of the saved roster (peer.Book).
+func RosterPath(stateDir string) string { return filepath.Join(stateDir, "roster.json") }
+
+// RemovalPath returns the path of the file that says that the node was removed and must not join on its own.
+func RemovalPath(stateDir string) string { return filepath.Join(stateDir, "removed.json") }
+
+// FormerPath returns the path of the list of members that a recovery dropped.
+func FormerPath(stateDir string) string { return filepath.Join(stateDir, "former.json") }
+
+// RaftDir returns the directory of the consensus log.
+func RaftDir(stateDir string) string { return filepath.Join(stateDir, "raft") }
+
+// KeyDirBase returns the path of the state that package keydir last agreed on with consensus. Without it consensus
+// decides about every key in the key directory.
+func KeyDirBase(stateDir string) string { return filepath.Join(stateDir, "keydir", "keydir.json") }

@@ -1,0 +1,75 @@
+package membership
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+)
+
+func TestStore(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(RemovalPath(dir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entry := func(id node.ID, addr string) node.Entry {
+		return node.Entry{ID: id, Addr: netip.MustParseAddrPort(addr),
+			Fingerprint: node.Fingerprint(strings.Repeat(string(id[1:])+"b", 32))}
+	}
+	m1, m2, m3 := entry("m1", "192.0.2.1:4520"), entry("m2", "192.0.2.2:4520"), entry("m3", "192.0.2.3:4520")
+	for _, tc := range []struct {
+		rev    uint64
+		roster []node.Entry
+	}{{7, []node.Entry{m1, m2}}, {3, []node.Entry{m3}}} { // the second cluster is younger than the first one was
+		if err := Store(dir, &Record{UUID: "u", Node: "m1"}, tc.rev, tc.roster); err != nil {
+			t.Fatal(err)
+		}
+		book, err := peer.OpenBook(RosterPath(dir))
+		if err != nil || book.Rev() != tc.rev || len(book.Entries()) != len(tc.roster) {
+			t.Errorf("revision %d: %+v, %v", tc.rev, book, err)
+		}
+	}
+	if r, err := ReadRecord(dir); err != nil || r == nil || r.UUID != "u" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(RemovalPath(dir)); !os.IsNotExist(err) {
+		t.Errorf("the node is still marked as removed: %v", err)
+	}
+}
+
+func TestPutAside(t *testing.T) {
+	dir := t.TempDir()
+	if err := PutAside(dir); err != nil {
+		t.Fatalf("nothing to put aside: %v", err)
+	}
+	for round := range 2 {
+		log := filepath.Join(RaftDir(dir), string(rune('a'+round)))
+		for _, path := range []string{log, RosterPath(dir), KeyDirBase(dir), FormerPath(dir), RecordPath(dir)} {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := PutAside(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{RaftDir(dir), RosterPath(dir), KeyDirBase(dir), FormerPath(dir)} {
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Errorf("round %d: %s: %v", round, path, err)
+			}
+		}
+		kept, err := os.ReadDir(filepath.Join(dir, "raft.left"))
+		if err != nil || len(kept) != 1 || kept[0].Name() != filepath.Base(log) {
+			t.Errorf("round %d: %v, %v", round, kept, err)
+		}
+	}
+	if _, err := os.Stat(RecordPath(dir)); err != nil {
+		t.Error(err)
+	}
+}
