@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/fsync/share"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -37,7 +38,7 @@ func (g *migration) plan(to string) unshare.Plan {
 	go func() { // ends when the disk answers
 		d := g.d
 		made <- unshare.Make(planMaster(d.master, d.cfg), d.migrateTo(to), func(path string) bool {
-			return sharedPath(d.master.PkiDir, d.cfg.Paths.StateDir, path)
+			return share.Contains(d.master.PkiDir, d.cfg.Paths.StateDir, path)
 		})
 	}()
 	select {

@@ -225,9 +225,6 @@ func (s *service) othersWell(ctx context.Context) error {
 // goOnMigrating finishes what a process before this one has begun: it is called when everything is open.
 func (s *service) goOnMigrating() {
 	g := s.m.d.migration
-	if !s.m.d.shares() {
-		s.wg.Go(func() { s.watchApart(s.ctx) })
-	}
 	st := g.state()
 	switch {
 	case st.Stage == unshare.Switching && !s.m.d.shares():

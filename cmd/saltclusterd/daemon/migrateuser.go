@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -26,7 +24,7 @@ func (g *migration) roomToWrite(p unshare.Plan, to string) *adminapi.MigrateByHa
 		if t.Link != "" {
 			dir = filepath.Dir(t.To)
 		}
-		if asked[dir] || mayMake(dir) {
+		if asked[dir] || unshare.MayMake(dir) {
 			continue
 		}
 		asked[dir] = true
@@ -37,6 +35,3 @@ func (g *migration) roomToWrite(p unshare.Plan, to string) *adminapi.MigrateByHa
 	}
 	return ask
 }
-
-// mayMake says whether this process may write to a directory, or make it where it is not there yet.
-func mayMake(dir string) bool { return unix.Access(existing(dir), unix.W_OK|unix.X_OK) == nil }

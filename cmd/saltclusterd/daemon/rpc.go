@@ -107,7 +107,7 @@ func storePlaces() map[string]int {
 func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
 	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
-	mux.Handle("GET "+pathShare, http.HandlerFunc(m.handleShare))
+	m.svc.share.Handle(mux)
 	mux.Handle(subscribersRPC.Pattern(), subscribersRPC.Handler(m.listSubscribers))
 	mux.Handle(heardRPC.Pattern(), heardRPC.Handler(m.listHeard))
 	mux.Handle(presenceRPC.Pattern(), presenceRPC.Handler(m.reportPresence))

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
-	"saltclusterd/fsync/share"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
@@ -47,10 +47,10 @@ type service struct {
 	mines  *datacache.Store
 	tokens *tokens.Store
 	trees  *trees
-	cache  *jobs.Store  // the master's job cache
-	share  *share.Share // nil: the nodes share no file system
-	clock  *hlc.Clock   // of serials
-	stamps *hlc.Clock   // of what the nodes know of minions
+	cache  *jobs.Store // the master's job cache
+	share  *sharewatch.Watch
+	clock  *hlc.Clock // of serials
+	stamps *hlc.Clock // of what the nodes know of minions
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
@@ -99,8 +99,7 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
-	behind    atomic.Int64           // since when the roots are behind the cluster, Unix time in ns; 0: they are not
-	misplaced atomic.Pointer[string] // what is on the share and must not be
+	behind atomic.Int64 // since when the roots are behind the cluster, Unix time in ns; 0: they are not
 
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
@@ -133,7 +132,8 @@ func newService(m *member) (*service, error) {
 		return nil, err
 	}
 	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
-	if err := s.buildShare(); err != nil {
+	m.d.migration.noteMaster()
+	if s.share, err = s.newShareWatch(); err != nil {
 		return nil, err
 	}
 	if err := s.buildMaster(); err != nil {
