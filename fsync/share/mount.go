@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Contains says whether a path is on the file system of dir, a directory on the share; own is a directory on this host's own disk.
-// It returns true when it cannot find out, and takes as long as the file system does.
+// Contains says whether a path is on the file system of dir, a directory on the share; own is a directory on this
+// host's own disk. It returns true when it cannot find out, and takes as long as the file system does.
 func Contains(dir, own, path string) bool {
 	path = existing(path)
 	if same, err := sameMount(existing(dir), existing(own)); err == nil && !same {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -50,7 +51,7 @@ type Daemon struct {
 
 	wall func() time.Time // the clock of this host
 
-	migration *migration
+	migration *migration.Host
 	logging   logging
 	own       ownFiles
 
@@ -81,7 +82,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(chan struct{}, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
-	d.migration = newMigration(d)
+	d.migration = d.newMigration()
 	d.checks = d.newChecks()
 	return d, nil
 }
@@ -136,7 +137,7 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	}
 	*open = append(*open, lock)
 	d.sockets.keep(lockName, lock.f)
-	if err := d.migration.repair(); err != nil {
+	if err := d.migration.Repair(); err != nil {
 		d.log.Error("migration to an own file system", "err", err)
 	}
 	if err := d.readHost(ctx); err != nil {

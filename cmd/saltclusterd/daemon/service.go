@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -48,9 +49,8 @@ type service struct {
 	tokens *tokens.Store
 	trees  *trees
 	cache  *jobs.Store // the master's job cache
-	share  *sharewatch.Watch
-	clock  *hlc.Clock // of serials
-	stamps *hlc.Clock // of what the nodes know of minions
+	clock  *hlc.Clock  // of serials
+	stamps *hlc.Clock  // of what the nodes know of minions
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
@@ -92,6 +92,9 @@ type service struct {
 	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
 	newer  atomic.Pointer[string]   // what version it has, when that is another than the one served
 
+	share     *sharewatch.Watch
+	migration *migration.Steps
+
 	late      *latecomer
 	drain     *drainer
 	published *jobWatch
@@ -132,7 +135,7 @@ func newService(m *member) (*service, error) {
 		return nil, err
 	}
 	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
-	m.d.migration.noteMaster()
+	s.migration = s.newMigrationSteps()
 	if s.share, err = s.newShareWatch(); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,9 @@ func New(c Config) (*Watch, error) {
 		return w, nil
 	}
 	var err error
-	w.share, err = share.New(share.Config{Dir: c.PKIDir, Self: c.Self, Peers: peers{c.Others, c.Client}, Logger: c.Logger, Registerer: c.Registerer})
+	w.share, err = share.New(share.Config{
+		Dir: c.PKIDir, Self: c.Self, Peers: peers{c.Others, c.Client}, Logger: c.Logger, Registerer: c.Registerer,
+	})
 	return w, err
 }
 
@@ -94,8 +96,8 @@ func (w *Watch) Hangs() bool {
 	return reason != ""
 }
 
-// OnShare says whether a path is on the file system of dir, a directory on the share; own is a directory on this host's own disk. It returns
-// true when the file system does not answer.
+// OnShare says whether a path is on the file system of dir, a directory on the share; own is a directory on this host's
+// own disk. It returns true when the file system does not answer.
 func OnShare(dir, own, path string) bool {
 	answer := make(chan bool, 1)
 	go func() { answer <- share.Contains(dir, own, path) }() // ends when the disk answers
@@ -107,7 +109,8 @@ func OnShare(dir, own, path string) bool {
 	}
 }
 
-// ClosePart closes a part. One that waits for a share that hangs is left behind, because nothing can end it and this process must end.
+// ClosePart closes a part. One that waits for a share that hangs is left behind, because nothing can end it and this
+// process must end.
 func (w *Watch) ClosePart(part io.Closer) error {
 	if w.share == nil {
 		return part.Close()
@@ -135,7 +138,10 @@ func (w *Watch) FindMisplaced() {
 	for _, dir := range []struct{ option, path, reason string }{
 		{"state_dir", w.c.StateDir, "two nodes must not write there"},
 		{"sock_dir", w.c.SockDir, "two masters must not have their sockets there"},
-		{"cachedir", w.c.CacheDir, "the salt command works only on the master that was started last, for each makes .root_key anew"},
+		{
+			"cachedir", w.c.CacheDir,
+			"the salt command works only on the master that was started last, for each makes .root_key anew",
+		},
 	} {
 		if OnShare(w.c.PKIDir, w.c.StateDir, dir.path) {
 			reason := dir.option + " is on the share: " + dir.reason
@@ -161,7 +167,8 @@ func (w *Watch) Check() health.Result {
 		if len(st.Apart) > 0 {
 			return health.Result{
 				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", w.c.Self, st.Apart[0]),
-				Hint: "saltclusterctl migrate --all goes on with the rest; else set cluster_isolated_filesystem alike on every node",
+				Hint: "saltclusterctl migrate --all goes on with the rest; " +
+					"else set cluster_isolated_filesystem alike on every node",
 			}
 		}
 		return health.Result{Level: health.OK}

@@ -14,8 +14,8 @@ import (
 // followEvery is how often FollowOthers asks the other members.
 const followEvery = 30 * time.Second
 
-// FollowOthers finds out, on a node that shares nothing, whether pki_dir is on a file system that other nodes share: two nodes would write
-// there, each as if it were alone. It returns when ctx ends.
+// FollowOthers finds out, on a node that shares nothing, whether pki_dir is on a file system that other nodes share:
+// two nodes would write there, each as if it were alone. It returns when ctx ends.
 func (w *Watch) FollowOthers(ctx context.Context) {
 	if w.share != nil {
 		return
@@ -28,7 +28,8 @@ func (w *Watch) FollowOthers(ctx context.Context) {
 			token, err := others.Token(asking, id)
 			cancel()
 			if err == nil && share.Here(pki, id, token) {
-				reason := fmt.Sprintf("pki_dir (%s) is the one that %s shares, but cluster_isolated_filesystem is True here", pki, id)
+				reason := fmt.Sprintf("pki_dir (%s) is the one that %s shares, "+
+					"but cluster_isolated_filesystem is True here", pki, id)
 				found = &reason
 			}
 		}
