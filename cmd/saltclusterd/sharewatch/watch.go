@@ -140,7 +140,7 @@ func (w *Watch) FindMisplaced() {
 		{"sock_dir", w.c.SockDir, "two masters must not have their sockets there"},
 		{
 			"cachedir", w.c.CacheDir,
-			"the salt command works only on the master that was started last, for each makes .root_key anew",
+			"the salt command works only on the master that was started last, because each makes .root_key anew",
 		},
 	} {
 		if OnShare(w.c.PKIDir, w.c.StateDir, dir.path) {
@@ -167,7 +167,7 @@ func (w *Watch) Check() health.Result {
 		if len(st.Apart) > 0 {
 			return health.Result{
 				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", w.c.Self, st.Apart[0]),
-				Hint: "saltclusterctl migrate --all goes on with the rest; " +
+				Hint: "saltclusterctl migrate --all continues with the rest; " +
 					"else set cluster_isolated_filesystem alike on every node",
 			}
 		}
