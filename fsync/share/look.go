@@ -67,24 +67,3 @@ func Here(dir string, id node.ID, token string) bool {
 	text, err := read(path(dir, id))
 	return err == nil && token != "" && text == token
 }
-
-// SameMount says whether two paths are on one mount.
-func SameMount(a, b string) (bool, error) {
-	ia, err := mount(a)
-	if err != nil {
-		return false, err
-	}
-	ib, err := mount(b)
-	return ia == ib && err == nil, err
-}
-
-func mount(p string) (uint64, error) {
-	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, p, 0, unix.STATX_MNT_ID, &st); err != nil {
-		return 0, &fs.PathError{Op: "statx", Path: p, Err: err}
-	}
-	if st.Mask&unix.STATX_MNT_ID == 0 { // a kernel before 5.8
-		return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), nil
-	}
-	return st.Mnt_id, nil
-}

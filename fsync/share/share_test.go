@@ -220,13 +220,13 @@ func TestFilesThatAreNone(t *testing.T) {
 
 func TestSameMount(t *testing.T) {
 	dir := t.TempDir()
-	if same, err := SameMount(dir, filepath.Dir(dir)); err != nil || !same {
+	if same, err := sameMount(dir, filepath.Dir(dir)); err != nil || !same {
 		t.Errorf("%v %v", same, err)
 	}
-	if same, err := SameMount(dir, "/proc"); err != nil || same {
+	if same, err := sameMount(dir, "/proc"); err != nil || same {
 		t.Errorf("/proc: %v %v", same, err)
 	}
-	if _, err := SameMount(dir, filepath.Join(dir, "none")); err == nil {
+	if _, err := sameMount(dir, filepath.Join(dir, "none")); err == nil {
 		t.Error("a path that is not there is on a mount")
 	}
 }

@@ -42,12 +42,7 @@ const reserve = 64 << 20
 
 // Room says whether a directory's file system has room for so much.
 func Room(dir string, need Size) error {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
+	dir = existing(dir)
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("room in %s: %w", dir, err)
@@ -61,4 +56,17 @@ func Room(dir string, need Size) error {
 		return fmt.Errorf("%s has inodes for %d more files, %d are needed", dir, st.Ffree, need.Files)
 	}
 	return nil
+}
+
+// MayMake says whether this process may write to a directory, or make it where it does not exist.
+func MayMake(dir string) bool { return unix.Access(existing(dir), unix.W_OK|unix.X_OK) == nil }
+
+// existing returns dir, or the nearest directory above it that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }

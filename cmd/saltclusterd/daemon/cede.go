@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
-	"saltclusterd/fsync/share"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/router"
 )
@@ -23,13 +22,13 @@ const (
 // cede hands the leadership to a node that is well when this one's share hangs. It could go on leading, for nothing that it decides is
 // there; but a host that hangs is restarted sooner or later, and a hand-over costs no election.
 func (m *member) cede(ctx context.Context) {
-	if m.svc == nil || m.svc.share == nil {
+	if m.svc == nil || !m.svc.share.Shared() {
 		return
 	}
 	failed := node.ID("") // did not take over the last time
 	for backoff.Sleep(ctx, cedeEvery) {
-		st := m.svc.share.State()
-		if st.Condition != share.Hung || time.Since(st.Since) < cedeAfter {
+		reason, since := m.svc.share.Hung()
+		if reason == "" || time.Since(since) < cedeAfter {
 			continue
 		}
 		nodes, voters := m.routes().Nodes, m.cons.Status().Voters
@@ -40,7 +39,7 @@ func (m *member) cede(ctx context.Context) {
 		if heir == "" { // it hangs everywhere
 			continue
 		}
-		m.log.Warn("another node is to lead", "node", heir, "reason", st.Reason)
+		m.log.Warn("another node is to lead", "node", heir, "reason", reason)
 		handing, cancel := context.WithTimeout(ctx, handTimeout)
 		err := m.cons.TransferLeadership(handing, heir)
 		cancel()

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -52,7 +53,7 @@ type Daemon struct {
 
 	wall func() time.Time // the clock of this host
 
-	migration *migration
+	migration *migration.Host
 	logging   logging
 	own       ownFiles
 
@@ -83,7 +84,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
-	d.migration = newMigration(d)
+	d.migration = d.newMigration()
 	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
 	return d, nil
@@ -139,7 +140,7 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	}
 	*open = append(*open, lock)
 	d.sockets.keep(lockName, lock.f)
-	if err := d.migration.repair(); err != nil {
+	if err := d.migration.Repair(); err != nil {
 		d.log.Error("migration to an own file system", "err", err)
 	}
 	if err := d.readHost(ctx); err != nil {

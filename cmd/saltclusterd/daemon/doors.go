@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -98,7 +99,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.LogLevels(d),
 		admin.Checkups(d),
 		admin.Roots(d),
-		admin.Migration(d),
+		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
 		admin.Returns(d),
 	}
 }

@@ -87,7 +87,7 @@ type servedFiles struct{ s *service }
 
 // Takes implements sidecar.Files.
 func (f servedFiles) Takes(cmd string) bool {
-	return f.s.files.Takes(cmd) && !f.s.shareHangs() && !f.s.m.d.migration.oldMaster.Load()
+	return f.s.files.Takes(cmd) && !f.s.share.Hangs() && !f.s.m.d.migration.MasterOutdated()
 }
 
 // Reads implements sidecar.Files.

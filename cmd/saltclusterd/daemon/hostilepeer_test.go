@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
@@ -34,7 +36,7 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
-	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
+	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", pathDrain,
 	pathPropose, pathStats, pathTransfer, pathCertificate, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }

@@ -48,7 +48,7 @@ func jobsOfMaster(master *localmaster.Config, owner localmaster.Owner, umask fun
 // jobsOff says why the cluster replicates no jobs; empty when it does.
 func (s *service) jobsOff() string {
 	switch cfg := s.m.d.cfg.Cluster; {
-	case s.m.d.shares() && !s.m.d.standsIn():
+	case s.m.d.shares() && !s.m.d.migration.StandsIn():
 		return "cluster_isolated_filesystem is False: the masters share their job cache"
 	case cfg.JobReplicas <= 1:
 		return "cluster_job_replicas is 1"

@@ -72,7 +72,7 @@ type answeredMines struct{ s *service }
 
 // Takes implements sidecar.Mines.
 func (a answeredMines) Takes(cmd string) bool {
-	return a.s.mined.Takes(cmd) && !a.s.m.d.migration.oldMaster.Load()
+	return a.s.mined.Takes(cmd) && !a.s.m.d.migration.MasterOutdated()
 }
 
 // Answer implements sidecar.Mines.

@@ -39,7 +39,8 @@ type listed struct {
 // parts lists all parts. Whoever opened them and when, Close ends them backwards: what hands something to another part stands after it, and what
 // everything else needs comes first.
 func (s *service) parts() []listed {
-	parts := []listed{
+	return []listed{
+		{"shared file system", s.share, exclusive},
 		{"the master's files", masterPart{s}, exclusive}, // before anything is written
 		{"key directory", s.dir, exclusive},
 		{"missed jobs", s.missed, exclusive}, // before a job is seen
@@ -63,10 +64,6 @@ func (s *service) parts() []listed {
 		{"publish port", s.pub, outgoing},
 		{"request port", s.reqs, incoming},
 	}
-	if s.share != nil {
-		parts = slices.Insert(parts, 0, listed{"shared file system", s.share, exclusive})
-	}
-	return parts
 }
 
 // isEdge says whether minions connect to a part.
@@ -105,7 +102,7 @@ func (s *service) closePart(p listed) error {
 	if !s.open.remove(p.part) {
 		return nil
 	}
-	return s.end(p.part)
+	return s.share.ClosePart(p.part)
 }
 
 // openSet are the parts that are open.
@@ -136,9 +133,7 @@ type masterPart struct{ s *service }
 
 // Open implements part.
 func (p masterPart) Open(ctx context.Context) error {
-	if p.s.share != nil {
-		p.s.wg.Go(p.s.lookForMisplaced)
-	}
+	p.s.wg.Go(p.s.share.FindMisplaced)
 	p.s.makeCache()
 	p.s.umask.look(ctx)
 	return nil

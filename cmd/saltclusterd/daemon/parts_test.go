@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"saltclusterd/fsync/share"
+	"saltclusterd/cmd/saltclusterd/sharewatch"
 )
 
 // emptyService has all its parts, none of which works.
@@ -52,7 +52,6 @@ func TestASuccessorOpensEverything(t *testing.T) {
 // What hands something to the bus ends before it. What everything else needs ends last, and is there first.
 func TestTheOrderOfParts(t *testing.T) {
 	s := emptyService()
-	s.share = new(share.Share)
 	parts := s.parts()
 	at := func(p part) int { return slices.IndexFunc(parts, func(l listed) bool { return l.part == p }) }
 	for i, p := range []part{s.share, masterPart{s}, s.dir} {
@@ -99,7 +98,7 @@ func TestPartsEndBackwards(t *testing.T) {
 		{"c", &namedPart{name: "c", closed: &closed}, exclusive}, {"d", &namedPart{name: "d", closed: &closed, err: errors.New("no")}, incoming},
 		{"e", &namedPart{name: "e", closed: &closed}, outgoing}, {"f", &namedPart{name: "f", closed: &closed}, shared},
 	}
-	s := &service{}
+	s := &service{share: new(sharewatch.Watch)}
 	for _, of := range []phase{shared, outgoing, incoming, exclusive} {
 		err := s.openParts(t.Context(), list, func(p listed) bool { return p.phase == of })
 		if (err != nil) != (of == incoming) {

@@ -50,7 +50,7 @@ type trees struct {
 func (s *service) newTrees() (*trees, error) {
 	d := s.m.d
 	switch {
-	case d.shares() && !d.standsIn():
+	case d.shares() && !d.migration.StandsIn():
 		return &trees{off: "the nodes share their file system (cluster_isolated_filesystem: False)"}, nil
 	case d.cfg.Roots.Sync == config.RootsOff:
 		return &trees{off: "cluster_roots_sync is off"}, nil

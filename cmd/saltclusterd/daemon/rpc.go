@@ -99,7 +99,7 @@ func (s *service) handleStores(mux *peerrpc.Mux) {
 func storePlaces() map[string]int {
 	return map[string]int{
 		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-		returns.Path: 1, roots.Path: 4, pathLedger: 2, pathRootsDiff: 2, pathMigrate: 8, pathCatchup: 6,
+		returns.Path: 1, roots.Path: 4, pathLedger: 2, pathRootsDiff: 2, pathCatchup: 6,
 	}
 }
 
@@ -107,11 +107,10 @@ func storePlaces() map[string]int {
 func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
 	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
-	mux.Handle("GET "+pathShare, http.HandlerFunc(m.handleShare))
+	m.svc.share.Handle(mux)
 	m.minions.Handle(mux)
 	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))
-	mux.Handle(migrationRPC.Pattern(), migrationRPC.Handler(m.reportMigration))
-	mux.Handle(migrateRPC.Pattern(), migrateRPC.Handler(m.migrateForPeer))
+	m.svc.migration.Handle(mux)
 	mux.Handle(drainReportRPC.Pattern(), drainReportRPC.Handler(m.reportDrain))
 	mux.Handle(drainWishesRPC.Pattern(), drainWishesRPC.Handler(m.takeDrainWishes))
 	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(m.handOverForPeer))

@@ -7,11 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
-	"saltclusterd/fsync/share"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
@@ -47,10 +48,9 @@ type service struct {
 	mines  *datacache.Store
 	tokens *tokens.Store
 	trees  *trees
-	cache  *jobs.Store  // the master's job cache
-	share  *share.Share // nil: the nodes share no file system
-	clock  *hlc.Clock   // of serials
-	stamps *hlc.Clock   // of what the nodes know of minions
+	cache  *jobs.Store // the master's job cache
+	clock  *hlc.Clock  // of serials
+	stamps *hlc.Clock  // of what the nodes know of minions
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
@@ -92,14 +92,16 @@ type service struct {
 	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
 	newer  atomic.Pointer[string]   // what version it has, when that is another than the one served
 
+	share     *sharewatch.Watch
+	migration *migration.Steps
+
 	late      *latecomer
 	drain     *drainer
 	published *jobWatch
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
-	behind    atomic.Int64           // since when the roots are behind the cluster, Unix time in ns; 0: they are not
-	misplaced atomic.Pointer[string] // what is on the share and must not be
+	behind atomic.Int64 // since when the roots are behind the cluster, Unix time in ns; 0: they are not
 
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
@@ -131,7 +133,8 @@ func newService(m *member) (*service, error) {
 		return nil, err
 	}
 	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
-	if err := s.buildShare(); err != nil {
+	s.migration = s.newMigrationSteps()
+	if s.share, err = s.newShareWatch(); err != nil {
 		return nil, err
 	}
 	if err := s.buildMaster(); err != nil {

@@ -70,7 +70,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.opened.Store(true)
 	startDuties(s.ctx, &s.wg, s.duties(), edgesOpen, false)
 	s.settled.Store(true)
-	s.goOnMigrating()
+	s.migration.Resume()
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }

@@ -197,7 +197,7 @@ func texts(addrs []net.Addr) []string {
 // masterServes says whether the local master can take requests of minions.
 func (s *service) masterServes() bool {
 	signedIn, _ := s.intake.State()
-	return s.req.Up() && signedIn && !s.shareHangs() && !s.m.d.migration.oldMaster.Load()
+	return s.req.Up() && signedIn && !s.share.Hangs() && !s.m.d.migration.MasterOutdated()
 }
 
 // downProblem says what to do about a master that is not there. Perhaps it does not start with what it finds in its files.

@@ -377,7 +377,7 @@ func (s *service) settle(ctx context.Context) error {
 	}
 	s.late.open.Store(true)
 	startDuties(s.ctx, &s.wg, s.duties(), disksFree, true)
-	s.goOnMigrating()
+	s.migration.Resume()
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package daemon
+package share
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Without a mount of its own what is beside pki_dir is on the share, links followed.
-func TestSharedPath(t *testing.T) {
+// Without a mount of its own what is beside the directory is on the share, links followed.
+func TestContains_NoMount(t *testing.T) {
 	top := t.TempDir()
 	pki, own, cache := filepath.Join(top, "share/pki"), filepath.Join(top, "lib"), filepath.Join(top, "cache")
 	for _, dir := range []string{pki, own, cache, filepath.Join(top, "share/jobs"), filepath.Join(top, "share2")} {
@@ -22,7 +22,7 @@ func TestSharedPath(t *testing.T) {
 		pki: true, filepath.Join(top, "share/jobs"): true, filepath.Join(cache, "jobs"): true, filepath.Join(cache, "jobs/ab/cd"): true,
 		cache: false, filepath.Join(cache, "minions"): false, filepath.Join(top, "share2"): false, filepath.Join(top, "share/new"): true,
 	} {
-		if got := sharedPath(pki, own, path); got != want {
+		if got := Contains(pki, own, path); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

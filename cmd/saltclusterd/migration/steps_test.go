@@ -1,4 +1,4 @@
-package daemon
+package migration
 
 import (
 	"os"
@@ -13,8 +13,8 @@ import (
 	"saltclusterd/fsync/unshare"
 )
 
-// asNobody runs the test that calls it again as somebody who is not root, and says whether this is that run.
-func asNobody(t *testing.T) bool {
+// runUnprivileged runs the test that calls it again as a user other than root, and says whether this is that run.
+func runUnprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return true
@@ -33,7 +33,7 @@ func asNobody(t *testing.T) bool {
 	return false
 }
 
-func me(t *testing.T) string {
+func userName(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
 	if err != nil {
@@ -42,13 +42,13 @@ func me(t *testing.T) string {
 	return u.Username
 }
 
-// A saltclusterd that does not run as root may not make a directory in /var/lib: it says which, and goes on when it is there.
-func TestMigrateAsAnotherUser(t *testing.T) {
-	if !asNobody(t) {
+// A saltclusterd that does not run as root may not make a directory in /var/lib: it names the directory, and resumes
+// when that exists.
+func TestSteps_CopyUnprivileged(t *testing.T) {
+	if !runUnprivileged(t) {
 		return
 	}
-	d, top := sharedHost(t)
-	g := d.migration
+	h, top := newSharedHost(t)
 	if err := os.MkdirAll(top+"/var/lib", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -56,20 +56,21 @@ func TestMigrateAsAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(top+"/var/lib", 0o755) })
-	p := g.plan("")
-	if steps := strings.Join(g.planSteps(p, "", make([]unshare.Size, len(p.Trees))), "\n"); !strings.Contains(steps, "by hand: install -d -o "+me(t)+" -m 0750 "+top+"/var/lib/salt-master") {
+	p := h.makePlan("")
+	steps := strings.Join(h.describePlan(p, "", make([]unshare.Size, len(p.Trees))), "\n")
+	if !strings.Contains(steps, "by hand: install -d -o "+userName(t)+" -m 0750 "+top+"/var/lib/salt-master") {
 		t.Errorf("the plan says\n%s", steps)
 	}
-	s := &service{m: &member{d: d}}
+	s := NewSteps(StepsConfig{Host: h})
 	done := make(chan error, 1)
 	go func() { done <- s.copyShare(t.Context(), "") }()
 	var asked []string
 	for end := time.Now().Add(30 * time.Second); len(asked) == 0; time.Sleep(5 * time.Millisecond) {
-		if n := g.describe(true); n.ByHand != nil {
+		if n := h.describe(); n.ByHand != nil {
 			asked = n.ByHand.Commands
 		}
 		if time.Now().After(end) {
-			t.Fatal("nobody is asked")
+			t.Fatal("the operator is not asked")
 		}
 	}
 	if len(asked) != 1 || !strings.HasPrefix(asked[0], "install -d ") {
