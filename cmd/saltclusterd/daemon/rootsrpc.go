@@ -32,7 +32,7 @@ const (
 type rootsReport struct {
 	Off    string       `json:"off,omitempty"` // why nothing is replicated there
 	Notes  []string     `json:"notes,omitempty"`
-	Paths  rootsPaths   `json:"paths,omitempty"` // of the slots
+	Paths  roots.Paths  `json:"paths,omitempty"` // of the slots
 	Status roots.Status `json:"status"`
 }
 
