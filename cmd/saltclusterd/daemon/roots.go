@@ -16,7 +16,6 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/fsync/tree"
-	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 )
@@ -181,33 +180,16 @@ func revision(r state.RootsRevision) (roots.Revision, error) {
 	}, nil
 }
 
-// rootsGrace is how long this node waits for the word of members that it has not seen since it started.
-const rootsGrace = 15 * time.Second
-
 // rootsUnderstood says who would not understand a proposal about the trees: an older saltclusterd stops when it meets one
 // in the log. One that is down while all others are upgraded does so when it comes back, and has to be upgraded then.
-func (m *member) rootsUnderstood() error {
-	var others []node.ID
-	for _, mem := range m.cons.View().Members() {
-		if mem.ID != m.d.id {
-			others = append(others, mem.ID)
-		}
-	}
-	return understood(others, m.gossip.Member, time.Since(m.since))
+func (m *member) rootsUnderstood() error { return understood(m.membersWithoutRoots()) }
+
+// membersWithoutRoots lists the members that do not understand commands about roots, and those whose version is not known yet.
+func (m *member) membersWithoutRoots() (older, unseen []string) {
+	return membersWithout(m.otherMembers(), m.gossip.Member, time.Since(m.since), func(meta node.Meta) bool { return meta.Roots })
 }
 
-func understood(others []node.ID, look func(node.ID) (gossip.Member, bool), up time.Duration) error {
-	var older, unseen []string
-	for _, id := range others {
-		g, ok := look(id)
-		switch {
-		case ok && g.Meta.Roots:
-		case ok && g.State == gossip.Alive && g.Meta.Build != "":
-			older = append(older, string(id))
-		case up < rootsGrace:
-			unseen = append(unseen, string(id))
-		}
-	}
+func understood(older, unseen []string) error {
 	switch {
 	case len(older) > 0:
 		return fmt.Errorf("%w: roots are not replicated before saltclusterd is upgraded on %s", roots.ErrNoQuorum, strings.Join(older, ", "))

@@ -133,11 +133,12 @@ func TestOlderNodesAreNotBroken(t *testing.T) {
 		{"one is not seen for long", map[node.ID]gossip.Member{"b": newer}, false, ""},
 		{"an old one is down", map[node.ID]gossip.Member{"b": newer, "c": downOld}, false, ""},
 	} {
-		up := rootsGrace
+		up := versionGrace
 		if tc.young {
 			up = 0
 		}
-		err := understood([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { g, ok := tc.seen[id]; return g, ok }, up)
+		err := understood(membersWithout([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { g, ok := tc.seen[id]; return g, ok }, up,
+			func(meta node.Meta) bool { return meta.Roots }))
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
 		}

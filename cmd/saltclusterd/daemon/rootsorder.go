@@ -17,6 +17,8 @@ const (
 	rootsOrderAsk = 5 * time.Second
 	// rootsOrderFirst is how long the roots wait for the word of members that are not seen alive.
 	rootsOrderFirst = 3 * time.Second
+	// rootsOrderMost is how long they wait for the word of those that are.
+	rootsOrderMost = 15 * time.Second
 )
 
 // rootsOrder keeps what the other masters say about the order of their directories.
@@ -52,7 +54,7 @@ func (o *rootsOrder) run(ctx context.Context) {
 		missing := o.askAll(ctx)
 		if !known {
 			waiting := slices.ContainsFunc(missing, o.alive) || len(missing) > 0 && time.Since(began) < rootsOrderFirst
-			if known = !waiting || time.Since(began) > rootsGrace; known {
+			if known = !waiting || time.Since(began) > rootsOrderMost; known {
 				close(o.first)
 			}
 		}
