@@ -73,7 +73,7 @@ func (h *host) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error) {
 			"or join with --keys-pending, and accept them again", of, r.ID, n, r.ID, r.ID)
 	}
 	if !wish.Witness {
-		if err := m.awaitFirstRoots(ctx); err != nil {
+		if err := m.svc.roots.AwaitFirst(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -46,6 +46,11 @@ func membersWithout(
 	return older, unseen
 }
 
+// membersWithoutRoots lists the members that do not understand commands about roots, and those whose version is not known yet.
+func (m *member) membersWithoutRoots() (older, unseen []string) {
+	return membersWithout(m.otherMembers(), m.gossip.Member, time.Since(m.since), func(meta node.Meta) bool { return meta.Roots })
+}
+
 func levelKnown(level uint16, others []node.ID, look func(node.ID) (gossip.Member, bool), up time.Duration) error {
 	older, unseen := membersWithout(others, look, up, func(meta node.Meta) bool { return meta.Level >= level })
 	switch {

@@ -44,7 +44,7 @@ func (s *service) rootsKnown() error {
 	if _, ok := s.m.cons.View().RootsHead(); !ok {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(s.rootsDir(), "roots.db")); err != nil {
+	if !s.roots.Stored() {
 		return adminapi.Errorf(adminapi.CodeRefused, "name one that was a member then: saltclusterctl migrate --stand-in NODE",
 			"the cluster had roots of its own before it shared them, and %s was no member then: what is on the share would lose against them", s.m.d.id)
 	}
@@ -313,8 +313,9 @@ func (s *service) behindCluster(ctx context.Context) string {
 		return s.masterProblem(ctx)
 	case !s.dir.Synced(s.m.cons.View().Rev()):
 		return "bringing the key files up to date"
-	case s.trees.rootsEngine != nil && !s.trees.CaughtUp():
-		return "bringing the file and pillar roots up to date: " + progressText(s.trees.Status())
+	}
+	if pending := s.roots.Pending(); pending != "" {
+		return "bringing the file and pillar roots up to date: " + pending
 	}
 	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"saltclusterd/fsync/roots"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -46,32 +45,13 @@ func TestFoundersRootsAreFirst(t *testing.T) {
 			return err
 		})
 	}
-	if c := nodes[0].current().svc.trees.Conflicts(); len(c) > 0 {
-		t.Errorf("%d conflicts on the founder, first %+v", len(c), c[0])
+	list, err := nodes[0].rootsVerbs().RootsConflicts(t.Context())
+	if err != nil || len(list.Missing) > 0 {
+		t.Fatalf("conflicts not listed: %+v, %v", list, err)
 	}
-}
-
-func TestFirstRootsLack(t *testing.T) {
-	looked := time.Now()
-	full := []roots.SlotStatus{{Files: 0}, {Files: 3}}
-	closed, gone := []roots.SlotStatus{{Files: 3, Unavailable: "no"}}, []roots.SlotStatus{{Files: 3, Unavailable: "no", Missing: true}}
-	closed[0].Name = roots.SlotName{Kind: "file", Env: "base"}
-	for name, c := range map[string]struct {
-		st   roots.Status
-		lack string // what the joiner hears
-	}{
-		"a directory cannot be read": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: closed}, "file:base:0: no"},
-		"a directory is not there":   {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone}, ""},
-		"not looked at yet":          {roots.Status{Mode: roots.ModeAuto}, "they are being read"},
-		"nothing is there":           {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, ""},
-		"not proposed yet":           {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, "3 files are read"},
-		"a file never rests":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Problems: []string{"x.log changes"}}, "3 files are read; x.log changes"},
-		"cannot be read":             {roots.Status{Mode: roots.ModeAuto, Problems: []string{"x"}}, "x"},
-		"there is a revision":        {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Head: 1}, ""},
-		"an operator's turn":         {roots.Status{Mode: roots.ModeManual, LastScan: looked, Slots: full}, ""},
-	} {
-		if got := firstRootsLack(c.st); got != c.lack {
-			t.Errorf("%s: %q, want %q", name, got, c.lack)
+	for _, c := range list.Conflicts {
+		if c.Node == "a" {
+			t.Errorf("a conflict on the founder: %+v", c)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
@@ -46,7 +47,7 @@ type service struct {
 	data   *datacache.Store
 	mines  *datacache.Store
 	tokens *tokens.Store
-	trees  *trees
+	roots  *rootsadmin.Roots
 	cache  *jobs.Store  // the master's job cache
 	share  *share.Share // nil: the nodes share no file system
 	clock  *hlc.Clock   // of serials
@@ -99,7 +100,6 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
-	behind    atomic.Int64           // since when the roots are behind the cluster, Unix time in ns; 0: they are not
 	misplaced atomic.Pointer[string] // what is on the share and must not be
 
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
@@ -110,7 +110,6 @@ type service struct {
 	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
 	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
-	kept    atomic.Bool   // the roots are open
 	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 

@@ -6,10 +6,19 @@ import (
 	"strings"
 	"sync"
 
+	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/statuspage"
 )
 
-var _ statuspage.Source = (*Daemon)(nil)
+// pageSource implements statuspage.Source.
+type pageSource struct {
+	*Daemon
+}
+
+// RootsStatus implements statuspage.Source.
+func (s pageSource) RootsStatus(ctx context.Context) (adminapi.RootsStatus, error) {
+	return s.rootsVerbs().RootsStatus(ctx)
+}
 
 // pageMeasures are what the status page shows over time; metrics are the counters behind them, those of saltclusterctl top.
 var pageMeasures = []struct {
@@ -36,7 +45,7 @@ func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 		short, _, _ := strings.Cut(name, ".")
 		hosts = append(hosts, name, short)
 	}
-	return statuspage.New(statuspage.Config{Source: d, Series: series, Hosts: hosts, Logger: d.log}), series
+	return statuspage.New(statuspage.Config{Source: pageSource{d}, Series: series, Hosts: hosts, Logger: d.log}), series
 }
 
 // keepSeries counts for the page until it is closed.

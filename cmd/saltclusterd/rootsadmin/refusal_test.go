@@ -1,4 +1,4 @@
-package daemon
+package rootsadmin
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 func TestRootsRefusalNamesWhereRevisionsAreListed(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{roots.ErrNoRevision, state.Result{Code: state.NotFound, Message: "there is no revision 9 of the trees"}.Err()} {
-		got := rootsRefusal("drop", err)
+		got := refuse("drop", err)
 		if adminapi.CodeOf(got) != adminapi.CodeNotFound || !strings.Contains(adminapi.HintOf(got), "roots history") || strings.Contains(got.Error(), "not_found") {
 			t.Errorf("%v: %v (%s)", err, got, adminapi.HintOf(got))
 		}

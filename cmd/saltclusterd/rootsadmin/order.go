@@ -1,4 +1,4 @@
-package daemon
+package rootsadmin
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// rootsOrderAsk is how often the other masters are asked in which order they list their directories.
-	rootsOrderAsk = 5 * time.Second
-	// rootsOrderFirst is how long the roots wait for the word of members that are not seen alive.
-	rootsOrderFirst = 3 * time.Second
-	// rootsOrderMost is how long they wait for the word of those that are.
-	rootsOrderMost = 15 * time.Second
+	// orderEvery is how often the other masters are asked in which order they list their directories.
+	orderEvery = 5 * time.Second
+	// orderFirst is how long the roots wait for the word of members that are not seen alive.
+	orderFirst = 3 * time.Second
+	// orderMost is how long they wait for the word of those that are.
+	orderMost = 15 * time.Second
 )
 
-// rootsOrder keeps what the other masters say about the order of their directories.
-type rootsOrder struct {
+// order keeps what the other masters say about the order of their directories.
+type order struct {
 	self   roots.Paths
 	others func() []node.ID
 	alive  func(node.ID) bool
@@ -36,31 +36,31 @@ type rootsOrder struct {
 	notes []string
 }
 
-func (s *service) newRootsOrder(slots []roots.Slot) *rootsOrder {
-	return &rootsOrder{
-		self: roots.PathsOf(slots, s.m.d.master.Text("root_dir")), others: s.m.otherMasters, alive: s.m.alive,
+func (r *Roots) newOrder() *order {
+	return &order{
+		self: roots.PathsOf(r.slots, r.cfg.Master.Text("root_dir")), others: r.cfg.Others, alive: r.cfg.Alive,
 		first: make(chan struct{}), said: map[node.ID]roots.Paths{},
 		ask: func(ctx context.Context, id node.ID) (roots.Paths, error) {
-			r, err := s.m.rootsReportOf(ctx, id)
-			return r.Paths, err
+			report, err := r.reportOf(ctx, id)
+			return report.Paths, err
 		},
 	}
 }
 
 // run asks until ctx ends.
-func (o *rootsOrder) run(ctx context.Context) {
+func (o *order) run(ctx context.Context) {
 	began, known := time.Now(), false
 	for {
 		missing := o.askAll(ctx)
 		if !known {
-			waiting := slices.ContainsFunc(missing, o.alive) || len(missing) > 0 && time.Since(began) < rootsOrderFirst
-			if known = !waiting || time.Since(began) > rootsOrderMost; known {
+			waiting := slices.ContainsFunc(missing, o.alive) || len(missing) > 0 && time.Since(began) < orderFirst
+			if known = !waiting || time.Since(began) > orderMost; known {
 				close(o.first)
 			}
 		}
-		pause := rootsOrderAsk
+		pause := orderEvery
 		if !known {
-			pause = rootsOrderFirst / 20
+			pause = orderFirst / 20
 		}
 		if !backoff.Sleep(ctx, pause) {
 			return
@@ -69,7 +69,7 @@ func (o *rootsOrder) run(ctx context.Context) {
 }
 
 // askAll asks the other masters and compares. It returns those that have never answered.
-func (o *rootsOrder) askAll(ctx context.Context) (missing []node.ID) {
+func (o *order) askAll(ctx context.Context) (missing []node.ID) {
 	var wg sync.WaitGroup
 	others := o.others()
 	for _, id := range others {
@@ -103,14 +103,14 @@ func (o *rootsOrder) askAll(ctx context.Context) (missing []node.ID) {
 	return missing
 }
 
-func (o *rootsOrder) heard(id node.ID) bool {
+func (o *order) heard(id node.ID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.said[id] != nil
 }
 
 // Bad is roots.Config.Order.
-func (o *rootsOrder) Bad(ctx context.Context) map[roots.SlotName]string {
+func (o *order) Bad(ctx context.Context) map[roots.SlotName]string {
 	select {
 	case <-o.first:
 	case <-ctx.Done():
@@ -121,7 +121,7 @@ func (o *rootsOrder) Bad(ctx context.Context) map[roots.SlotName]string {
 	return o.bad
 }
 
-func (o *rootsOrder) Notes() []string {
+func (o *order) Notes() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.notes

@@ -1,4 +1,4 @@
-package daemon
+package rootsadmin
 
 import (
 	"fmt"
@@ -97,7 +97,7 @@ func TestRootSlots(t *testing.T) {
 			if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
 				t.Fatal(err)
 			}
-			slots, notes := rootSlots(masterConfig(t, dir, tc.config), filepath.Join(dir, "state"))
+			slots, notes := findSlots(masterConfig(t, dir, tc.config), filepath.Join(dir, "state"))
 			if got := slotTexts(dir, slots); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}

@@ -1,4 +1,4 @@
-package daemon
+package rootsadmin
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// paths of file_roots of the environment base.
-func basePaths(dirs ...string) roots.Paths {
+// listing is the directories of file_roots, environment base.
+func listing(dirs ...string) roots.Paths {
 	out := roots.Paths{}
 	for i, d := range dirs {
 		if d != "" {
@@ -25,8 +25,8 @@ func basePaths(dirs ...string) roots.Paths {
 func TestOrderIsAwaited(t *testing.T) {
 	var answers atomic.Bool
 	asked := make(chan struct{}, 1)
-	o := &rootsOrder{
-		self: basePaths("/b", "/a"), others: func() []node.ID { return []node.ID{"m2"} }, alive: func(node.ID) bool { return true },
+	o := &order{
+		self: listing("/b", "/a"), others: func() []node.ID { return []node.ID{"m2"} }, alive: func(node.ID) bool { return true },
 		first: make(chan struct{}), said: map[node.ID]roots.Paths{},
 		ask: func(context.Context, node.ID) (roots.Paths, error) {
 			defer func() {
@@ -38,7 +38,7 @@ func TestOrderIsAwaited(t *testing.T) {
 			if !answers.Load() {
 				return nil, errors.New("starting")
 			}
-			return basePaths("/a", "/b"), nil
+			return listing("/a", "/b"), nil
 		},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

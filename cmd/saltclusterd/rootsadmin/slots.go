@@ -1,8 +1,9 @@
-package daemon
+package rootsadmin
 
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +20,9 @@ const dynamicEnv = "__env__"
 // packageRoots is where Salt's own package manager puts states; hardly anybody has it, but it is configured by default.
 const packageRoots = "/srv/spm/"
 
-// rootSlots lists the directories of the master's file_roots and pillar_roots that are replicated, and says of the others
+// findSlots lists the directories of the master's file_roots and pillar_roots that are replicated, and says of the others
 // why they are not. forbidden are directories that must not be inside of one.
-func rootSlots(c *localmaster.Config, forbidden ...string) (slots []roots.Slot, notes []string) {
+func findSlots(c *localmaster.Config, forbidden ...string) (slots []roots.Slot, notes []string) {
 	f := &slotFinder{forbidden: forbidden}
 	backends := c.Strings("fileserver_backend")
 	for _, b := range backends {
@@ -60,7 +61,7 @@ func (f *slotFinder) all(kind string, c *localmaster.Config, option string) {
 			continue
 		}
 		for pos, dir := range envs[env] {
-			if c.SetBy(option) == "" && strings.HasPrefix(dir, packageRoots) && !exists(dir) {
+			if c.SetBy(option) == "" && strings.HasPrefix(dir, packageRoots) && isMissing(dir) {
 				f.note("%s:%s:%d (%s) is not replicated: it is a default and does not exist", kind, env, pos, dir)
 				continue
 			}
@@ -111,6 +112,11 @@ func (f *slotFinder) finish() []roots.Slot {
 		}
 	}
 	return out
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return err != nil
 }
 
 // within says whether a clean path is dir or below it.
