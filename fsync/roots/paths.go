@@ -18,7 +18,8 @@ func PathsOf(slots []Slot, rootDir string) Paths {
 	out := Paths{}
 	for _, s := range slots {
 		path := s.Dir
-		if rel, err := filepath.Rel(filepath.Clean("/"+rootDir), s.Dir); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+		rel, err := filepath.Rel(filepath.Clean("/"+rootDir), s.Dir)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			path = "/" + rel
 		}
 		out[s.Name] = path
@@ -42,8 +43,8 @@ func (p Paths) list(kind, env string) string {
 	return strings.Join(paths, ", ")
 }
 
-// crosses says whether two nodes have a directory at different places of an environment's list. What belongs to one of its
-// directories would be put into another.
+// crosses says whether two nodes have a directory at different places of an environment's list. What belongs to one of
+// its directories would be put into another.
 func (p Paths) crosses(other Paths, kind, env string) bool {
 	for s, path := range p {
 		if s.Kind != kind || s.Env != env {
@@ -61,8 +62,8 @@ func (p Paths) crosses(other Paths, kind, env string) bool {
 	return false
 }
 
-// Compare compares the lists of this node with those of others. Where no majority agrees with this node, the slots of that
-// environment are in bad, each with the reason; notes are what an operator should know besides.
+// Compare compares the lists of this node with those of others. Where no majority agrees with this node, the slots of
+// that environment are in bad, each with the reason; notes are what an operator should know besides.
 func (p Paths) Compare(others map[node.ID]Paths) (bad map[SlotName]string, notes []string) {
 	bad = map[SlotName]string{}
 	seen := map[string]bool{}
@@ -118,7 +119,8 @@ func (p Paths) listDifferences(others map[node.ID]Paths) (notes []string) {
 		}
 	}
 	for s, where := range theirs {
-		notes = append(notes, fmt.Sprintf("%s (%s) is not in the configuration of this node's master", s, strings.Join(where, ", ")))
+		notes = append(notes,
+			fmt.Sprintf("%s (%s) is not in the configuration of this node's master", s, strings.Join(where, ", ")))
 	}
 	slices.Sort(notes)
 	return notes

@@ -13,7 +13,8 @@ import (
 const versionGrace = 15 * time.Second
 
 // knows says whether all members understand the commands of a level (state.Level): an older saltclusterd stops when it
-// meets one in the log. One that is down while all others are upgraded does so when it comes back, and has to be upgraded then.
+// meets one in the log. One that is down while all others are upgraded does so when it comes back, and has to be
+// upgraded then.
 func (m *member) knows(level uint16) error {
 	return levelKnown(level, m.otherMembers(), m.gossip.Member, time.Since(m.since))
 }
@@ -28,8 +29,8 @@ func (m *member) otherMembers() (others []node.ID) {
 	return others
 }
 
-// membersWithout lists the members that do not understand something, and those whose version is not known yet. has tells from what a
-// member says of itself whether it understands.
+// membersWithout lists the members that do not understand something, and those whose version is not known yet. has
+// tells from what a member says of itself whether it understands.
 func membersWithout(
 	others []node.ID, look func(node.ID) (gossip.Member, bool), up time.Duration, has func(node.Meta) bool,
 ) (older, unseen []string) {
@@ -46,9 +47,11 @@ func membersWithout(
 	return older, unseen
 }
 
-// membersWithoutRoots lists the members that do not understand commands about roots, and those whose version is not known yet.
+// membersWithoutRoots lists the members that do not understand commands about roots, and those whose version is not
+// known yet.
 func (m *member) membersWithoutRoots() (older, unseen []string) {
-	return membersWithout(m.otherMembers(), m.gossip.Member, time.Since(m.since), func(meta node.Meta) bool { return meta.Roots })
+	hasRoots := func(meta node.Meta) bool { return meta.Roots }
+	return membersWithout(m.otherMembers(), m.gossip.Member, time.Since(m.since), hasRoots)
 }
 
 func levelKnown(level uint16, others []node.ID, look func(node.ID) (gossip.Member, bool), up time.Duration) error {

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A member that would stop at a command is found, and one whose version is not known is waited for.
+// Members without a capability are found, and those whose version is not known for some seconds.
 func TestMembersWithout(t *testing.T) {
 	newer := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "2", Roots: true}}
 	older := gossip.Member{State: gossip.Alive, Meta: node.Meta{Build: "1"}}
@@ -30,8 +30,9 @@ func TestMembersWithout(t *testing.T) {
 		if tc.young {
 			up = 0
 		}
-		older, unseen := membersWithout([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { g, ok := tc.seen[id]; return g, ok }, up,
-			func(meta node.Meta) bool { return meta.Roots })
+		look := func(id node.ID) (gossip.Member, bool) { g, ok := tc.seen[id]; return g, ok }
+		hasRoots := func(meta node.Meta) bool { return meta.Roots }
+		older, unseen := membersWithout([]node.ID{"b", "c"}, look, up, hasRoots)
 		if !slices.Equal(older, tc.older) || !slices.Equal(unseen, tc.unseen) {
 			t.Errorf("%s: older %q, unseen %q", tc.name, older, unseen)
 		}

@@ -36,7 +36,8 @@ func (d *Daemon) runningRoots() (*rootsadmin.Roots, error) {
 	case m == nil:
 		return nil, d.errNoMember()
 	case m.svc == nil:
-		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node with a salt-master", "this node is a witness and has no roots")
+		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node with a salt-master",
+			"this node is a witness and has no roots")
 	}
 	return m.svc.roots, nil
 }

@@ -8,59 +8,56 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
 )
 
 const (
-	// orderEvery is how often the other masters are asked in which order they list their directories.
-	orderEvery = 5 * time.Second
-	// orderFirst is how long the roots wait for the word of members that are not seen alive.
-	orderFirst = 3 * time.Second
-	// orderMost is how long they wait for the word of those that are.
-	orderMost = 15 * time.Second
+	// orderInterval is how often the other masters are asked in which order they list their directories.
+	orderInterval = 5 * time.Second
+	// orderWaitAbsent is how long the engine waits for answers of members that are not seen alive.
+	orderWaitAbsent = 3 * time.Second
+	// orderWaitAlive is how long it waits for answers of the others.
+	orderWaitAlive = 15 * time.Second
 )
 
-// order keeps what the other masters say about the order of their directories.
+// order compares the directories of this node with those that the other masters list.
 type order struct {
 	self   roots.Paths
 	others func() []node.ID
 	alive  func(node.ID) bool
 	ask    func(context.Context, node.ID) (roots.Paths, error)
 
-	first chan struct{} // closed when it is known enough
+	compared chan struct{} // closed when the answers suffice
 
-	mu    sync.Mutex
-	said  map[node.ID]roots.Paths
-	bad   map[roots.SlotName]string
-	notes []string
+	mu        sync.Mutex
+	answers   map[node.ID]roots.Paths
+	misplaced map[roots.SlotName]string
+	notes     []string
 }
 
-func (r *Roots) newOrder() *order {
+func newOrder(self roots.Paths, cfg Config, ask func(context.Context, node.ID) (roots.Paths, error)) *order {
 	return &order{
-		self: roots.PathsOf(r.slots, r.cfg.Master.Text("root_dir")), others: r.cfg.Others, alive: r.cfg.Alive,
-		first: make(chan struct{}), said: map[node.ID]roots.Paths{},
-		ask: func(ctx context.Context, id node.ID) (roots.Paths, error) {
-			report, err := r.reportOf(ctx, id)
-			return report.Paths, err
-		},
+		self: self, others: cfg.Others, alive: cfg.Alive, ask: ask,
+		compared: make(chan struct{}), answers: map[node.ID]roots.Paths{},
 	}
 }
 
-// run asks until ctx ends.
+// run asks the other masters until ctx ends.
 func (o *order) run(ctx context.Context) {
 	began, known := time.Now(), false
 	for {
-		missing := o.askAll(ctx)
+		missing := o.askOthers(ctx)
 		if !known {
-			waiting := slices.ContainsFunc(missing, o.alive) || len(missing) > 0 && time.Since(began) < orderFirst
-			if known = !waiting || time.Since(began) > orderMost; known {
-				close(o.first)
+			waiting := slices.ContainsFunc(missing, o.alive) || len(missing) > 0 && time.Since(began) < orderWaitAbsent
+			if known = !waiting || time.Since(began) > orderWaitAlive; known {
+				close(o.compared)
 			}
 		}
-		pause := orderEvery
+		pause := orderInterval
 		if !known {
-			pause = orderFirst / 20
+			pause = orderWaitAbsent / 20
 		}
 		if !backoff.Sleep(ctx, pause) {
 			return
@@ -68,60 +65,55 @@ func (o *order) run(ctx context.Context) {
 	}
 }
 
-// askAll asks the other masters and compares. It returns those that have never answered.
-func (o *order) askAll(ctx context.Context) (missing []node.ID) {
-	var wg sync.WaitGroup
+// askOthers asks the other masters and compares. It returns those that have never answered.
+func (o *order) askOthers(ctx context.Context) (missing []node.ID) {
 	others := o.others()
-	for _, id := range others {
-		if !o.alive(id) && o.heard(id) {
-			continue
-		}
-		wg.Go(func() {
-			paths, err := o.ask(ctx, id)
-			if err != nil {
-				return // what it said before still holds
-			}
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.said[id] = paths
-		})
-	}
-	wg.Wait()
+	answered := o.answered()
+	asked := slices.DeleteFunc(slices.Clone(others), func(id node.ID) bool { return !o.alive(id) && answered[id] })
+	answers := peerrpc.AskAll(ctx, asked, o.ask)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.said, func(id node.ID, _ roots.Paths) bool { return !slices.Contains(others, id) })
-	told := map[node.ID]roots.Paths{}
+	maps.Copy(o.answers, answers.Of) // the former answer of a member that fails remains
+	maps.DeleteFunc(o.answers, func(id node.ID, _ roots.Paths) bool { return !slices.Contains(others, id) })
+	lists := map[node.ID]roots.Paths{}
 	for _, id := range others {
-		paths, ok := o.said[id]
+		paths, ok := o.answers[id]
 		if !ok {
 			missing = append(missing, id)
 		} else if len(paths) > 0 { // else its roots are not replicated
-			told[id] = paths
+			lists[id] = paths
 		}
 	}
-	o.bad, o.notes = o.self.Compare(told)
+	o.misplaced, o.notes = o.self.Compare(lists)
 	return missing
 }
 
-func (o *order) heard(id node.ID) bool {
+// answered returns the members that have said what they list.
+func (o *order) answered() map[node.ID]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.said[id] != nil
+	out := map[node.ID]bool{}
+	for id, paths := range o.answers {
+		out[id] = paths != nil
+	}
+	return out
 }
 
-// Bad is roots.Config.Order.
-func (o *order) Bad(ctx context.Context) map[roots.SlotName]string {
+// awaitMisplaced waits for the first comparison, and returns the slots that the majority lists at other places
+// (roots.Config.Order).
+func (o *order) awaitMisplaced(ctx context.Context) map[roots.SlotName]string {
 	select {
-	case <-o.first:
+	case <-o.compared:
 	case <-ctx.Done():
 		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.bad
+	return o.misplaced
 }
 
-func (o *order) Notes() []string {
+// notesForOperators describes how the lists differ.
+func (o *order) notesForOperators() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.notes

@@ -21,14 +21,13 @@ func listing(dirs ...string) roots.Paths {
 	return out
 }
 
-// Nothing is decided before those have answered who are alive.
-func TestOrderIsAwaited(t *testing.T) {
+// Nothing is decided before all members that are alive have answered.
+func TestOrder_AwaitsAnswers(t *testing.T) {
 	var answers atomic.Bool
 	asked := make(chan struct{}, 1)
-	o := &order{
-		self: listing("/b", "/a"), others: func() []node.ID { return []node.ID{"m2"} }, alive: func(node.ID) bool { return true },
-		first: make(chan struct{}), said: map[node.ID]roots.Paths{},
-		ask: func(context.Context, node.ID) (roots.Paths, error) {
+	cfg := Config{Others: func() []node.ID { return []node.ID{"m2"} }, Alive: func(node.ID) bool { return true }}
+	o := newOrder(listing("/b", "/a"), cfg,
+		func(context.Context, node.ID) (roots.Paths, error) {
 			defer func() {
 				select {
 				case asked <- struct{}{}:
@@ -39,19 +38,18 @@ func TestOrderIsAwaited(t *testing.T) {
 				return nil, errors.New("starting")
 			}
 			return listing("/a", "/b"), nil
-		},
-	}
+		})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { o.run(ctx); close(done) }()
 	<-asked
 	ended, end := context.WithCancel(ctx)
 	end()
-	if bad := o.Bad(ended); bad != nil {
+	if bad := o.awaitMisplaced(ended); bad != nil {
 		t.Errorf("decided early: %v", bad)
 	}
 	answers.Store(true)
-	if bad := o.Bad(ctx); len(bad) != 2 {
+	if bad := o.awaitMisplaced(ctx); len(bad) != 2 {
 		t.Errorf("%v", bad)
 	}
 	cancel()

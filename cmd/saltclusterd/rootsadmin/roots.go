@@ -46,10 +46,11 @@ type Config struct {
 	// Versions lists the members that do not understand commands about roots, and those whose version is not known yet.
 	Versions func() (older, unseen []string)
 
-	HoldFiles   func(ctx context.Context) (release func(), err error) // makes requests for files wait
-	ForgetFiles func()                                                // makes the file server of this process read lists anew
-	Serving     func() bool                                           // minions can connect
-	Outcome     func() adminapi.Outcome                               // describes this node, without a message
+	// HoldFiles makes requests for files wait until release is called.
+	HoldFiles   func(ctx context.Context) (release func(), err error)
+	ForgetFiles func()                  // makes the file server of this process list the files anew
+	Serving     func() bool             // minions can connect
+	Outcome     func() adminapi.Outcome // describes this node, without a message
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -58,20 +59,20 @@ type Config struct {
 // Roots are the file and pillar roots of this node.
 type Roots struct {
 	cfg    Config
-	off    string       // why they are not replicated; empty: they are
-	engine *roots.Store // nil: they are not replicated
+	off    string       // why they are not replicated; empty if they are
+	engine *roots.Store // nil if they are not replicated
 	slots  []roots.Slot
 	notes  []string // what an operator should know about the slots
-	order  *order   // nil: they are not replicated
+	order  *order   // nil if they are not replicated
 
 	opened atomic.Bool
-	behind atomic.Int64 // since when they are behind the cluster, Unix time in ns; 0: they are not
+	behind atomic.Int64 // since when they are behind the cluster, Unix time in ns; 0 if they are not
 
 	stop context.CancelFunc // ends the goroutine of order
 	wg   sync.WaitGroup
 }
 
-// New makes the roots; nothing runs before Open.
+// New returns roots that are not open.
 func New(cfg Config) (*Roots, error) {
 	switch {
 	case cfg.Shared:
@@ -86,13 +87,13 @@ func New(cfg Config) (*Roots, error) {
 	}
 	r := &Roots{cfg: cfg}
 	r.slots, r.notes = findSlots(c, cfg.Paths.StateDir, cfg.Paths.RunDir, c.CacheDir, c.PkiDir, c.SockDir)
-	r.order = r.newOrder()
+	r.order = newOrder(roots.PathsOf(r.slots, c.Text("root_dir")), cfg, r.pathsOf)
 	r.engine, err = roots.New(roots.Config{
 		Self: cfg.Self, Slots: r.slots, StateDir: r.dir(), UID: owner.UID, GID: owner.GID,
 		Mode: roots.Mode(cfg.Options.Sync), MaxDeletePercent: cfg.Options.MaxDelete, Ignore: cfg.Options.Ignore,
 		HistoryBytes: int64(cfg.Options.History),
 		Log:          revisionLog{r}, Peers: contentPeers{r}, Gate: gate(cfg.HoldFiles), From: peer.FromContext,
-		AfterSwitch: func([]roots.SlotName) { r.forgetLists() }, Order: r.order.Bad,
+		AfterSwitch: func([]roots.SlotName) { r.forgetFileLists() }, Order: r.order.awaitMisplaced,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	if err != nil {
@@ -101,6 +102,7 @@ func New(cfg Config) (*Roots, error) {
 	return r, nil
 }
 
+// dir is where the engine keeps its database.
 func (r *Roots) dir() string { return filepath.Join(r.cfg.Paths.StateDir, "roots") }
 
 // Open opens the engine and lets other members fetch from it.
@@ -119,7 +121,7 @@ func (r *Roots) Open(ctx context.Context) error {
 	return nil
 }
 
-// Close ends what Open began.
+// Close closes the engine and waits for the goroutine.
 func (r *Roots) Close() error {
 	if r.engine == nil {
 		return nil
@@ -152,8 +154,8 @@ func (r *Roots) Stored() bool {
 	return err == nil
 }
 
-// usable says why this node's roots cannot be asked; nil if they can.
-func (r *Roots) usable() error {
+// checkUsable says why this node's roots cannot be asked; nil if they can.
+func (r *Roots) checkUsable() error {
 	switch {
 	case r.off != "":
 		return errors.New("roots are not replicated here: " + r.off)

@@ -29,7 +29,7 @@ func (v Verbs) replicated() (*Roots, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.usable(); err != nil {
+	if err := r.checkUsable(); err != nil {
 		return nil, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl roots status shows all nodes", "%v", err)
 	}
 	return r, nil
@@ -86,7 +86,8 @@ func (v Verbs) RootsDiff(ctx context.Context, from, to string) (adminapi.RootsDi
 	}
 	for _, name := range []string{from, to} {
 		if !slices.Contains(r.masters(), node.ID(name)) {
-			return adminapi.RootsDiff{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots status lists them", "%q is no node with roots", name)
+			return adminapi.RootsDiff{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots status lists them",
+				"there is no node %q with roots", name)
 		}
 	}
 	out := adminapi.RootsDiff{From: from, To: to, Changes: []adminapi.RootsChange{}}
@@ -94,7 +95,7 @@ func (v Verbs) RootsDiff(ctx context.Context, from, to string) (adminapi.RootsDi
 		return out, nil
 	}
 	for _, id := range []string{from, to} {
-		left, err := r.canCompare(ctx, node.ID(id))
+		left, err := r.checkComparable(ctx, node.ID(id))
 		if err != nil {
 			return out, err
 		}
@@ -115,12 +116,15 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 		return adminapi.Outcome{}, err
 	}
 	p("scan", "looking at the roots of "+string(r.cfg.Self))
-	res, err := r.engine.Sync(ctx, roots.SyncOptions{DryRun: q.DryRun, Env: q.Env, Force: q.Force, Accept: q.Accept, Note: "sync_roots"})
+	res, err := r.engine.Sync(ctx, roots.SyncOptions{
+		DryRun: q.DryRun, Env: q.Env, Force: q.Force, Accept: q.Accept, Note: "sync_roots",
+	})
 	if err != nil {
 		return adminapi.Outcome{}, refuse("sync the roots", err)
 	}
 	out := newOutcome()
-	out.Proposed, out.DryRun, out.Held, out.Changes, out.More = res.Proposed, q.DryRun, res.Held, changeRows(res.Changes), res.More
+	out.Proposed, out.DryRun, out.Held = res.Proposed, q.DryRun, res.Held
+	out.Changes, out.More = changeRows(res.Changes), res.More
 	if res.Revision.Number > 0 {
 		head, _ := headOf(r.cfg.Log.View())
 		rev := revisionRow(res.Revision, head.Number)
@@ -132,7 +136,8 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 	case res.Held:
 		o := r.outcome(out, fmt.Sprintf("revision %d deletes much and waits for a decision", res.Revision.Number))
 		o.Next = []string{
-			fmt.Sprintf("saltclusterctl roots confirm %d", res.Revision.Number), fmt.Sprintf("or saltclusterctl roots drop %d", res.Revision.Number),
+			fmt.Sprintf("saltclusterctl roots confirm %d", res.Revision.Number),
+			fmt.Sprintf("or saltclusterctl roots drop %d", res.Revision.Number),
 		}
 		return o, nil
 	}
@@ -147,7 +152,9 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 }
 
 // DecideRoots implements admin.RootsKeeper.
-func (v Verbs) DecideRoots(ctx context.Context, q adminapi.DecideRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
+func (v Verbs) DecideRoots(
+	ctx context.Context, q adminapi.DecideRootsRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	r, err := v.replicated()
 	if err != nil {
 		return adminapi.Outcome{}, err
@@ -157,7 +164,8 @@ func (v Verbs) DecideRoots(ctx context.Context, q adminapi.DecideRootsRequest, p
 	case adminapi.RootsRollback:
 		var rev roots.Revision
 		rev, err = r.engine.Rollback(ctx, q.Revision)
-		number, what = rev.Number, fmt.Sprintf("the roots are as in revision %d again, as revision %d", q.Revision, rev.Number)
+		number = rev.Number
+		what = fmt.Sprintf("the roots are as in revision %d again, as revision %d", q.Revision, rev.Number)
 	case adminapi.RootsConfirm:
 		_, err = r.propose(ctx, state.RootsConfirm{Number: q.Revision, Audit: r.audit("roots confirm")})
 		what = fmt.Sprintf("revision %d is in force", q.Revision)
@@ -165,7 +173,7 @@ func (v Verbs) DecideRoots(ctx context.Context, q adminapi.DecideRootsRequest, p
 		_, err = r.propose(ctx, state.RootsDrop{Number: q.Revision, Audit: r.audit("roots drop")})
 		what = fmt.Sprintf("revision %d is dropped", q.Revision)
 	default:
-		err = adminapi.Errorf(adminapi.CodeInvalid, "", "%q is no decision", q.Decision)
+		err = adminapi.Errorf(adminapi.CodeInvalid, "", "invalid decision %q", q.Decision)
 	}
 	if err != nil {
 		return adminapi.Outcome{}, refuse(q.Decision, err)
@@ -179,7 +187,9 @@ func (v Verbs) DecideRoots(ctx context.Context, q adminapi.DecideRootsRequest, p
 }
 
 // AsideRoots implements admin.RootsKeeper.
-func (v Verbs) AsideRoots(ctx context.Context, q adminapi.AsideRootsRequest, _ admin.Progress) (adminapi.Outcome, error) {
+func (v Verbs) AsideRoots(
+	ctx context.Context, q adminapi.AsideRootsRequest, _ admin.Progress,
+) (adminapi.Outcome, error) {
 	r, err := v.replicated()
 	if err != nil {
 		return adminapi.Outcome{}, err
@@ -197,7 +207,9 @@ func (v Verbs) AsideRoots(ctx context.Context, q adminapi.AsideRootsRequest, _ a
 }
 
 // RefillRoots implements admin.RootsKeeper.
-func (v Verbs) RefillRoots(ctx context.Context, q adminapi.RefillRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
+func (v Verbs) RefillRoots(
+	ctx context.Context, q adminapi.RefillRootsRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	r, err := v.replicated()
 	if err != nil {
 		return adminapi.Outcome{}, err

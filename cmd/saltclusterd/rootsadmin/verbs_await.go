@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	askFirst = 5 * time.Millisecond // a node needs some tens of milliseconds for a file
-	askMost  = 250 * time.Millisecond
+	minPause = 5 * time.Millisecond // a node needs some tens of milliseconds for a file
+	maxPause = 250 * time.Millisecond
 )
 
-// awaitRevision waits until a revision, or a later one, is on every node's disk, telling how far they are. out says what
-// happened where, and which nodes did not come so far before ctx ended.
+// awaitRevision waits until a revision, or a later one, is on every node's disk, and reports progress. out gets what
+// happened on each node, and which nodes did not get it before ctx ended.
 func (r *Roots) awaitRevision(ctx context.Context, number uint64, out *adminapi.RootsOutcome, p admin.Progress) {
-	said := map[node.ID]string{}
+	texts := map[node.ID]string{}
 	rev, _ := findRevision(r.cfg.Log.View(), number)
-	for pause := askFirst; ; pause = min(pause*5/4, askMost) {
+	for pause := minPause; ; pause = min(pause*5/4, maxPause) {
 		masters := r.masters()
 		reports := peerrpc.AskAll(ctx, masters, r.reportOf)
 		if ctx.Err() != nil && len(out.Nodes) > 0 {
-			return // what was heard before says more
+			return // the answers before say more
 		}
 		used := slotsInUse(reports)
 		out.Nodes, out.Failed = out.Nodes[:0], nil
@@ -41,8 +41,8 @@ func (r *Roots) awaitRevision(ctx context.Context, number uint64, out *adminapi.
 			}
 			down := reports.Failed[id] != nil && !r.cfg.Alive(id)
 			waiting = waiting || !row.Applied && row.Skipped == "" && !down
-			if text != said[id] && text != "" {
-				said[id] = text
+			if text != texts[id] && text != "" {
+				texts[id] = text
 				p("apply", text, percentApplied(reports, number))
 			}
 		}
@@ -52,7 +52,7 @@ func (r *Roots) awaitRevision(ctx context.Context, number uint64, out *adminapi.
 	}
 }
 
-// percentApplied is how much of a revision is on the nodes that can be asked, in percent.
+// percentApplied returns how much of a revision is on the nodes that answer.
 func percentApplied(reports peerrpc.Answers[report], number uint64) int {
 	done, of := 0.0, 0
 	for _, a := range reports.Of {
@@ -73,8 +73,10 @@ func percentApplied(reports peerrpc.Answers[report], number uint64) int {
 	return int(100 * done / float64(of))
 }
 
-// appliedRow is what a revision did on a node, and how far it is as a sentence.
-func appliedRow(id node.ID, reports peerrpc.Answers[report], number uint64, used map[string]bool) (row adminapi.RootsApplied, text string) {
+// appliedRow returns what a revision did on a node, and a sentence that says how far it is.
+func appliedRow(
+	id node.ID, reports peerrpc.Answers[report], number uint64, used map[string]bool,
+) (row adminapi.RootsApplied, text string) {
 	row = adminapi.RootsApplied{Node: string(id)}
 	if err := reports.Failed[id]; err != nil {
 		row.Error = "it does not answer: " + oneLine(peerrpc.Reason(err))
@@ -99,11 +101,12 @@ func appliedRow(id node.ID, reports peerrpc.Answers[report], number uint64, used
 			row.Error = fmt.Sprintf("%s (%s) is left out: %s", s.Name, s.Dir, s.Unavailable)
 		}
 	}
-	return row, fmt.Sprintf("%s: revision %d is on disk: %d installed, %d removed", id, st.Base, row.Installed, row.Removed)
+	text = fmt.Sprintf("%s: revision %d is on disk: %d installed, %d removed", id, st.Base, row.Installed, row.Removed)
+	return row, text
 }
 
-// slotsInUse are those that have files on some node. One that is missing everywhere (/srv/spm is configured by default) is
-// nobody's problem.
+// slotsInUse returns the slots that have files on some node. One that is missing everywhere (/srv/spm is configured by
+// default) is not a problem.
 func slotsInUse(reports peerrpc.Answers[report]) map[string]bool {
 	used := map[string]bool{}
 	for _, a := range reports.Of {

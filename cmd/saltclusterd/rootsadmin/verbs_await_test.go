@@ -33,11 +33,12 @@ func TestAppliedRow(t *testing.T) {
 		applied bool
 		err     string
 	}{
-		"m1": {true, ""}, "m2": {true, "not mounted"}, "m3": {false, "revision 7 after 6"}, "m4": {false, "connection refused"}, "m5": {false, ""},
-		"m6": {false, "revision"},
+		"m1": {true, ""}, "m2": {true, "not mounted"}, "m3": {false, "revision 7 after 6"},
+		"m4": {false, "connection refused"}, "m5": {false, ""}, "m6": {false, "revision"},
 	} {
 		row, text := appliedRow(id, reports, 7, used)
-		if row.Applied != want.applied || (row.Error == "") != (want.err == "") || !strings.Contains(row.Error, want.err) || text == "" {
+		if row.Applied != want.applied || (row.Error == "") != (want.err == "") ||
+			!strings.Contains(row.Error, want.err) || text == "" {
 			t.Errorf("%s: %+v, %q", id, row, text)
 		}
 		if id == "m1" && (row.Installed != 3 || row.Removed != 1) {

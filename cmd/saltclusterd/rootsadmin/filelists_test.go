@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestForgetLists(t *testing.T) {
+func TestForgetFileLists(t *testing.T) {
 	dir := t.TempDir()
 	c := masterConfig(t, dir, "cachedir: DIR/cache\n")
 	lists := filepath.Join(dir, "cache/file_lists/roots")
@@ -20,7 +20,7 @@ func TestForgetLists(t *testing.T) {
 	}
 	forgotten := false
 	r := &Roots{cfg: Config{Master: c, ForgetFiles: func() { forgotten = true }}}
-	r.forgetLists()
+	r.forgetFileLists()
 	if !forgotten {
 		t.Error("the file server keeps its lists")
 	}

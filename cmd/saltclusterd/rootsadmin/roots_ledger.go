@@ -16,7 +16,7 @@ const (
 	itemDisk     = "content on disk"
 )
 
-// scanTimeout bounds a look at the whole disk.
+// scanTimeout bounds a scan of the whole disk.
 const scanTimeout = 30 * time.Second
 
 // Ledger reads what is below this node's file_roots and pillar_roots now (verify).
@@ -24,7 +24,7 @@ func (r *Roots) Ledger(ctx context.Context) (ledger.Ledger, error) {
 	if r.off != "" {
 		return ledger.Ledger{Off: r.off}, nil
 	}
-	if err := r.usable(); err != nil {
+	if err := r.checkUsable(); err != nil {
 		return ledger.Ledger{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
@@ -35,8 +35,8 @@ func (r *Roots) Ledger(ctx context.Context) (ledger.Ledger, error) {
 	return ledgerOf(r.engine.Status()), nil
 }
 
-// ledgerOf is what a master finds. Live has a slot that is left alone as the cluster has it, for it is no deletion; but the master
-// does not have that.
+// ledgerOf returns what the master finds. Live has a slot that is left alone as the cluster has it, because it was not
+// deleted; the master does not have it.
 func ledgerOf(st roots.Status) ledger.Ledger {
 	l := ledgerItems(st.Base, st.Live)
 	var without []string
@@ -52,7 +52,7 @@ func ledgerOf(st roots.Status) ledger.Ledger {
 	return l
 }
 
-// Decided is what the cluster has in force.
+// Decided returns what the cluster has in force.
 func (r *Roots) Decided() ledger.Ledger {
 	head, ok := headOf(r.cfg.Log.View())
 	if !ok {

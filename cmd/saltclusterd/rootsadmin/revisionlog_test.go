@@ -9,22 +9,22 @@ import (
 	"saltclusterd/fsync/roots"
 )
 
-func TestRevision(t *testing.T) {
+func TestConvertRevision(t *testing.T) {
 	in := state.RootsRevision{
 		Number: 4, Parent: 2, Root: strings.Repeat("ab", 32), Kind: "edit", State: state.RootsHeld, Author: "m1",
 		Stats: state.RootsStats{Files: 1, Bytes: 2, Changed: 3, Removed: 4}, Audit: state.Audit{At: 1000},
 	}
-	out, err := revision(in)
-	if err != nil || out.Number != 4 || out.State != roots.StateHeld || out.Root.String() != in.Root || out.Stats.Removed != 4 || out.Time>>16 != 1000 {
+	out, err := convertRevision(in)
+	if err != nil || out.Number != 4 || out.State != roots.StateHeld || out.Root.String() != in.Root ||
+		out.Stats.Removed != 4 || out.Time>>16 != 1000 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	in.Root = "x"
-	if _, err := revision(in); err == nil {
+	if _, err := convertRevision(in); err == nil {
 		t.Error("a revision without a root")
 	}
 }
 
-// While a node would stop at a command that it does not know, none is proposed.
 func TestCheckVersions(t *testing.T) {
 	for _, tc := range []struct {
 		name          string

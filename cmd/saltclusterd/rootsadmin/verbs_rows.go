@@ -26,7 +26,8 @@ func nodeRow(id node.ID, reports peerrpc.Answers[report], head uint64) adminapi.
 	n.Bytes, n.BytesDone = st.Progress.Bytes, st.Progress.BytesDone
 	n.Watching, n.LastScan = st.Watching, st.LastScan
 	if a.Off == "" && !st.Watching && !st.LastScan.IsZero() {
-		n.Notes = append(slices.Clone(n.Notes), "the kernel gives no hints about edits (fs.inotify.max_user_watches); they are looked for from time to time")
+		n.Notes = append(slices.Clone(n.Notes),
+			"the kernel gives no hints about edits (fs.inotify.max_user_watches); they are looked for from time to time")
 	}
 	if st.LastSwitch != nil {
 		n.LastSwitch = st.LastSwitch.At
@@ -41,9 +42,9 @@ func nodeRow(id node.ID, reports peerrpc.Answers[report], head uint64) adminapi.
 
 func revisionRow(r roots.Revision, head uint64) adminapi.RootsRevision {
 	return adminapi.RootsRevision{
-		Number: r.Number, Parent: r.Parent, Root: r.Root.String(), Author: string(r.Author), Time: time.UnixMilli(int64(r.Time >> 16)),
-		Kind: string(r.Kind), State: string(r.State), Current: r.Number == head, Files: r.Stats.Files, Bytes: r.Stats.Bytes,
-		Changed: r.Stats.Changed, Removed: r.Stats.Removed, Note: r.Note,
+		Number: r.Number, Parent: r.Parent, Root: r.Root.String(), Author: string(r.Author),
+		Time: time.UnixMilli(int64(r.Time >> 16)), Kind: string(r.Kind), State: string(r.State), Current: r.Number == head,
+		Files: r.Stats.Files, Bytes: r.Stats.Bytes, Changed: r.Stats.Changed, Removed: r.Stats.Removed, Note: r.Note,
 	}
 }
 
@@ -77,4 +78,18 @@ func (r *Roots) outcome(o *adminapi.RootsOutcome, what string) adminapi.Outcome 
 		out.Next = []string{"saltclusterctl roots status"}
 	}
 	return out
+}
+
+// revisionText says that a revision is on all nodes but those that leave their roots alone.
+func revisionText(number uint64, nodes []adminapi.RootsApplied) string {
+	var out []string
+	for _, n := range nodes {
+		if n.Skipped != "" {
+			out = append(out, n.Node)
+		}
+	}
+	if len(out) == 0 {
+		return fmt.Sprintf("revision %d is on all nodes", number)
+	}
+	return fmt.Sprintf("revision %d is on all nodes but %s", number, strings.Join(out, ", "))
 }

@@ -10,7 +10,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// A node to which the kernel gives no hints says so; one that replicates nothing does not.
+// A node without hints of the kernel reports that, unless it replicates nothing.
 func TestNodeRow_NoHints(t *testing.T) {
 	looked := roots.Status{LastScan: time.Now()}
 	watched := looked
@@ -18,7 +18,9 @@ func TestNodeRow_NoHints(t *testing.T) {
 	notes := func(r report) []string {
 		return nodeRow("m1", peerrpc.Answers[report]{Of: map[node.ID]report{"m1": r}}, 7).Notes
 	}
-	for want, r := range map[int]report{0: {Status: watched}, 1: {Status: looked}, 2: {Notes: []string{"gitfs"}, Status: looked}} {
+	for want, r := range map[int]report{
+		0: {Status: watched}, 1: {Status: looked}, 2: {Notes: []string{"gitfs"}, Status: looked},
+	} {
 		if got := notes(r); len(got) != want {
 			t.Errorf("%q", got)
 		}
@@ -29,7 +31,8 @@ func TestNodeRow_NoHints(t *testing.T) {
 }
 
 func TestRevisionText(t *testing.T) {
-	m1, off := adminapi.RootsApplied{Node: "m1", Applied: true}, adminapi.RootsApplied{Node: "m3", Skipped: "cluster_roots_sync is off"}
+	m1 := adminapi.RootsApplied{Node: "m1", Applied: true}
+	off := adminapi.RootsApplied{Node: "m3", Skipped: "cluster_roots_sync is off"}
 	for want, nodes := range map[string][]adminapi.RootsApplied{
 		"revision 7 is on all nodes": {m1}, "revision 7 is on all nodes but m3": {m1, off},
 	} {

@@ -15,7 +15,8 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	slot := roots.SlotStatus{Name: roots.SlotName{Kind: "file", Env: "base"}, Unavailable: "missing"}
-	whole, lacks := roots.Status{Base: 3, Live: roots.Hash{1}, Slots: []roots.SlotStatus{slot}}, roots.Status{Base: 3, Live: roots.Hash{1}}
+	whole := roots.Status{Base: 3, Live: roots.Hash{1}, Slots: []roots.SlotStatus{slot}}
+	lacks := roots.Status{Base: 3, Live: roots.Hash{1}}
 	slot.Lacking = true
 	lacks.Slots = []roots.SlotStatus{slot}
 	decided3 := ledgerItems(3, roots.Hash{1})
@@ -23,7 +24,8 @@ func TestLedger(t *testing.T) {
 		t.Errorf("a directory with nothing in it: %+v", d)
 	}
 	d := ledger.Compare(map[string]ledger.Ledger{"m1": ledgerOf(whole), "m2": ledgerOf(lacks), decided: decided3})
-	if len(d) != 1 || !strings.HasSuffix(d[0].Texts["m2"], "without file:base:0") || d[0].Texts["m1"] != d[0].Texts[decided] {
+	if len(d) != 1 || !strings.HasSuffix(d[0].Texts["m2"], "without file:base:0") ||
+		d[0].Texts["m1"] != d[0].Texts[decided] {
 		t.Errorf("a directory that is left alone: %+v", d)
 	}
 	a, b := ledgerItems(3, roots.Hash{1}), ledgerItems(3, roots.Hash{2})

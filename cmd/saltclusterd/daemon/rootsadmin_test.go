@@ -10,8 +10,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// The founder gives its roots to all, however much longer it reads them than a joiner that comes at once.
-func TestFoundersRootsAreFirst(t *testing.T) {
+// The founder gives its roots to all, even if it takes longer to read them than a joiner.
+func TestJoin_FoundersRootsFirst(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	for i, dir := range dirs {

@@ -18,17 +18,13 @@ import (
 type revisionLog struct{ r *Roots }
 
 // Head implements roots.Log.
-func (l revisionLog) Head() (roots.Revision, bool) {
-	return headOf(l.r.cfg.Log.View())
-}
+func (l revisionLog) Head() (roots.Revision, bool) { return headOf(l.r.cfg.Log.View()) }
 
 // Ready implements roots.Log.
 func (l revisionLog) Ready() bool { return l.r.cfg.Log.CaughtUp() }
 
 // Revisions implements roots.Log.
-func (l revisionLog) Revisions() []roots.Revision {
-	return revisionsOf(l.r.cfg.Log.View())
-}
+func (l revisionLog) Revisions() []roots.Revision { return revisionsOf(l.r.cfg.Log.View()) }
 
 // Changed implements roots.Log.
 func (l revisionLog) Changed(ctx context.Context) <-chan struct{} { return l.r.cfg.Log.Watch(ctx) }
@@ -38,7 +34,7 @@ func (l revisionLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revis
 	if err := checkVersions(l.r.cfg.Versions()); err != nil {
 		return roots.Revision{}, err
 	}
-	l.r.forgetLists() // the master must see what was edited here before minions can hear of it elsewhere
+	l.r.forgetFileLists() // the master here must see the edit before minions get it elsewhere
 	number, err := l.r.propose(ctx, state.RootsPropose{
 		Parent: p.Parent, Author: l.r.cfg.Self, Root: p.Root.String(), Kind: string(p.Kind), Held: p.Held && !p.Confirmed,
 		Stats: state.RootsStats{
@@ -50,9 +46,10 @@ func (l revisionLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revis
 		return roots.Revision{}, err
 	}
 	if rev, ok := findRevision(l.r.cfg.Log.View(), number); ok {
-		return revision(rev)
+		return convertRevision(rev)
 	}
-	return roots.Revision{}, fmt.Errorf("%w: %w: this node has not heard of revision %d yet", roots.ErrNoQuorum, roots.ErrUncertain, number)
+	return roots.Revision{}, fmt.Errorf("%w: %w: this node has not received revision %d yet",
+		roots.ErrNoQuorum, roots.ErrUncertain, number)
 }
 
 // propose proposes a command about roots, and returns the number of the revision that it made or changed.
@@ -81,7 +78,7 @@ func headOf(v state.View) (roots.Revision, bool) {
 	if !ok {
 		return roots.Revision{}, false
 	}
-	out, err := revision(r)
+	out, err := convertRevision(r)
 	return out, err == nil
 }
 
@@ -89,7 +86,7 @@ func headOf(v state.View) (roots.Revision, bool) {
 func revisionsOf(v state.View) []roots.Revision {
 	var out []roots.Revision
 	for _, r := range v.RootsRevisions() {
-		if rev, err := revision(r); err == nil {
+		if rev, err := convertRevision(r); err == nil {
 			out = append(out, rev)
 		}
 	}
@@ -104,8 +101,8 @@ func findRevision(v state.View, number uint64) (state.RootsRevision, bool) {
 	return state.RootsRevision{}, false
 }
 
-// revision is a revision as the engine knows it.
-func revision(r state.RootsRevision) (roots.Revision, error) {
+// convertRevision converts a revision of consensus to one of the engine.
+func convertRevision(r state.RootsRevision) (roots.Revision, error) {
 	root, err := tree.ParseHash(r.Root)
 	if err != nil {
 		return roots.Revision{}, fmt.Errorf("revision %d of the trees: %w", r.Number, err)
@@ -118,7 +115,8 @@ func revision(r state.RootsRevision) (roots.Revision, error) {
 		st = roots.StateDropped
 	}
 	return roots.Revision{
-		Number: r.Number, Parent: r.Parent, Root: root, Author: r.Author, Time: uint64(r.At) << 16, Kind: roots.Kind(r.Kind), State: st,
+		Number: r.Number, Parent: r.Parent, Root: root, Author: r.Author, Time: uint64(r.At) << 16,
+		Kind: roots.Kind(r.Kind), State: st,
 		Stats: roots.Stats{
 			Files: int(r.Stats.Files), Bytes: r.Stats.Bytes, Changed: int(r.Stats.Changed), Removed: int(r.Stats.Removed),
 		},
@@ -126,14 +124,16 @@ func revision(r state.RootsRevision) (roots.Revision, error) {
 	}, nil
 }
 
-// checkVersions returns an error if a member does not understand commands about roots: an older saltclusterd stops when it meets one in the
-// log. One that is down while all others are upgraded does so when it comes back, and has to be upgraded then.
+// checkVersions returns an error if a member does not understand commands about roots. An older saltclusterd stops when
+// it reads one in the log, and so does a member that was down during the upgrade until it is upgraded as well.
 func checkVersions(older, unseen []string) error {
 	switch {
 	case len(older) > 0:
-		return fmt.Errorf("%w: roots are not replicated before saltclusterd is upgraded on %s", roots.ErrNoQuorum, strings.Join(older, ", "))
+		return fmt.Errorf("%w: roots are not replicated before saltclusterd is upgraded on %s",
+			roots.ErrNoQuorum, strings.Join(older, ", "))
 	case len(unseen) > 0:
-		return fmt.Errorf("%w: it is not known yet which version of saltclusterd runs on %s", roots.ErrNoQuorum, strings.Join(unseen, ", "))
+		return fmt.Errorf("%w: it is not known yet which version of saltclusterd runs on %s",
+			roots.ErrNoQuorum, strings.Join(unseen, ", "))
 	}
 	return nil
 }

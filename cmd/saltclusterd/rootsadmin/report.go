@@ -13,7 +13,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Paths of peer RPC about the roots; content is fetched at roots.Path.
+// Paths of calls between members about roots. Content is fetched at roots.Path.
 const (
 	PathStatus    = "/v1/roots/status"
 	PathDiff      = "/v1/roots/diff"
@@ -26,11 +26,14 @@ const (
 	maxList = 10_000
 	// diffTimeout bounds a comparison, for which trees have to be fetched.
 	diffTimeout = 60 * time.Second
-	// contentPlaces is how many requests for content of one member are worked on at a time. All members together have six places.
+	// contentPlaces is how many requests for content of one member are worked on at a time. All members together have six
+	// places.
 	contentPlaces = 4
+	// diffPlaces is that for comparisons.
+	diffPlaces = 2
 )
 
-// report is what a node says of its roots.
+// report is how far the roots of a node are.
 type report struct {
 	Off    string       `json:"off,omitempty"` // why nothing is replicated there
 	Notes  []string     `json:"notes,omitempty"`
@@ -39,16 +42,20 @@ type report struct {
 }
 
 var (
-	statusRPC    = peerrpc.Endpoint[peerrpc.None, report]{Method: http.MethodGet, Path: PathStatus, MaxAnswer: maxAnswer}
-	conflictsRPC = peerrpc.Endpoint[peerrpc.None, []roots.Conflict]{Method: http.MethodGet, Path: PathConflicts, MaxAnswer: maxAnswer}
-	diffRPC      = peerrpc.Endpoint[node.ID, []roots.Change]{
+	statusRPC = peerrpc.Endpoint[peerrpc.None, report]{
+		Method: http.MethodGet, Path: PathStatus, MaxAnswer: maxAnswer,
+	}
+	conflictsRPC = peerrpc.Endpoint[peerrpc.None, []roots.Conflict]{
+		Method: http.MethodGet, Path: PathConflicts, MaxAnswer: maxAnswer,
+	}
+	diffRPC = peerrpc.Endpoint[node.ID, []roots.Change]{
 		Method: http.MethodGet, Path: PathDiff, MaxAnswer: maxAnswer,
 		Encode: func(other node.ID) url.Values { return url.Values{"node": {string(other)}} },
 		Decode: func(v url.Values) (node.ID, error) { return node.ID(v.Get("node")), nil },
 	}
 )
 
-// Handle adds what other nodes ask about the roots.
+// Handle routes the calls of members.
 func (r *Roots) Handle(mux *peerrpc.Mux) {
 	mux.Handle(statusRPC.Pattern(), statusRPC.Handler(func(context.Context, node.ID, peerrpc.None) (report, error) {
 		return r.ownReport(), nil
@@ -57,14 +64,14 @@ func (r *Roots) Handle(mux *peerrpc.Mux) {
 		return
 	}
 	mux.Limit(roots.Path, contentPlaces)
-	mux.Limit(PathDiff, 2)
+	mux.Limit(PathDiff, diffPlaces)
 	mux.Handle("POST "+roots.Path, r.whenOpen(r.engine.Handler()))
 	mux.Handle(conflictsRPC.Pattern(), r.whenOpen(conflictsRPC.Handler(r.conflictsForPeer)))
 	mux.Handle(diffRPC.Pattern(), r.whenOpen(diffRPC.Handler(r.diffForPeer)))
 }
 
 func (r *Roots) conflictsForPeer(context.Context, node.ID, peerrpc.None) ([]roots.Conflict, error) {
-	return clip(r.engine.Conflicts()), nil
+	return clipList(r.engine.Conflicts()), nil
 }
 
 func (r *Roots) diffForPeer(ctx context.Context, _, other node.ID) ([]roots.Change, error) {
@@ -74,10 +81,10 @@ func (r *Roots) diffForPeer(ctx context.Context, _, other node.ID) ([]roots.Chan
 	if err != nil {
 		return nil, peerrpc.Unavailable(err.Error())
 	}
-	return clip(changes), nil
+	return clipList(changes), nil
 }
 
-// whenOpen answers peers "starting" until the roots are open; minions need not be served yet.
+// whenOpen answers members "starting" until the roots are open. That may be before minions are served.
 func (r *Roots) whenOpen(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !r.opened.Load() {
@@ -88,16 +95,16 @@ func (r *Roots) whenOpen(h http.Handler) http.Handler {
 	})
 }
 
-func clip[T any](list []T) []T { return list[:min(len(list), maxList)] }
+func clipList[T any](list []T) []T { return list[:min(len(list), maxList)] }
 
-// starting is why roots are off that are being opened.
+// starting is the reason why roots are off while they are being opened.
 const starting = "starting"
 
-// ownReport says how far this node's roots are.
+// ownReport returns how far this node's roots are.
 func (r *Roots) ownReport() report {
 	out := report{Off: r.off, Notes: r.notes}
 	if o := r.order; o != nil {
-		out.Notes, out.Paths = slices.Concat(out.Notes, o.Notes()), o.self
+		out.Notes, out.Paths = slices.Concat(r.notes, o.notesForOperators()), o.self
 	}
 	if r.engine != nil && r.opened.Load() {
 		out.Status = r.engine.Status()
@@ -112,6 +119,12 @@ func (r *Roots) masters() []node.ID {
 	out := append(r.cfg.Others(), r.cfg.Self)
 	slices.Sort(out)
 	return out
+}
+
+// pathsOf asks a node for the directories of its slots.
+func (r *Roots) pathsOf(ctx context.Context, id node.ID) (roots.Paths, error) {
+	rep, err := r.reportOf(ctx, id)
+	return rep.Paths, err
 }
 
 // reportOf asks a node.
@@ -131,10 +144,10 @@ func (r *Roots) conflictsOf(ctx context.Context, id node.ID) ([]roots.Conflict, 
 		defer cancel()
 		return conflictsRPC.Call(ctx, peerrpc.Client{HTTP: r.cfg.HTTP}, id, peerrpc.None{})
 	}
-	if err := r.usable(); err != nil {
+	if err := r.checkUsable(); err != nil {
 		return nil, err
 	}
-	return clip(r.engine.Conflicts()), nil
+	return clipList(r.engine.Conflicts()), nil
 }
 
 // diffOf has a node compare its roots with another's.
@@ -142,11 +155,11 @@ func (r *Roots) diffOf(ctx context.Context, id, other node.ID) ([]roots.Change, 
 	if id != r.cfg.Self {
 		return diffRPC.Call(ctx, peerrpc.Client{HTTP: r.cfg.HTTP}, id, other)
 	}
-	if err := r.usable(); err != nil {
+	if err := r.checkUsable(); err != nil {
 		return nil, err
 	}
 	changes, err := r.engine.Diff(ctx, other)
-	return clip(changes), err
+	return clipList(changes), err
 }
 
 // listConflicts asks all nodes with a master what they have put aside.

@@ -2,7 +2,7 @@ package rootsadmin
 
 import "testing"
 
-// One hostile member must leave places to the others, of the six that the engine has for all members together.
+// TestContentPlaces: a hostile member must not take all of the six places that the engine has.
 func TestContentPlaces(t *testing.T) {
 	if contentPlaces < 1 || contentPlaces >= 6 {
 		t.Errorf("one member has %d places", contentPlaces)
