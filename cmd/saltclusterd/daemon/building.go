@@ -111,7 +111,7 @@ func (s *service) buildProxy() error {
 	if s.tokens, err = s.newTokens(); err != nil {
 		return err
 	}
-	if s.trees, err = s.newTrees(); err != nil {
+	if s.roots, err = s.newRoots(); err != nil {
 		return err
 	}
 	if s.cache, err = s.newJobs(); err != nil {

@@ -126,7 +126,7 @@ const progressEvery = 200 * time.Millisecond
 func (s *service) newRunner() *catchup.Runner {
 	parts := []catchup.Part{
 		{Name: partKeys, Await: s.awaitKeys, Needed: true},
-		{Name: partRoots, Await: s.awaitTrees, Off: s.trees.off},
+		{Name: partRoots, Await: s.roots.Await, Off: s.roots.Off()},
 		s.pulled(partGrains, s.data.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
 			return s.data.Pull(ctx, s.asker(partGrains, from), tell)
 		}),
@@ -314,4 +314,9 @@ func (s *service) makeCache() {
 	if err != nil {
 		s.m.log.Warn("the master's cachedir is not made", "path", dir, "err", err)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

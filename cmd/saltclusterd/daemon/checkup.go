@@ -22,9 +22,7 @@ func (d *Daemon) Checkup(ctx context.Context) (adminapi.Checkup, error) {
 	}
 	if m := d.current(); m != nil {
 		if m.svc != nil && out.Master != nil {
-			for _, slot := range m.svc.trees.slots {
-				out.Master.Roots = append(out.Master.Roots, slot.Dir)
-			}
+			out.Master.Roots = m.svc.roots.Dirs()
 		}
 		out.Peers = m.examinePeers(ctx)
 	}

@@ -98,7 +98,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.KeyTransfer(d),
 		admin.LogLevels(d),
 		admin.Checkups(d),
-		admin.Roots(d),
+		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
 		admin.Returns(d),
 	}

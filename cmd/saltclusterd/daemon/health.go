@@ -33,7 +33,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("options", health.ScopeReady, d.ofService((*service).checkOptions))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
-	checks.Register("roots", health.ScopeReady, d.ofService((*service).checkRoots))
+	checks.Register("roots", health.ScopeReady, d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))

@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -37,7 +38,8 @@ var rpcPaths = []string{
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
 	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, pathCertificate, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
+	pathPropose, pathStats, pathTransfer, pathCertificate, pathPins,
+	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
 

@@ -38,7 +38,7 @@ func (m *member) newAdmission() *joining.Admission {
 	return joining.NewAdmission(joining.AdmissionConfig{
 		Self: m.d.id, ClusterID: m.seed.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public,
 		Log:   func() joining.Log { return m.cons },
-		Alive: m.alive, Supported: m.knows, Decide: m.decide, Audit: m.audit, AwaitRoots: m.awaitFirstRoots, Logger: m.log,
+		Alive: m.alive, Supported: m.knows, Decide: m.decide, Audit: m.audit, AwaitRoots: func(ctx context.Context) error { return m.svc.roots.AwaitFirst(ctx) }, Logger: m.log,
 	})
 }
 

@@ -21,13 +21,7 @@ func (m *member) keepLevel(ctx context.Context) {
 		if agreed >= state.Level {
 			continue
 		}
-		var others []node.ID
-		for _, mem := range m.cons.View().Members() {
-			if mem.ID != m.d.id {
-				others = append(others, mem.ID)
-			}
-		}
-		least := leastLevel(others, m.gossip.Member)
+		least := leastLevel(m.otherMembers(), m.gossip.Member)
 		if least <= agreed {
 			continue
 		}

@@ -25,7 +25,7 @@ func (d *Daemon) leftToShare(path string) bool { return !d.migration.StandsIn() 
 func (s *service) newMigrationSteps() *migration.Steps {
 	d := s.m.d
 	return migration.NewSteps(migration.StepsConfig{
-		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.cons, RootsDir: s.rootsDir(),
+		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.cons, RootsStored: func() bool { return s.roots.Stored() },
 		Go: func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
 		Upgrade: func(ctx context.Context, progress func(string)) error {
 			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(_, message string, _ ...int) { progress(message) })
@@ -75,8 +75,9 @@ func (s *service) behindCluster(ctx context.Context) string {
 		return s.masterProblem(ctx)
 	case !s.dir.Synced(s.m.cons.View().Rev()):
 		return "bringing the key files up to date"
-	case s.trees.rootsEngine != nil && !s.trees.CaughtUp():
-		return "bringing the file and pillar roots up to date: " + progressText(s.trees.Status())
+	}
+	if pending := s.roots.Pending(); pending != "" {
+		return "bringing the file and pillar roots up to date: " + pending
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"saltclusterd/fsync/datacache"
@@ -80,6 +81,13 @@ func (m *member) otherMasters() []node.ID {
 			out = append(out, mem.ID)
 		}
 	}
+	return out
+}
+
+// masters lists the members that have a master, this node included.
+func (m *member) masters() []node.ID {
+	out := append(m.otherMasters(), m.d.id)
+	slices.Sort(out)
 	return out
 }
 

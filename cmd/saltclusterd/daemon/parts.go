@@ -54,7 +54,7 @@ func (s *service) parts() []listed {
 		{"minion data", s.data, exclusive},
 		{"mines", s.mines, exclusive},
 		{"tokens", s.tokens, exclusive},
-		{"roots", treesPart{s}, exclusive},
+		{"roots", s.roots, exclusive},
 		{"jobs", s.cache, exclusive},
 		{"publications of the master", s.sub, incoming},
 		{"duties", dutiesPart{s}, shared}, // they end before the subscription: its last message may wait for a sign-in

@@ -12,7 +12,6 @@ import (
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
-	"saltclusterd/fsync/roots"
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -57,7 +56,7 @@ func (s *rpcSwitch) handle(m *member) {
 	if m.svc != nil {
 		m.svc.handleMinions(mux)
 		m.svc.handleStores(mux)
-		m.svc.handleRoots(mux)
+		m.svc.roots.Handle(mux)
 		m.handleService(mux)
 	}
 	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
@@ -99,7 +98,7 @@ func (s *service) handleStores(mux *peerrpc.Mux) {
 func storePlaces() map[string]int {
 	return map[string]int{
 		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-		returns.Path: 1, roots.Path: 4, pathLedger: 2, pathRootsDiff: 2, pathCatchup: 6,
+		returns.Path: 1, pathLedger: 2, pathCatchup: 6,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -47,7 +48,7 @@ type service struct {
 	data   *datacache.Store
 	mines  *datacache.Store
 	tokens *tokens.Store
-	trees  *trees
+	roots  *rootsadmin.Roots
 	cache  *jobs.Store // the master's job cache
 	clock  *hlc.Clock  // of serials
 	stamps *hlc.Clock  // of what the nodes know of minions
@@ -101,8 +102,6 @@ type service struct {
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
-	behind atomic.Int64 // since when the roots are behind the cluster, Unix time in ns; 0: they are not
-
 	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
 	learn   chan struct{} // the local master may have a new key
@@ -111,7 +110,6 @@ type service struct {
 	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
 	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
-	kept    atomic.Bool   // the roots are open
 	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 

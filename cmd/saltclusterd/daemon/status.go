@@ -128,7 +128,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Returns = s.returnsStatus()
 	n.Wall = s.wallLine()
 	n.Files = s.filesStatus()
-	n.Roots = s.rootsLine()
+	n.Roots = s.roots.Line()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.keyStoreLine()
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/statuspage"
 )
 
@@ -14,6 +15,11 @@ import (
 type pageSource struct {
 	*Daemon
 	minionview.Verbs
+}
+
+// RootsStatus implements statuspage.Source.
+func (s pageSource) RootsStatus(ctx context.Context) (adminapi.RootsStatus, error) {
+	return s.rootsVerbs().RootsStatus(ctx)
 }
 
 // pageMeasures are what the status page shows over time; metrics are the counters behind them, those of saltclusterctl top.

@@ -37,7 +37,7 @@ func (s *service) sections() []section {
 		{name: "pillar", holds: s.data.PillarLedger},
 		{name: "mine", holds: s.mines.Ledger},
 		{name: "tokens", holds: s.tokens.Ledger},
-		{name: "roots", holds: s.rootsLedger, truth: s.rootsDecided},
+		{name: "roots", holds: func() (ledger.Ledger, error) { return s.roots.Ledger(s.ctx) }, truth: s.roots.Decided},
 		{name: "jobs", holds: s.cache.Ledger, rules: s.jobRules()},
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,10 +18,10 @@ type Log interface{ View() state.View }
 
 // StepsConfig is what steps need of the running service.
 type StepsConfig struct {
-	Host     *Host
-	Peers    Peers
-	Log      Log
-	RootsDir string // where the service keeps what it knows of the file and pillar roots
+	Host        *Host
+	Peers       Peers
+	Log         Log
+	RootsStored func() bool // whether this node has kept what it knows of the file and pillar roots
 
 	// Go runs a function in the background, with a context that ends with the service, which waits for it.
 	Go func(func(context.Context))
@@ -166,7 +164,7 @@ func (s *Steps) checkRoots() error {
 	if _, ok := s.c.Log.View().RootsHead(); !ok {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(s.c.RootsDir, "roots.db")); err != nil {
+	if !s.c.RootsStored() {
 		return adminapi.Errorf(adminapi.CodeRefused,
 			"name one that was a member then: saltclusterctl migrate --stand-in NODE",
 			"the cluster had roots of its own before it shared them, and %s was no member then: "+

@@ -1,4 +1,4 @@
-package daemon
+package rootsadmin
 
 import (
 	"fmt"
@@ -38,20 +38,26 @@ func slotTexts(dir string, slots []roots.Slot) string {
 	return strings.Join(out, "\n")
 }
 
-func TestIgnoredByDefault(t *testing.T) {
+func TestDefaultIgnore(t *testing.T) {
 	if got, want := config.DefaultConfig().Roots.Ignore, roots.DefaultIgnore(); !slices.Equal(got, want) {
 		t.Errorf("the option says %q, the engine %q", got, want)
 	}
 }
 
-func TestRootSlots(t *testing.T) {
+func TestFindSlots(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config string
 		want   string
 		notes  []string
 	}{
-		"defaults":                    {"", "file:base:0 /srv/salt\npillar:base:0 /srv/pillar", []string{"file:base:1 (/srv/spm/salt)", "pillar:base:1 (/srv/spm/pillar)"}},
-		"a directory that is missing": {"file_roots: {base: [/srv/spm/x]}", "file:base:0 /srv/spm/x\npillar:base:0 /srv/pillar", []string{"pillar:base:1"}},
+		"defaults": {
+			"", "file:base:0 /srv/salt\npillar:base:0 /srv/pillar",
+			[]string{"file:base:1 (/srv/spm/salt)", "pillar:base:1 (/srv/spm/pillar)"},
+		},
+		"a directory that is missing": {
+			"file_roots: {base: [/srv/spm/x]}", "file:base:0 /srv/spm/x\npillar:base:0 /srv/pillar",
+			[]string{"pillar:base:1"},
+		},
 		"environments": {
 			"file_roots: {base: [DIR/a, DIR/b], 'prod:x': [DIR/c]}\npillar_roots: {base: [DIR/p/]}",
 			"file:base:0 /a\nfile:base:1 /b\nfile:prod:x:0 /c\npillar:base:0 /p", nil,
@@ -59,7 +65,10 @@ func TestRootSlots(t *testing.T) {
 		"the same directory twice": {
 			"file_roots: {base: [DIR/a, DIR/link, DIR/b], dev: [DIR/a/../b]}\npillar_roots: {base: [DIR/p]}",
 			"file:base:0 /a\nfile:base:2 /b\npillar:base:0 /p",
-			[]string{"file:base:1 (DIR/link) is replicated as a part of file:base:0", "file:dev:0 (DIR/b) is replicated as a part of file:base:2"},
+			[]string{
+				"file:base:1 (DIR/link) is replicated as a part of file:base:0",
+				"file:dev:0 (DIR/b) is replicated as a part of file:base:2",
+			},
 		},
 		"nested": {
 			"file_roots: {base: [DIR/a/inner, DIR/a], dev: [DIR/a-1]}\npillar_roots: {base: [DIR/a/pillar]}",
@@ -79,12 +88,17 @@ func TestRootSlots(t *testing.T) {
 			"pillar:base:0 /p", []string{"gitfs", "file_roots are not replicated"},
 		},
 		"wildcards": {
-			"file_roots: {base: ['DIR/[ab]*/inner/', 'DIR/none/*/']}\npillar_roots: {base: [DIR/p]}", "file:base:0 /a/inner\npillar:base:0 /p",
+			"file_roots: {base: ['DIR/[ab]*/inner/', 'DIR/none/*/']}\npillar_roots: {base: [DIR/p]}",
+			"file:base:0 /a/inner\npillar:base:0 /p",
 			[]string{"file_roots has wildcards"},
 		},
 		"our own state": {
-			"file_roots: {base: [DIR, DIR/a, relative, null]}\npillar_roots: {base: [DIR/state/x]}", "file:base:1 /a\npillar:base:0 /state/x",
-			[]string{`("relative") is not replicated`, `("") is not replicated`, "(DIR) is not replicated: DIR/state is inside of it"},
+			"file_roots: {base: [DIR, DIR/a, relative, null]}\npillar_roots: {base: [DIR/state/x]}",
+			"file:base:1 /a\npillar:base:0 /state/x",
+			[]string{
+				`("relative") is not replicated`, `("") is not replicated`,
+				"(DIR) is not replicated: DIR/state is inside of it",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +111,7 @@ func TestRootSlots(t *testing.T) {
 			if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
 				t.Fatal(err)
 			}
-			slots, notes := rootSlots(masterConfig(t, dir, tc.config), filepath.Join(dir, "state"))
+			slots, notes := findSlots(masterConfig(t, dir, tc.config), filepath.Join(dir, "state"))
 			if got := slotTexts(dir, slots); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}

@@ -1,0 +1,31 @@
+package rootsadmin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestForgetFileLists(t *testing.T) {
+	dir := t.TempDir()
+	c := masterConfig(t, dir, "cachedir: DIR/cache\n")
+	lists := filepath.Join(dir, "cache/file_lists/roots")
+	if err := os.MkdirAll(filepath.Join(lists, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"base.p", "my env.p", ".base.w", "x/base.p"} {
+		if err := os.WriteFile(filepath.Join(lists, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forgotten := false
+	r := &Roots{cfg: Config{Master: c, ForgetFiles: func() { forgotten = true }}}
+	r.forgetFileLists()
+	if !forgotten {
+		t.Error("the file server keeps its lists")
+	}
+	left, err := os.ReadDir(lists)
+	if err != nil || len(left) != 2 || left[0].Name() != ".base.w" || left[1].Name() != "x" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

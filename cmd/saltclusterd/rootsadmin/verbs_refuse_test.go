@@ -1,0 +1,23 @@
+package rootsadmin
+
+import (
+	"strings"
+	"testing"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/fsync/roots"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func TestRefuse_Hint(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		roots.ErrNoRevision, state.Result{Code: state.NotFound, Message: "there is no revision 9 of the trees"}.Err(),
+	} {
+		got := refuse("drop", err)
+		if adminapi.CodeOf(got) != adminapi.CodeNotFound || !strings.Contains(adminapi.HintOf(got), "roots history") ||
+			strings.Contains(got.Error(), "not_found") {
+			t.Errorf("%v: %v (%s)", err, got, adminapi.HintOf(got))
+		}
+	}
+}
