@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/leadership"
+	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -32,6 +34,11 @@ type testNode struct {
 	addr string // of the peer port
 	done chan error
 	stop context.CancelFunc
+}
+
+// Transfer makes another node lead, as an operator does.
+func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return leadership.Verbs{Of: n.leadershipControl}.Transfer(ctx, r, p)
 }
 
 // ports gives each test process ports of its own, below those the kernel takes for outgoing connections.

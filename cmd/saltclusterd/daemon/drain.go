@@ -152,7 +152,7 @@ func (d *drainer) awaitWelcome(ctx context.Context) error {
 		d.announce()
 		d.enter(phaseDrained)
 		d.s.step.Store("this node is drained (saltclusterctl undrain " + string(d.s.m.d.id) + ")")
-		d.handLeadership(ctx)
+		d.s.m.leadership.Resign(ctx)
 		select {
 		case <-look.C:
 		case _, ok := <-changed:
@@ -286,8 +286,8 @@ func (d *drainer) run(ctx context.Context, w drainWishes) {
 	shed := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(shed)
-		for d.handLeadership(ctx); backoff.Sleep(ctx, shedEvery); {
-			d.handLeadership(ctx)
+		for d.s.m.leadership.Resign(ctx); backoff.Sleep(ctx, shedEvery); {
+			d.s.m.leadership.Resign(ctx)
 		}
 	}()
 	defer func() { <-shed }()
@@ -327,29 +327,8 @@ func (d *drainer) letGo(ctx context.Context, announce, over time.Duration) {
 
 func (d *drainer) occupied() bool { return d.s.pub.Stats().Conns > 0 || d.s.reqs.Stats().Conns > 0 }
 
-const (
-	// handTimeout bounds one attempt to give the leadership away.
-	handTimeout = 2 * time.Second
-	// requestGrace is how much longer than drain_time a stop waits for requests under way.
-	requestGrace = 5 * time.Second
-)
-
-// handLeadership gives the leadership to a voter that stays, if this node has it and there is one.
-func (d *drainer) handLeadership(ctx context.Context) {
-	m := d.s.m
-	if m.cons.Leader() != m.d.id {
-		return
-	}
-	heir := m.heir(m.d.id)
-	if heir == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, handTimeout)
-	defer cancel()
-	if err := m.cons.TransferLeadership(ctx, heir); err != nil {
-		m.log.Warn("leadership not handed over", "node", heir, "err", err)
-	}
-}
+// requestGrace is how much longer than drain_time a stop waits for requests under way.
+const requestGrace = 5 * time.Second
 
 // leave is the drain of a daemon that stops. It takes as long as load balancers, subscribers and requests under way need,
 // and no longer than ctx; where no other node serves, it waits for requests under way only.
@@ -359,7 +338,7 @@ func (d *drainer) leave(ctx context.Context) {
 	d.mu.Unlock()
 	d.halt()
 	d.announce()
-	d.handLeadership(ctx)
+	d.s.m.leadership.Resign(ctx)
 	cfg := d.s.m.d.cfg.Edge
 	ctx, cancel := context.WithTimeout(ctx, cfg.DrainAnnounce+cfg.DrainTime+requestGrace)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
@@ -33,7 +34,7 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathSubscribers, pathPresence, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, pathCertificate, pathProtocols, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
+	pathPropose, pathStats, leadership.Path, pathCertificate, pathProtocols, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
 
@@ -81,7 +82,7 @@ func TestHostilePeer(t *testing.T) {
 	for _, path := range rpcPaths {
 		for _, body := range hostileBodies(rng) {
 			for _, method := range []string{http.MethodPost, http.MethodGet} {
-				if path == pathTransfer && len(body) == 0 { // a member may ask for that
+				if path == leadership.Path && len(body) == 0 { // a member may ask for that
 					continue
 				}
 				answers[send(t, client, method, a.id, path, body)]++

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -44,6 +45,8 @@ type member struct {
 	haste   atomic.Bool            // closing must not wait for minions
 	left    atomic.Pointer[string] // why this node is no member any more
 	rivals  atomic.Pointer[[]adminapi.Problem]
+
+	leadership *leadership.Control
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -100,6 +103,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.view.Store(&router.View{Self: d.id})
+	m.leadership = m.newLeadership()
 	if seed.Witness {
 		return m, nil
 	}
@@ -228,7 +232,7 @@ func (m *member) Close() error {
 	if m.svc != nil {
 		err = m.svc.Close()
 	} else {
-		m.resign()
+		m.leadership.Resign(m.patience())
 	}
 	if m.cancel != nil {
 		m.cancel()

@@ -171,7 +171,7 @@ func (m *member) dethrone(ctx context.Context, id node.ID) {
 	ctx, cancel := context.WithTimeout(ctx, freshView)
 	defer cancel()
 	for m.cons.Leader() == id {
-		err := m.transfer(ctx, "") // a drain may be doing the same
+		err := m.leadership.Transfer(ctx, "") // a drain may be doing the same
 		if err != nil {
 			m.log.Info("leadership not handed over yet", "node", id, "err", err)
 		}

@@ -63,7 +63,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
 	mux.Limit(pathPropose, 128)
 	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
-	mux.Handle(transferRPC.Pattern(), transferRPC.Handler(m.transferForPeer))
+	m.leadership.Handle(mux)
 	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
 	h := http.Handler(mux)
 	s.h.Store(&h)

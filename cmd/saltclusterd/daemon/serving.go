@@ -102,7 +102,7 @@ func (s *service) Close() error {
 	case s.opened.Swap(false):
 		s.drain.leave(s.m.patience())
 	default:
-		s.drain.handLeadership(s.m.patience())
+		s.m.leadership.Resign(s.m.patience())
 	}
 	s.serving.Store(false)
 	s.late.open.Store(false)

@@ -304,7 +304,7 @@ func (u *upgrade) handOver(ctx context.Context) error {
 		return err
 	}
 	s := u.m.svc
-	s.drain.handLeadership(ctx)       // while others can still ask this node for its vote
+	u.m.leadership.Resign(ctx)        // while others can still ask this node for its vote
 	percent := debug.SetGCPercent(-1) // a cycle looks at every connection, too
 	defer debug.SetGCPercent(percent)
 	began := time.Now()

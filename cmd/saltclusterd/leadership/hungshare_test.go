@@ -1,4 +1,4 @@
-package daemon
+package leadership
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-func TestWhoLeadsInstead(t *testing.T) {
+func TestHealthySuccessor(t *testing.T) {
 	voters := []node.ID{"m0", "m1", "m2", "m3"}
 	well := func(id node.ID) router.Node { return router.Node{ID: id, Alive: true, MasterUp: true} }
 	hung := func(id node.ID) router.Node { return router.Node{ID: id, Alive: true} }
@@ -26,7 +26,7 @@ func TestWhoLeadsInstead(t *testing.T) {
 		"not one that drains":       {[]router.Node{hung("m1"), drained, well("m3")}, "m3"},
 		"not one without a vote":    {[]router.Node{hung("m1"), well("m4"), well("m3")}, "m3"},
 	} {
-		if got := wellHeir("m1", "m0", c.nodes, voters); got != c.want {
+		if got := healthySuccessor("m1", "m0", c.nodes, voters); got != c.want {
 			t.Errorf("%s: %q instead of %q", name, got, c.want)
 		}
 	}

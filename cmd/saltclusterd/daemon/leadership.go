@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"context"
+
+	"saltclusterd/cmd/saltclusterd/leadership"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/router"
+)
+
+func (m *member) newLeadership() *leadership.Control {
+	return leadership.New(leadership.Config{
+		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons,
+		Voters: func() []node.ID { return m.cons.Status().Voters },
+		Alive:  m.alive, Leaving: m.leavingByGossip,
+		Nodes:  func() []router.Node { return m.routes().Nodes },
+		Client: m.client(), NoQuorum: m.noQuorum, Logger: m.log,
+	})
+}
+
+// leavingByGossip says whether another member reports that its minions leave it.
+func (m *member) leavingByGossip(id node.ID) bool {
+	g, ok := m.gossip.Member(id)
+	return ok && id != m.d.id && g.Meta.Draining
+}
+
+// resignWhenShareHangs is a duty of the leader.
+func (m *member) resignWhenShareHangs(ctx context.Context) {
+	if m.svc != nil && m.svc.share != nil {
+		m.leadership.ResignWhenShareHangs(ctx, m.svc.share.State)
+	}
+}
+
+// leadershipControl returns the error of a node without a cluster.
+func (d *Daemon) leadershipControl() (*leadership.Control, error) {
+	if m := d.current(); m != nil {
+		return m.leadership, nil
+	}
+	return nil, d.errNoMember()
+}
