@@ -2,15 +2,19 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/zmtp"
@@ -80,7 +84,7 @@ func TestDrain(t *testing.T) {
 	}
 	eventually(t, "the others are known to be ready", func() error {
 		for _, n := range nodes {
-			if !n.current().othersServe(n.id) {
+			if !n.current().routes().OthersServe(n.id) {
 				return fmt.Errorf("%s sees nobody", n.id)
 			}
 		}
@@ -126,7 +130,7 @@ func TestDrain(t *testing.T) {
 	a = startNode(t, "a", dirs[0])
 	nodes[0] = a
 	eventually(t, "drained after the restart", func() error {
-		if m := a.current(); m == nil || m.svc.drain.report().Phase != phaseDrained {
+		if m := a.current(); m == nil || m.svc.drain.Report().Phase != drain.Drained {
 			return errors.New("not yet")
 		}
 		return nil
@@ -179,7 +183,7 @@ func TestDrainTakenBack(t *testing.T) {
 		eventually(t, "serving", serves(n))
 	}
 	eventually(t, "the other is ready", func() error {
-		if !a.current().othersServe("a") {
+		if !a.current().routes().OthersServe("a") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -191,7 +195,7 @@ func TestDrainTakenBack(t *testing.T) {
 		done <- err
 	}()
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+		if p := a.current().svc.drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
@@ -222,7 +226,7 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	for _, n := range []*testNode{a, b} {
 		eventually(t, "serving", serves(n))
 		eventually(t, "the other is ready", func() error {
-			if !n.current().othersServe(n.id) {
+			if !n.current().routes().OthersServe(n.id) {
 				return errors.New("not yet")
 			}
 			return nil
@@ -242,7 +246,7 @@ func TestDrainAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+		if p := a.current().svc.drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
@@ -264,8 +268,7 @@ func TestDrainAskedForAgain(t *testing.T) {
 	}
 
 	const jid = "20261122101500000000"
-	jobs := a.current().svc.published
-	jobs.heardOf(jid, true)
+	a.current().svc.published.Inherit([]string{jid})
 	var said told
 	done := make(chan error, 1)
 	go func() {
@@ -283,9 +286,22 @@ func TestDrainAskedForAgain(t *testing.T) {
 		}
 		return nil
 	})
-	jobs.look(jid, 1, 1)
+	endJob(t, a, jid)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// endJob puts a job with the return of its only minion into a node's job cache.
+func endJob(t *testing.T, n *testNode, jid string) {
+	t.Helper()
+	h := fmt.Sprintf("%x", sha256.Sum256([]byte(jid)))
+	dir := filepath.Join(n.master.CacheDir, "jobs", h[:2], h[2:])
+	if err := os.MkdirAll(filepath.Join(dir, "web1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".minions.p"), []byte("\x91\xa4web1"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -320,7 +336,7 @@ func TestDrainOfAllAtOnce(t *testing.T) {
 		}
 		for _, n := range []*testNode{a, b} {
 			eventually(t, "the other is ready", func() error {
-				if !n.current().othersServe(n.id) {
+				if !n.current().routes().OthersServe(n.id) {
 					return errors.New("not yet")
 				}
 				return nil
@@ -336,7 +352,7 @@ func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
 	subscriber(t, n)
 	n.stop()
 	eventually(t, "the drain", func() error {
-		if m := n.current(); m == nil || !m.svc.drain.draining() {
+		if m := n.current(); m == nil || !m.svc.drain.Draining() {
 			return errors.New("not yet")
 		}
 		return nil

@@ -48,12 +48,12 @@ func (s *service) duties() []duty {
 		{"epochs and links", partsOpen, edgesTaken, s.follow},
 		{"protocols of minions", partsOpen, edgesTaken, s.keepProtocols},
 		{"master's umask", partsOpen, disksFree, s.umask.follow},
-		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.watch(ctx, s.shareHangs) }},
+		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.Follow(ctx, s.shareHangs) }},
 		{"limit of serving alone", partsOpen, disksFree, s.limitAlone},
 		{"way back to the cluster", partsOpen, disksFree, s.findBackIfAlone},
 		{"end of an edge", edgesOpen, edgesTaken, s.watchEdges},
 		{"addresses of this host", edgesOpen, edgesTaken, s.followAddresses},
-		{"drain", edgesOpen, disksFree, s.drain.follow},
+		{"drain", edgesOpen, disksFree, s.drain.Follow},
 		{"presence", edgesOpen, disksFree, s.keepPresence},
 	}
 }

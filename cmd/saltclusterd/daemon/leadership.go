@@ -5,18 +5,17 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/gossip/node"
-	"saltclusterd/sidecar/router"
 )
 
 func (m *member) newLeadership() *leadership.Control {
 	return leadership.New(leadership.Config{
 		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons,
-		Voters: func() []node.ID { return m.cons.Status().Voters },
-		Alive:  m.alive, Leaving: m.leavingByGossip,
-		Nodes:  func() []router.Node { return m.routes().Nodes },
+		Voters: m.voters, Alive: m.alive, Leaving: m.leavingByGossip, Routes: m.routes,
 		Client: m.client(), NoQuorum: m.noQuorum, Logger: m.log,
 	})
 }
+
+func (m *member) voters() []node.ID { return m.cons.Status().Voters }
 
 // leavingByGossip says whether another member reports that its minions leave it.
 func (m *member) leavingByGossip(id node.ID) bool {

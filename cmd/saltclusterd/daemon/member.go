@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
@@ -47,6 +48,7 @@ type member struct {
 	rivals  atomic.Pointer[[]adminapi.Problem]
 
 	leadership *leadership.Control
+	drains     *drain.Cluster
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -103,7 +105,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.view.Store(&router.View{Self: d.id})
-	m.leadership = m.newLeadership()
+	m.leadership, m.drains = m.newLeadership(), m.newDrains()
 	if seed.Witness {
 		return m, nil
 	}

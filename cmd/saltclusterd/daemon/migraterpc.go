@@ -19,7 +19,8 @@ import (
 const pathMigrate = "/v1/migrate"
 
 const (
-	maxMigrate = 4 << 20
+	maxMigrate        = 4 << 20
+	maxMigrateRequest = 4 << 10
 	// migrateAnswer bounds the word of a node; a plan counts what is on the share.
 	migrateAnswer = 5 * time.Second
 	planAnswer    = 90 * time.Second
@@ -84,7 +85,7 @@ var (
 		},
 	}
 	migrateRPC = peerrpc.Endpoint[adminapi.MigrateRequest, migrateReply]{
-		Method: http.MethodPost, Path: pathMigrate, MaxQuestion: maxDrain, MaxAnswer: maxMigrate,
+		Method: http.MethodPost, Path: pathMigrate, MaxQuestion: maxMigrateRequest, MaxAnswer: maxMigrate,
 	}
 )
 
@@ -97,7 +98,11 @@ func (m *member) migrationOf(ctx context.Context, id node.ID, plan bool, to stri
 
 // Migrate implements admin.Migrator.
 func (d *Daemon) Migrate(ctx context.Context, r adminapi.MigrateRequest) (n adminapi.MigrateNode, err error) {
-	m, id, err := d.drainTarget(r.Node)
+	m := d.current()
+	if m == nil {
+		return n, d.errNoMember()
+	}
+	id, err := m.findMaster(r.Node)
 	switch {
 	case err != nil:
 		return n, err

@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"bytes"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -39,25 +36,6 @@ func FuzzJoinWords(f *testing.F) {
 		}
 		if _, err := parseWelcome(again); err != nil {
 			t.Fatalf("%s: %v", again, err)
-		}
-	})
-}
-
-// FuzzDrainWishes is what another node can want of this one's next drain.
-func FuzzDrainWishes(f *testing.F) {
-	f.Add([]byte(`{"over":60000000000,"wait_jobs":true}`))
-	f.Add([]byte(`{"over":-1}`))
-	f.Add(bytes.Repeat([]byte(" "), maxDrain+1))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &member{svc: &service{}}
-		m.svc.drain = newDrainer(m.svc)
-		w := httptest.NewRecorder()
-		drainWishesRPC.Handler(m.takeDrainWishes).ServeHTTP(w, httptest.NewRequest(http.MethodPost, pathDrain, bytes.NewReader(b)))
-		switch got := m.svc.drain.wishes; {
-		case w.Code != http.StatusOK && got != (drainWishes{}):
-			t.Fatalf("%d, and yet %+v is wished", w.Code, got)
-		case got.Over < 0 || len(b) > maxDrain && w.Code == http.StatusOK:
-			t.Fatalf("%d bytes: %+v", len(b), got)
 		}
 	})
 }

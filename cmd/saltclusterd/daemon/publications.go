@@ -24,7 +24,7 @@ func (s *service) publish(p fanout.Publication) error {
 
 // notePublished tells who wants to know of a job of the local master's.
 func (s *service) notePublished(peek saltwire.PubPeek, plain []byte) {
-	s.published.note(peek, plain)
+	s.published.Add(peek, plain)
 	s.cache.Published(peek.JID)
 	s.umask.publishedHere(peek.JID)
 }

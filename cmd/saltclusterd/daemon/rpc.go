@@ -115,9 +115,7 @@ func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle(protocolsRPC.Pattern(), protocolsRPC.Handler(m.listProtocols))
 	mux.Handle(migrationRPC.Pattern(), migrationRPC.Handler(m.reportMigration))
 	mux.Handle(migrateRPC.Pattern(), migrateRPC.Handler(m.migrateForPeer))
-	mux.Handle(drainReportRPC.Pattern(), drainReportRPC.Handler(m.reportDrain))
-	mux.Handle(drainWishesRPC.Pattern(), drainWishesRPC.Handler(m.takeDrainWishes))
-	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(m.handOverForPeer))
+	m.svc.drain.Handle(mux)
 }
 
 // forward hands a proposal to the leader (consensus.Config.Forward).

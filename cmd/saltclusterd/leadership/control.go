@@ -31,8 +31,8 @@ type Config struct {
 	Log       Log
 	Voters    func() []node.ID
 	Alive     func(node.ID) bool
-	Leaving   func(node.ID) bool   // whether another member reports by gossip that its minions leave it
-	Nodes     func() []router.Node // the members with a salt-master
+	Leaving   func(node.ID) bool // whether another member reports by gossip that its minions leave it
+	Routes    func() router.View
 	Client    peerrpc.Client
 	NoQuorum  func(error) error // makes the error that operators get when no leader is found
 	Logger    *slog.Logger

@@ -30,7 +30,7 @@ func (c *Control) ResignWhenShareHangs(ctx context.Context, of func() share.Stat
 		if st.Condition != share.Hung || time.Since(st.Since) < shareHungFor {
 			continue
 		}
-		nodes, voters := c.cfg.Nodes(), c.cfg.Voters()
+		nodes, voters := c.cfg.Routes().Nodes, c.cfg.Voters()
 		to := healthySuccessor(c.cfg.Self, failed, nodes, voters)
 		if to == "" {
 			to = healthySuccessor(c.cfg.Self, "", nodes, voters)

@@ -1,11 +1,10 @@
-package daemon
+package drain
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -22,15 +21,15 @@ func publication(jid, fun string, args ...string) []byte {
 	return b
 }
 
-func TestJobWatch(t *testing.T) {
+func TestRunningJobs(t *testing.T) {
 	now := time.Now()
 	type progress struct{ got, want int }
 	cache := map[string]progress{}
-	w := newJobWatch(15*time.Second, func(jid string) (int, int) { return cache[jid].got, cache[jid].want })
-	w.now = func() time.Time { return now }
+	j := NewRunningJobs(15*time.Second, func(jid string) (int, int) { return cache[jid].got, cache[jid].want })
+	j.now = func() time.Time { return now }
 	running := func(what string, want int) {
 		t.Helper()
-		if got := w.running(); got != want {
+		if got := j.Running(); got != want {
 			t.Errorf("%s: %d jobs are running, want %d", what, got, want)
 		}
 	}
@@ -40,7 +39,7 @@ func TestJobWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.note(peek, plain)
+		j.Add(peek, plain)
 	}
 	running("nothing published", 0)
 	note(publication("1", "test.ping"))
@@ -64,31 +63,30 @@ func TestJobWatch(t *testing.T) {
 	running("nobody waits any more", 0)
 	note(publication("9", "saltutil.find_job", "2"))
 	running("a late question", 0)
-	if c := w.counts(); c.running != 0 || c.expected != 6 || c.returned != 5 {
+	if c := j.Counts(); c.Running != 0 || c.Expected != 6 || c.Returned != 5 {
 		t.Errorf("%+v, want 6 returns expected and one of them missing", c)
 	}
 
-	for i := range maxWatchedJobs + 10 {
+	for i := range maxRunningJobs + 10 {
 		note(publication(fmt.Sprint("x", i), "test.ping"))
 	}
-	running("bounded", maxWatchedJobs)
+	running("bounded", maxRunningJobs)
 }
 
-func TestJobWatchGoesOnAfterAnUpgrade(t *testing.T) {
+func TestRunningJobs_Inherit(t *testing.T) {
 	done := map[string]bool{"2": true}
-	w := newJobWatch(15*time.Second, func(jid string) (int, int) {
+	j := NewRunningJobs(15*time.Second, func(jid string) (int, int) {
 		if done[jid] {
 			return 3, 3
 		}
 		return 1, 3
 	})
-	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
-	w.inherit(all.of("m1"))
-	if n := w.running(); n != 1 {
-		t.Errorf("%d jobs are running, want the one of m1 that is not done", n)
+	j.Inherit([]string{"3", "2"})
+	if n := j.Running(); n != 1 {
+		t.Errorf("%d jobs are running, want the one that has not ended", n)
 	}
 	done["3"] = true
-	if n := w.running(); n != 0 {
+	if n := j.Running(); n != 0 {
 		t.Errorf("%d jobs are running after all returns", n)
 	}
 }
