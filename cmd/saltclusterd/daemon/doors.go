@@ -80,7 +80,8 @@ func (d *Daemon) closeDoors() {
 // verbs are what operators can ask of this node.
 func (d *Daemon) verbs() []admin.Verbs {
 	return []admin.Verbs{
-		admin.Reports(d), admin.Joining(d), admin.Draining(drain.Verbs{Of: d.clusterDrains}), admin.Governing(d), admin.Transferring(leadership.Verbs{Of: d.leadershipControl}), admin.Recovery(d), admin.Jobs(d), admin.Upgrading(d),
+		admin.Draining(drain.Verbs{Of: d.clusterDrains}), admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
+		admin.Reports(d), admin.Joining(d), admin.Governing(d), admin.Recovery(d), admin.Jobs(d), admin.Upgrading(d),
 		admin.Walls(d), admin.Presences(d), admin.Verifying(d), admin.Keys(d), admin.HeldKeys(d), admin.KeyTransfer(d), admin.LogLevels(d),
 		admin.Events(d), admin.Checkups(d), admin.Roots(d), admin.Migration(d), admin.Returns(d), admin.Tokens(d),
 	}

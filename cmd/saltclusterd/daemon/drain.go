@@ -13,7 +13,8 @@ import (
 func (s *service) newDrain() *drain.Runner {
 	m := s.m
 	return drain.New(drain.Config{
-		Self: m.d.id, Log: m.cons, Publish: s.pub, Requests: s.reqs, Returns: s.returns, Cache: s.cache, Jobs: s.published, Routes: m.routes,
+		Self: m.d.id, Log: m.cons, Routes: m.routes,
+		Publish: s.pub, Requests: s.reqs, Returns: s.returns, Cache: s.cache, Jobs: s.published,
 		Announce: func(draining bool) {
 			m.d.checks.SetDraining(draining)
 			m.gossip.UpdateMeta()
@@ -37,7 +38,8 @@ func (s *service) reopenEdges(ctx context.Context) error {
 // newDrains makes what decides about drains of all members; a witness has it as well.
 func (m *member) newDrains() *drain.Cluster {
 	return drain.NewCluster(drain.ClusterConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons, Own: func() *drain.Runner { return m.svc.drain },
+		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons,
+		Own:    func() *drain.Runner { return m.svc.drain },
 		Voters: m.voters, Alive: m.alive, Routes: m.routes, Client: m.client(), Audit: m.audit,
 		Find: m.findMaster, Undecided: undecided, NoQuorum: m.noQuorum,
 		DrainTime: m.d.cfg.Edge.DrainAnnounce + m.d.cfg.Edge.DrainTime,

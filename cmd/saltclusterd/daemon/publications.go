@@ -13,7 +13,8 @@ import (
 func (s *service) publish(p fanout.Publication) error {
 	peek, err := saltwire.PeekPub(p.Plain)
 	if err == nil && s.missed.Republished(peek.JID, p.Plain) {
-		s.m.d.log.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache", "jid", peek.JID)
+		s.m.d.log.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache",
+			"jid", peek.JID)
 		return nil
 	}
 	if err == nil && peek.JID != "" && !p.TopicOnly { // not for further copies of one publication

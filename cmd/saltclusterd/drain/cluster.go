@@ -79,10 +79,10 @@ func (c *Cluster) Decide(ctx context.Context, id node.ID, drained bool) error {
 	deciding, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()
 	results, err := c.cfg.Log.Propose(deciding, state.MemberSet{ID: id, Draining: &drained, Audit: c.cfg.Audit(cause)})
-	switch {
-	case c.cfg.Undecided(ctx, err) && !drained:
+	switch undecided := c.cfg.Undecided(ctx, err); {
+	case undecided && !drained:
 		return c.cfg.NoQuorum(err)
-	case c.cfg.Undecided(ctx, err):
+	case undecided:
 		return adminapi.Errorf(adminapi.CodeNoQuorum, "stopping saltclusterd lets its minions go as gently",
 			"no majority of the cluster can be reached, so that %s cannot be decided", cause)
 	case err != nil:
@@ -104,8 +104,9 @@ func (c *Cluster) othersStay(id node.ID) bool {
 	return false
 }
 
-// await waits until a node has reached a phase, and its jobs have ended if that is wanted, and reports progress. It looks at the jobs itself,
-// because a drain that has ended, or was started without WaitJobs, does not wait for them.
+// await waits until a node has reached a phase, and its jobs have ended if that is wanted, and reports progress. It
+// looks at the jobs itself, because a drain that has ended, or was started without WaitJobs, does not wait for
+// them.
 func (c *Cluster) await(ctx context.Context, id node.ID, want Phase, jobs bool, p admin.Progress) error {
 	said, most := "", 0                   // connections at the start
 	started, decided := time.Now(), false // what another node decided reaches this node's view a moment later

@@ -17,8 +17,8 @@ const (
 	emptyGrace = 15 * time.Second
 )
 
-// Empty drains a node that is to be removed, and waits until it has handed over the returns that it keeps. A node that does not answer is
-// left alone; what fails is reported as progress, since the node is removed all the same.
+// Empty drains a node that is to be removed, and waits until it has handed over the returns that it keeps. A node
+// that does not answer is left alone; what fails is reported as progress, since the node is removed all the same.
 func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 	if !c.hasReports(id) || !c.cfg.Routes().OthersServe(id) {
 		return
@@ -44,7 +44,8 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 	}
 }
 
-// awaitReturns waits until a drained node has handed its returns to other nodes (returns.Peers.Heir) or to its master.
+// awaitReturns waits until a drained node has handed its returns to other nodes (returns.Peers.Heir) or to its
+// master.
 func (c *Cluster) awaitReturns(ctx context.Context, id node.ID, p admin.Progress) error {
 	for {
 		r, err := c.report(ctx, id)
@@ -76,7 +77,8 @@ func (c *Cluster) hasReports(id node.ID) bool {
 	return ok && !m.Witness && c.cfg.Alive(id)
 }
 
-// HandOverAside makes a node hand over the returns that its master does not answer. It returns how many are left, and why.
+// HandOverAside makes a node hand over the returns that its master does not answer. It returns how many are left,
+// and why.
 func (c *Cluster) HandOverAside(ctx context.Context, id node.ID) (left int, why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handOverWithin)
 	defer cancel()

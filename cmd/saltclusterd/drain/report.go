@@ -39,25 +39,27 @@ type Report struct {
 	Leader      bool   `json:"leader,omitempty"`
 	Kept        uint64 `json:"kept,omitempty"`     // returns kept for nodes that cannot be reached
 	Deferred    uint64 `json:"deferred,omitempty"` // returns that wait for this node's master
-	Unstored    uint64 `json:"unstored,omitempty"` // returns whose files and events are not made, and files that no other node has
+	Unstored    uint64 `json:"unstored,omitempty"` // returns whose files and events are not made, or not copied
 	Aside       int    `json:"aside,omitempty"`    // returns that its master does not answer, perhaps for ever
 }
 
 // sentence describes the report to an operator.
 func (r Report) sentence(id node.ID) string {
 	s := fmt.Sprintf("%s: %s; %s, %s left, %s in flight", id, r.Phase,
-		wording.Plural(r.Subscribers, "subscriber"), wording.Plural(r.Connections, "request connection"), wording.Plural(r.InFlight, "request"))
+		wording.Plural(r.Subscribers, "subscriber"), wording.Plural(r.Connections, "request connection"),
+		wording.Plural(r.InFlight, "request"))
 	if r.Jobs > 0 {
-		s += fmt.Sprintf(", %s published here %s running", wording.Plural(r.Jobs, "job"), wording.Choose(r.Jobs, "is", "are"))
+		s += ", " + wording.Plural(r.Jobs, "job") + " published here " + wording.Choose(r.Jobs, "is", "are") + " running"
 	}
 	if r.Kept > 0 {
-		s += fmt.Sprintf(", %s kept for other nodes", wording.Plural(r.Kept, "return"))
+		s += ", " + wording.Plural(r.Kept, "return") + " kept for other nodes"
 	}
 	if r.Deferred > 0 {
-		s += fmt.Sprintf(", %s %s for its salt-master", wording.Plural(r.Deferred, "return"), wording.Choose(r.Deferred, "waits", "wait"))
+		s += ", " + wording.Plural(r.Deferred, "return") + wording.Choose(r.Deferred, " waits", " wait") +
+			" for its salt-master"
 	}
 	if r.Unstored > 0 {
-		s += fmt.Sprintf(", %s to be stored or copied", wording.Plural(r.Unstored, "return"))
+		s += ", " + wording.Plural(r.Unstored, "return") + " to be stored or copied"
 	}
 	if r.Aside > 0 {
 		s += ", " + returns.DescribeAside(r.Aside)

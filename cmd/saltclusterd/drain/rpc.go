@@ -32,13 +32,13 @@ type handedOver struct {
 
 // Handle routes the calls of other members.
 func (r *Runner) Handle(mux *peerrpc.Mux) {
-	mux.Handle(reportRPC.Pattern(), reportRPC.Handler(func(context.Context, node.ID, peerrpc.None) (Report, error) {
-		return r.Report(), nil
-	}))
+	mux.Handle(reportRPC.Pattern(), reportRPC.Handler(r.reportForPeer))
 	mux.Handle(optionsRPC.Pattern(), optionsRPC.Handler(r.setOptionsForPeer))
-	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(func(ctx context.Context, _ node.ID, _ peerrpc.None) (handedOver, error) {
-		return r.handOverReturns(ctx), nil
-	}))
+	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(r.handOverForPeer))
+}
+
+func (r *Runner) reportForPeer(context.Context, node.ID, peerrpc.None) (Report, error) {
+	return r.Report(), nil
 }
 
 func (r *Runner) setOptionsForPeer(_ context.Context, _ node.ID, o Options) (peerrpc.None, error) {
@@ -47,6 +47,10 @@ func (r *Runner) setOptionsForPeer(_ context.Context, _ node.ID, o Options) (pee
 	}
 	r.setOptions(o)
 	return peerrpc.None{}, nil
+}
+
+func (r *Runner) handOverForPeer(ctx context.Context, _ node.ID, _ peerrpc.None) (handedOver, error) {
+	return r.handOverReturns(ctx), nil
 }
 
 func (r *Runner) handOverReturns(ctx context.Context) handedOver {

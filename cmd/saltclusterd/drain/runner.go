@@ -104,8 +104,8 @@ func (r *Runner) setOptions(o Options) {
 	}
 }
 
-// mustRestart says whether the drain in progress has to start again because an operator wants another time. Options without a time are
-// dropped: that operator only follows the drain.
+// mustRestart says whether the drain in progress has to start again because an operator wants another time. Options
+// without a time are dropped: that operator only follows the drain.
 func (r *Runner) mustRestart() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,8 +162,8 @@ func (r *Runner) setPhase(p Phase) {
 	}
 }
 
-// AwaitUndrained returns when minions may connect: a node that was drained before a restart stays drained. It calls waiting each time it
-// finds the node drained.
+// AwaitUndrained returns when minions may connect: a node that was drained before a restart stays drained. It calls
+// waiting each time it finds the node drained.
 func (r *Runner) AwaitUndrained(ctx context.Context, waiting func()) error {
 	changed := r.cfg.Log.Watch(ctx)
 	again := time.NewTicker(resignEvery)
@@ -337,8 +337,8 @@ func (r *Runner) hasConnections() bool {
 	return r.cfg.Publish.Stats().Conns > 0 || r.cfg.Requests.Stats().Conns > 0
 }
 
-// DrainForStop is the drain of a process that stops. It takes as long as load balancers, subscribers and requests in flight need, and ends
-// with ctx; if no other node serves minions, it waits for requests in flight only.
+// DrainForStop is the drain of a process that stops. It takes as long as load balancers, subscribers and requests
+// in flight need, and ends with ctx; if no other node serves minions, it waits for requests in flight only.
 func (r *Runner) DrainForStop(ctx context.Context) {
 	r.mu.Lock()
 	r.stopping = true

@@ -25,9 +25,10 @@ const (
 	findJob      = "saltutil.find_job"
 )
 
-// RunningJobs tracks which jobs published by the local master are still waited for. A command line that waits asks its minions for the job
-// every timeout (saltutil.find_job, salt/client/__init__.py:LocalClient.get_cli_event_returns); a job without a question and without a return
-// for that long has ended.
+// RunningJobs tracks which jobs published by the local master are still waited for. A command line that waits asks
+// its minions for the job every timeout (saltutil.find_job,
+// salt/client/__init__.py:LocalClient.get_cli_event_returns); a job without a question and without a return for
+// that long has ended.
 type RunningJobs struct {
 	timeout  time.Duration
 	progress func(jid string) (got, want int) // as the job cache says; want zero: unknown
@@ -56,8 +57,8 @@ type runningJob struct {
 	want int // zero: unknown
 }
 
-// NewRunningJobs returns RunningJobs without jobs. timeout is how long a master's command line waits before it asks for its job again;
-// progress reads from the job cache how many minions have returned, and of how many.
+// NewRunningJobs returns RunningJobs without jobs. timeout is how long a master's command line waits before it asks
+// for its job again; progress reads from the job cache how many minions have returned, and of how many.
 func NewRunningJobs(timeout time.Duration, progress func(jid string) (got, want int)) *RunningJobs {
 	return &RunningJobs{timeout: timeout + jobSlack, progress: progress, now: time.Now, byJID: map[string]*list.Element{}}
 }
@@ -73,8 +74,8 @@ func (j *RunningJobs) Add(p saltwire.PubPeek, plain []byte) {
 	j.touch(p.JID, true)
 }
 
-// Inherit records the jobs that this node had published before an upgrade in place, the latest first. The job cache says which of them have
-// ended; the others end by timeout.
+// Inherit records the jobs that this node had published before an upgrade in place, the latest first. The job cache
+// says which of them have ended; the others end by timeout.
 func (j *RunningJobs) Inherit(jids []string) {
 	for _, jid := range slices.Backward(jids[:min(len(jids), maxRunningJobs)]) {
 		j.touch(jid, true)
@@ -129,7 +130,8 @@ func (j *RunningJobs) Running() int {
 	return j.Counts().Running
 }
 
-// refresh reads the progress of all jobs. Where that is slow, it takes a quarter of the time at most, however often it is called.
+// refresh reads the progress of all jobs. Where that is slow, it takes a quarter of the time at most, however often
+// it is called.
 func (j *RunningJobs) refresh() {
 	j.refreshing.Lock()
 	defer j.refreshing.Unlock()

@@ -65,7 +65,8 @@ func (c *Control) handOver(ctx context.Context, to node.ID) error {
 	return c.cfg.Log.TransferLeadership(ctx, to)
 }
 
-// successor returns which voter should lead after leader: one with a salt-master, else a witness. It is empty if there is none.
+// successor returns which voter should lead after leader: one with a salt-master, else a witness. It is empty if
+// there is none.
 func (c *Control) successor(leader node.ID) (witness node.ID) {
 	voters := c.cfg.Voters()
 	for _, m := range c.cfg.Log.View().Members() {

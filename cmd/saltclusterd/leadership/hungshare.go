@@ -20,9 +20,9 @@ const (
 	successorRetry = 10 * time.Second
 )
 
-// ResignWhenShareHangs hands the leadership to a node that is well when the shared file system of this leader hangs, until ctx ends. This node
-// could stay leader, because consensus keeps nothing there; but a host that hangs is restarted sooner or later, and a hand-over costs no
-// election.
+// ResignWhenShareHangs hands the leadership to a node that is well when the shared file system of this leader
+// hangs, until ctx ends. This node could stay leader, because consensus keeps nothing there; but a host that hangs
+// is restarted sooner or later, and a hand-over costs no election.
 func (c *Control) ResignWhenShareHangs(ctx context.Context, of func() share.State) {
 	failed := node.ID("") // did not take over the last time
 	for backoff.Sleep(ctx, shareEvery) {
@@ -47,8 +47,8 @@ func (c *Control) ResignWhenShareHangs(ctx context.Context, of func() share.Stat
 	}
 }
 
-// healthySuccessor returns the first voter, except self and one other, whose master works and therefore its share. It is empty if there is
-// none.
+// healthySuccessor returns the first voter, except self and one other, whose master works and therefore its share.
+// It is empty if there is none.
 func healthySuccessor(self, except node.ID, nodes []router.Node, voters []node.ID) node.ID {
 	for _, n := range nodes {
 		if n.ID != self && n.ID != except && n.Usable() && !n.Draining && slices.Contains(voters, n.ID) {

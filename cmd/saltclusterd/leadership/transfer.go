@@ -45,8 +45,8 @@ func (c *Control) transferForPeer(ctx context.Context, _ node.ID, call transferC
 	return peerrpc.None{}, nil
 }
 
-// Transfer makes a voter lead, wherever the leader is; to empty: any that is fit. It retries for a while, because the leader may change
-// meanwhile and this node may not know it yet.
+// Transfer makes a voter lead, wherever the leader is; to empty: any that is fit. It retries for a while, because
+// the leader may change meanwhile and this node may not know it yet.
 func (c *Control) Transfer(ctx context.Context, to node.ID) error {
 	within, cancel := context.WithTimeout(ctx, electionWithin)
 	defer cancel()
@@ -71,17 +71,21 @@ func (c *Control) tryTransfer(ctx context.Context, to node.ID) error {
 	}
 	switch {
 	case to == "":
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who votes", "no other voter is there to lead")
+		return refuse("saltclusterctl members shows who votes", "no other voter is there to lead")
 	case !slices.Contains(c.cfg.Voters(), to):
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who votes", "%s does not vote, so it cannot lead", to)
+		return refuse("saltclusterctl members shows who votes", "%s does not vote, so it cannot lead", to)
 	case !c.cfg.Alive(to):
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl members shows who is there", "%s does not answer, so it cannot lead", to)
+		return refuse("saltclusterctl members shows who is there", "%s does not answer, so it cannot lead", to)
 	}
 	if leader == c.cfg.Self {
 		return c.cfg.Log.TransferLeadership(ctx, to)
 	}
 	_, err := transferRPC.Call(ctx, c.cfg.Client, leader, transferCall{to})
 	return err
+}
+
+func refuse(hint, format string, args ...any) error {
+	return adminapi.Errorf(adminapi.CodeRefused, hint, format, args...)
 }
 
 // awaitLeader waits as long as an election takes, and returns an empty ID if no leader was found.

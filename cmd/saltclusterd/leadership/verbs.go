@@ -10,6 +10,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
+const hintMembers = "saltclusterctl members shows who leads"
+
 // Verbs implements admin.Transferrer for a node that may be no member.
 type Verbs struct {
 	Of func() (*Control, error) // of the running membership
@@ -30,14 +32,14 @@ func (v Verbs) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 		return adminapi.Outcome{}, err
 	}
 	if r.NoWait {
-		return c.outcome(to, "the leadership was handed over", "saltclusterctl members shows who leads"), nil
+		return c.outcome(to, "the leadership was handed over", hintMembers), nil
 	}
 	for { // this node learns of the new leader a moment later
 		if leader := c.cfg.Log.Leader(); leader != "" && (leader == to || to == "" && leader != before) {
 			return c.describeLeader(leader, "now"), nil
 		}
 		if !backoff.Sleep(ctx, leaderPoll) {
-			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl members shows who leads", "the hand-over was not seen in time")
+			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, hintMembers, "the hand-over was not seen in time")
 		}
 	}
 }
@@ -48,6 +50,7 @@ func (c *Control) describeLeader(id node.ID, when string) adminapi.Outcome {
 
 func (c *Control) outcome(leader node.ID, message string, next ...string) adminapi.Outcome {
 	return adminapi.Outcome{
-		Node: string(leader), ClusterID: c.cfg.ClusterID, UUID: c.cfg.UUID, Role: adminapi.RoleVoter, Message: message, Next: next,
+		Node: string(leader), ClusterID: c.cfg.ClusterID, UUID: c.cfg.UUID, Role: adminapi.RoleVoter,
+		Message: message, Next: next,
 	}
 }
