@@ -85,7 +85,7 @@ func TestDrain(t *testing.T) {
 	eventually(t, "the others are known to be ready", func() error {
 		for _, n := range nodes {
 			if !n.current().routes().OthersServe(n.id) {
-				return fmt.Errorf("%s sees nobody", n.id)
+				return fmt.Errorf("%s sees no other node", n.id)
 			}
 		}
 		return nil
@@ -94,7 +94,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("an unknown node: %v", err)
 	}
 
-	// The leader drains itself: its subscribers go, its leadership too.
+	// The leader drains itself: its subscribers and its leadership go.
 	subs := []*zmtp.Client{subscriber(t, a), subscriber(t, a)}
 	var said told
 	out, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
@@ -136,9 +136,9 @@ func TestDrain(t *testing.T) {
 		return nil
 	})
 	if listens(a) {
-		t.Error("a restarted node has forgotten its drain")
+		t.Error("a restarted node lets minions in")
 	}
-	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and nobody is called
+	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and no alert is raised
 		t.Errorf("the edges of a drained node: %+v", r)
 	}
 	if _, err := b.Undrain(t.Context(), adminapi.UndrainRequest{Node: "a", Wait: true}, quiet); err != nil {
@@ -160,7 +160,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestDrainOfTheLastNode(t *testing.T) {
+func TestDrain_LastNode(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir())
 	a := nodes[0]
@@ -174,8 +174,8 @@ func TestDrainOfTheLastNode(t *testing.T) {
 	}
 }
 
-// TestDrainTakenBack undrains a node in the middle of a long drain.
-func TestDrainTakenBack(t *testing.T) {
+// TestDrain_TakenBack undrains a node in the middle of a long drain.
+func TestDrain_TakenBack(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
@@ -235,8 +235,8 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	return a, b
 }
 
-// TestDrainAskedForAgain has a drain that would take an hour go on faster, and one that has ended wait for jobs.
-func TestDrainAskedForAgain(t *testing.T) {
+// TestDrain_AskedAgain speeds up a drain that would take an hour, and has one that has ended wait for jobs.
+func TestDrain_AskedAgain(t *testing.T) {
 	t.Parallel()
 	a, b := twoThatServe(t)
 	for range 3 {
@@ -251,7 +251,7 @@ func TestDrainAskedForAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // who only looks again
+	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // only follows it
 		t.Fatal(err)
 	}
 	if left := a.current().svc.pub.Stats().Subscribers; left < 2 {
@@ -305,8 +305,8 @@ func endJob(t *testing.T, n *testNode, jid string) {
 	}
 }
 
-// TestDrainOfAllAtOnce is two operators who each drain one of two nodes.
-func TestDrainOfAllAtOnce(t *testing.T) {
+// TestDrain_AllAtOnce has two operators who each drain one of two nodes.
+func TestDrain_AllAtOnce(t *testing.T) {
 	t.Parallel()
 	a, b := twoThatServe(t)
 	for range 3 {
@@ -345,8 +345,8 @@ func TestDrainOfAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopIsBoundedAndCanBeHurried stops a node whose drain would take ten minutes.
-func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
+// TestStop_BoundedAndHurried stops a node whose drain would take ten minutes.
+func TestStop_BoundedAndHurried(t *testing.T) {
 	t.Parallel()
 	n, _ := twoThatServe(t, "drain_announce: 10m")
 	subscriber(t, n)

@@ -132,7 +132,7 @@ func (c *Cluster) await(ctx context.Context, id node.ID, want Phase, jobs bool, 
 		wanted := ok && m.Draining == (want == Drained)
 		decided = decided || wanted
 		if !wanted && (decided || time.Since(started) > decideWithin) {
-			return adminapi.Errorf(adminapi.CodeRefused, "", "somebody else has decided otherwise about %s meanwhile", id)
+			return adminapi.Errorf(adminapi.CodeRefused, "", "another operator has decided otherwise about %s meanwhile", id)
 		}
 		if !backoff.Sleep(ctx, reportPoll) {
 			return context.Cause(ctx)

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// publication is the plaintext of one, as a master writes it.
+// publication returns the plaintext of a publication as a master writes it.
 func publication(jid, fun string, args ...string) []byte {
 	b := saltwire.AppendMapHeader(nil, 6)
 	for _, kv := range [][2]string{{"fun", fun}, {"tgt", "*"}, {"jid", jid}, {"ret", ""}, {"tgt_type", "glob"}} {
@@ -44,12 +44,12 @@ func TestRunningJobs(t *testing.T) {
 	running("nothing published", 0)
 	note(publication("1", "test.ping"))
 	note(publication("2", "state.apply"))
-	note(publication("9", "saltutil.find_job", "2")) // is no job anybody waits for
+	note(publication("9", "saltutil.find_job", "2")) // not a job that is waited for
 	running("two published", 2)
 	cache["1"], cache["2"] = progress{3, 3}, progress{1, 3}
 	running("one has all returns", 1)
 
-	for range 10 { // its command line goes on asking
+	for range 10 { // its command line asks again
 		now = now.Add(15 * time.Second)
 		note(publication("9", "saltutil.find_job", "2"))
 		running("still waited for", 1)
@@ -58,9 +58,9 @@ func TestRunningJobs(t *testing.T) {
 	cache["2"] = progress{2, 3}
 	running("a return came", 1)
 	now = now.Add(15 * time.Second)
-	running("nobody asked for a while", 1)
+	running("no question for a while", 1)
 	now = now.Add(15 * time.Second)
-	running("nobody waits any more", 0)
+	running("not waited for any more", 0)
 	note(publication("9", "saltutil.find_job", "2"))
 	running("a late question", 0)
 	if c := j.Counts(); c.Running != 0 || c.Expected != 6 || c.Returned != 5 {
