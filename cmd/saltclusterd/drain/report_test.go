@@ -15,7 +15,7 @@ func TestCountUncopied(t *testing.T) {
 		t.Errorf("%d to be copied, want 3", n)
 	}
 	if n := countUncopied(jobs.Status{}); n != 0 {
-		t.Errorf("%d to be copied to nobody", n)
+		t.Errorf("%d to be copied without peers", n)
 	}
 }
 
