@@ -58,7 +58,7 @@ func (s *Server) remove(g Governor) http.HandlerFunc {
 	}
 }
 
-func (s *Server) transfer(g Governor) http.HandlerFunc {
+func (s *Server) transfer(t Transferrer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.TransferRequest
 		if e := decode(w, r, &req); e != nil {
@@ -66,7 +66,7 @@ func (s *Server) transfer(g Governor) http.HandlerFunc {
 			return
 		}
 		s.operate(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return g.Transfer(ctx, req, p)
+			return t.Transfer(ctx, req, p)
 		})
 	}
 }

@@ -50,6 +50,14 @@ var (
 	ErrNotAside = errors.New("returns: there is none with that id")
 )
 
+// DescribeAside says where the returns are that the local master of a node does not answer.
+func DescribeAside(n int) string {
+	if n == 1 {
+		return "1 return that its salt-master does not answer stays in state_dir/returns/unanswered"
+	}
+	return fmt.Sprintf("%d returns that its salt-master does not answer stay in state_dir/returns/unanswered", n)
+}
+
 // Unanswered is a return which only the local master can take, and which it has not answered though it answers others.
 type Unanswered struct {
 	ID               string // its name for Drop

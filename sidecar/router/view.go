@@ -45,6 +45,16 @@ type View struct {
 	Relaying func(node.ID) int
 }
 
+// OthersServe says whether another node than id takes its minions.
+func (v View) OthersServe(id node.ID) bool {
+	for _, n := range v.Nodes {
+		if n.ID != id && n.Alive && !n.Draining {
+			return true
+		}
+	}
+	return false
+}
+
 func (v View) node(id node.ID) (Node, bool) {
 	for _, n := range v.Nodes {
 		if n.ID == id {

@@ -59,7 +59,7 @@ func (s *service) checkBehind(context.Context) health.Result {
 	if err := s.m.cons.LogError(); err != nil {
 		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", err, s.m.d.cfg.Paths.StateDir)
 	}
-	if !s.m.othersServe(s.m.d.id) {
+	if !s.m.routes().OthersServe(s.m.d.id) {
 		r.Level = health.Warn
 	}
 	return r

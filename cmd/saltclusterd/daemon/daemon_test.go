@@ -19,8 +19,11 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -36,6 +39,21 @@ type testNode struct {
 	addr string // of the peer port
 	done chan error
 	stop context.CancelFunc
+}
+
+// Transfer makes another node lead, as an operator does.
+func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return leadership.Verbs{Of: n.leadershipControl}.Transfer(ctx, r, p)
+}
+
+// Drain drains a node, as an operator does.
+func (n *testNode) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return drain.Verbs{Of: n.clusterDrains}.Drain(ctx, r, p)
+}
+
+// Undrain takes a drain back, as an operator does.
+func (n *testNode) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return drain.Verbs{Of: n.clusterDrains}.Undrain(ctx, r, p)
 }
 
 // ports gives each test process ports of its own, below those the kernel takes for outgoing connections.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
@@ -84,7 +86,8 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Reports(d),
 		admin.Joining(d.joiner),
 		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
-		admin.Draining(d),
+		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
+		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
 		admin.Governing(d),
 		admin.Recovery(d),
 		admin.Jobs(d),

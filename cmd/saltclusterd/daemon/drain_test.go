@@ -2,15 +2,19 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/zmtp"
@@ -80,8 +84,8 @@ func TestDrain(t *testing.T) {
 	}
 	eventually(t, "the others are known to be ready", func() error {
 		for _, n := range nodes {
-			if !n.current().othersServe(n.id) {
-				return fmt.Errorf("%s sees nobody", n.id)
+			if !n.current().routes().OthersServe(n.id) {
+				return fmt.Errorf("%s sees no other node", n.id)
 			}
 		}
 		return nil
@@ -90,7 +94,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("an unknown node: %v", err)
 	}
 
-	// The leader drains itself: its subscribers go, its leadership too.
+	// The leader drains itself: its subscribers and its leadership go.
 	subs := []*zmtp.Client{subscriber(t, a), subscriber(t, a)}
 	var said told
 	out, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
@@ -126,15 +130,15 @@ func TestDrain(t *testing.T) {
 	a = startNode(t, "a", dirs[0])
 	nodes[0] = a
 	eventually(t, "drained after the restart", func() error {
-		if m := a.current(); m == nil || m.svc.drain.report().Phase != phaseDrained {
+		if m := a.current(); m == nil || m.svc.drain.Report().Phase != drain.Drained {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	if listens(a) {
-		t.Error("a restarted node has forgotten its drain")
+		t.Error("a restarted node lets minions in")
 	}
-	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and nobody is called
+	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and no alert is raised
 		t.Errorf("the edges of a drained node: %+v", r)
 	}
 	if _, err := b.Undrain(t.Context(), adminapi.UndrainRequest{Node: "a", Wait: true}, quiet); err != nil {
@@ -156,7 +160,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestDrainOfTheLastNode(t *testing.T) {
+func TestDrain_LastNode(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir())
 	a := nodes[0]
@@ -170,8 +174,8 @@ func TestDrainOfTheLastNode(t *testing.T) {
 	}
 }
 
-// TestDrainTakenBack undrains a node in the middle of a long drain.
-func TestDrainTakenBack(t *testing.T) {
+// TestDrain_TakenBack undrains a node in the middle of a long drain.
+func TestDrain_TakenBack(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
@@ -179,7 +183,7 @@ func TestDrainTakenBack(t *testing.T) {
 		eventually(t, "serving", serves(n))
 	}
 	eventually(t, "the other is ready", func() error {
-		if !a.current().othersServe("a") {
+		if !a.current().routes().OthersServe("a") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -191,7 +195,7 @@ func TestDrainTakenBack(t *testing.T) {
 		done <- err
 	}()
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+		if p := a.current().svc.drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
@@ -222,7 +226,7 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	for _, n := range []*testNode{a, b} {
 		eventually(t, "serving", serves(n))
 		eventually(t, "the other is ready", func() error {
-			if !n.current().othersServe(n.id) {
+			if !n.current().routes().OthersServe(n.id) {
 				return errors.New("not yet")
 			}
 			return nil
@@ -231,8 +235,8 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	return a, b
 }
 
-// TestDrainAskedForAgain has a drain that would take an hour go on faster, and one that has ended wait for jobs.
-func TestDrainAskedForAgain(t *testing.T) {
+// TestDrain_AskedAgain speeds up a drain that would take an hour, and has one that has ended wait for jobs.
+func TestDrain_AskedAgain(t *testing.T) {
 	t.Parallel()
 	a, b := twoThatServe(t)
 	for range 3 {
@@ -242,12 +246,12 @@ func TestDrainAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().svc.drain.report().Phase; p != phaseHandOver {
+		if p := a.current().svc.drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
 	})
-	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // who only looks again
+	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // only follows it
 		t.Fatal(err)
 	}
 	if left := a.current().svc.pub.Stats().Subscribers; left < 2 {
@@ -264,8 +268,7 @@ func TestDrainAskedForAgain(t *testing.T) {
 	}
 
 	const jid = "20261122101500000000"
-	jobs := a.current().svc.published
-	jobs.heardOf(jid, true)
+	a.current().svc.published.Inherit([]string{jid})
 	var said told
 	done := make(chan error, 1)
 	go func() {
@@ -283,14 +286,27 @@ func TestDrainAskedForAgain(t *testing.T) {
 		}
 		return nil
 	})
-	jobs.look(jid, 1, 1)
+	endJob(t, a, jid)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestDrainOfAllAtOnce is two operators who each drain one of two nodes.
-func TestDrainOfAllAtOnce(t *testing.T) {
+// endJob puts a job with the return of its only minion into a node's job cache.
+func endJob(t *testing.T, n *testNode, jid string) {
+	t.Helper()
+	h := fmt.Sprintf("%x", sha256.Sum256([]byte(jid)))
+	dir := filepath.Join(n.master.CacheDir, "jobs", h[:2], h[2:])
+	if err := os.MkdirAll(filepath.Join(dir, "web1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".minions.p"), []byte("\x91\xa4web1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDrain_AllAtOnce has two operators who each drain one of two nodes.
+func TestDrain_AllAtOnce(t *testing.T) {
 	t.Parallel()
 	a, b := twoThatServe(t)
 	for range 3 {
@@ -320,7 +336,7 @@ func TestDrainOfAllAtOnce(t *testing.T) {
 		}
 		for _, n := range []*testNode{a, b} {
 			eventually(t, "the other is ready", func() error {
-				if !n.current().othersServe(n.id) {
+				if !n.current().routes().OthersServe(n.id) {
 					return errors.New("not yet")
 				}
 				return nil
@@ -329,14 +345,14 @@ func TestDrainOfAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopIsBoundedAndCanBeHurried stops a node whose drain would take ten minutes.
-func TestStopIsBoundedAndCanBeHurried(t *testing.T) {
+// TestStop_BoundedAndHurried stops a node whose drain would take ten minutes.
+func TestStop_BoundedAndHurried(t *testing.T) {
 	t.Parallel()
 	n, _ := twoThatServe(t, "drain_announce: 10m")
 	subscriber(t, n)
 	n.stop()
 	eventually(t, "the drain", func() error {
-		if m := n.current(); m == nil || !m.svc.drain.draining() {
+		if m := n.current(); m == nil || !m.svc.drain.Draining() {
 			return errors.New("not yet")
 		}
 		return nil

@@ -31,7 +31,7 @@ func (m *member) lead(ctx context.Context) {
 	gossip.Go(func() { m.keepGossipKey(ctx) })
 	gossip.Go(func() { m.keepLevel(ctx) })
 	gossip.Go(func() { m.keepSeed(ctx) })
-	gossip.Go(func() { m.cede(ctx) })
+	gossip.Go(func() { m.resignWhenShareHangs(ctx) })
 	changed := m.cons.Watch(ctx)
 	for {
 		if v := m.cons.View(); v.RotationDue() && backoff.Sleep(ctx, coalesceRevocations) {

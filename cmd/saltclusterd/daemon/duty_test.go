@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"saltclusterd/cmd/saltclusterd/drain"
 )
 
 // Each duty starts once, in a cold start as in a takeover.
@@ -12,7 +14,7 @@ func TestStartDuties(t *testing.T) {
 	coldStart := []stage{consensusOpen, partsOpen, edgesOpen}
 	takeover := []stage{edgesTaken, consensusOpen, disksFree}
 	var all []string
-	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drainer{}, umask: &masterUmask{}}).duties()) {
+	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterUmask{}}).duties()) {
 		if !slices.Contains(coldStart, d.coldStart) || !slices.Contains(takeover, d.takeover) {
 			t.Errorf("%s never starts", d.name)
 		}
@@ -29,7 +31,7 @@ func TestStartDuties(t *testing.T) {
 		var wg sync.WaitGroup
 		started := map[string]int{}
 		var duties []duty
-		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drainer{}, umask: &masterUmask{}}).duties()) {
+		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterUmask{}}).duties()) {
 			d.run = func(context.Context) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"saltclusterd/gossip/node"
@@ -26,6 +27,10 @@ func TestHandoverRecords(t *testing.T) {
 	h, err := parseHello(append(hello{State: 7, Version: "v"}.encode(), "what a later version adds"...))
 	if err != nil || h.State != 7 || h.Version != "v" {
 		t.Errorf("%+v, %v", h, err)
+	}
+	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
+	if jids := all.of("m1"); !slices.Equal(jids, []string{"3", "2"}) {
+		t.Errorf("jobs of m1: %v", jids)
 	}
 	table := router.NewJobs(0)
 	jobs.record(table)

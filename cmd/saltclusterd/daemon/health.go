@@ -100,7 +100,7 @@ func (d *Daemon) checkEdges(context.Context) health.Result {
 	if m == nil {
 		return fine
 	}
-	if m.svc != nil && !m.ready() && !m.svc.drain.draining() { // one that was drained before its restart has them closed on purpose
+	if m.svc != nil && !m.ready() && !m.svc.drain.Draining() { // one that was drained before its restart has them closed on purpose
 		hint := "the log says why when it takes longer than seconds"
 		if m.svc.held.Load() {
 			hint = "systemctl restart salt-master, if it was not since setup; else ss -ltnp 'sport = :4505 or sport = :4506' names it"
@@ -203,7 +203,7 @@ func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
 			case m == nil: // what is left of the membership that has ended
 				st.Node.Draining = false
 				continue
-			case m.svc != nil && m.svc.drain.wanted():
+			case m.svc != nil && m.svc.drain.Wanted():
 				level, f.Reason, f.Hint = adminapi.LevelWarn, "this node is drained, or being drained: it takes no minions",
 					"when its work is done: saltclusterctl undrain "+string(d.id)
 			}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
@@ -37,8 +39,8 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
-	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, pathCertificate, pathPins,
+	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
+	pathPropose, pathStats, leadership.Path, pathCertificate, pathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
@@ -87,7 +89,7 @@ func TestHostilePeer(t *testing.T) {
 	for _, path := range rpcPaths {
 		for _, body := range hostileBodies(rng) {
 			for _, method := range []string{http.MethodPost, http.MethodGet} {
-				if path == pathTransfer && len(body) == 0 { // a member may ask for that
+				if path == leadership.Path && len(body) == 0 { // a member may ask for that
 					continue
 				}
 				answers[send(t, client, method, a.id, path, body)]++

@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/consensus"
@@ -49,6 +51,9 @@ type member struct {
 	haste   atomic.Bool            // closing must not wait for minions
 	left    atomic.Pointer[string] // why this node is no member any more
 	rivals  atomic.Pointer[[]adminapi.Problem]
+
+	leadership *leadership.Control
+	drains     *drain.Cluster
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -105,6 +110,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		return nil, err
 	}
 	m.view.Store(&router.View{Self: d.id})
+	m.leadership, m.drains = m.newLeadership(), m.newDrains()
 	if !seed.Witness {
 		if m.svc, err = newService(m); err != nil {
 			return m, err
@@ -230,7 +236,7 @@ func (m *member) Close() error {
 	if m.svc != nil {
 		err = m.svc.Close()
 	} else {
-		m.resign()
+		m.leadership.Resign(m.patience())
 	}
 	if m.cancel != nil {
 		m.cancel()

@@ -48,16 +48,16 @@ func (n numbers) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(descMoved, float64(s.pub.Stats().OnPrevious))
 	draining := 0.0
-	if s.drain.draining() {
+	if s.drain.Draining() {
 		draining = 1
 	}
 	gauge(descDrain, draining)
 	waiting(s.returns.Stats(), now, gauge)
-	j := s.published.counts()
-	gauge(descRuns, float64(j.running))
-	count(descWanted, j.expected)
-	count(descCame, j.returned)
-	count(descLacks, j.expected-j.returned)
+	j := s.published.Counts()
+	gauge(descRuns, float64(j.Running))
+	count(descWanted, j.Expected)
+	count(descCame, j.Returned)
+	count(descLacks, j.Expected-j.Returned)
 }
 
 func waiting(journals []returns.JournalStats, now time.Time, gauge func(*prometheus.Desc, float64, ...string)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"saltclusterd/cmd/saltclusterd/migration"
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -51,10 +50,7 @@ func (d *Daemon) migrationCluster() (*migration.Cluster, error) {
 	}
 	c := &migration.Cluster{
 		Self: d.id, Peers: m.migrationPeers(),
-		Find: func(name string) (node.ID, error) {
-			_, id, err := d.drainTarget(name)
-			return id, err
-		},
+		Find: m.findMaster,
 	}
 	if m.svc != nil {
 		c.Steps = m.svc.migration

@@ -18,7 +18,7 @@ func (d *Daemon) Pulse() {
 	if m.ready() {
 		m.svc.pub.Stats()
 		m.svc.reqs.Stats()
-		m.svc.drain.draining()
+		m.svc.drain.Draining()
 	}
 }
 

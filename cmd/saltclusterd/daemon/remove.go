@@ -14,6 +14,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/returns"
 )
 
 const (
@@ -24,8 +25,6 @@ const (
 	removedPoll   = 100 * time.Millisecond
 	// outWithin is how long a node that removes itself waits for its own end as a member.
 	outWithin = 5 * time.Second
-	// emptyGrace is how much longer than its drain takes a node's minions are waited for.
-	emptyGrace = 15 * time.Second
 )
 
 // Remove implements admin.Governor: a node leaves the cluster, dead or alive, this one or another.
@@ -43,9 +42,9 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 	}
 	aside := 0 // as mayRemove says
 	if r.Force {
-		aside = m.asideOn(ctx, id)
+		aside = m.drains.CountAside(ctx, id)
 	} else {
-		m.emptyOut(ctx, id, p)
+		m.drains.Empty(ctx, id, p)
 	}
 	if m.cons.Leader() == id {
 		p("leader", string(id)+" leads: handing the leadership over")
@@ -65,7 +64,7 @@ func (d *Daemon) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.P
 		out.Next = append(out.Next, "take it out of the load balancers: saltclusterctl haproxy prints a configuration without it")
 	}
 	if aside > 0 {
-		out.Next = append(out.Next, "on "+string(id)+": "+asideStay(aside)+"; no other node has them")
+		out.Next = append(out.Next, "on "+string(id)+": "+returns.DescribeAside(aside)+"; no other node has them")
 	}
 	if id == d.id {
 		d.awaitOut(ctx, m)
@@ -107,63 +106,15 @@ func (m *member) mayRemove(ctx context.Context, id node.ID, force bool, p admin.
 
 // handAside has a node hand over the returns that its master does not answer, and says how many it still has, and why.
 func (m *member) handAside(ctx context.Context, id node.ID, p admin.Progress) (left int, why string) {
-	if left = m.asideOn(ctx, id); left == 0 {
+	if left = m.drains.CountAside(ctx, id); left == 0 {
 		return 0, ""
 	}
 	p("returns", fmt.Sprintf("%s: handing over to the others what its salt-master does not answer: %s", id, plural(left, "return")))
-	h, err := m.askToHandOver(ctx, id)
+	still, why, err := m.drains.HandOverAside(ctx, id)
 	if err != nil {
 		return left, err.Error() // an earlier version, perhaps
 	}
-	return h.Left, h.Why
-}
-
-// asideOn is how many returns a node has that its master does not answer; 0 where it does not say.
-func (m *member) asideOn(ctx context.Context, id node.ID) int {
-	if mem, ok := m.cons.View().Member(id); !ok || mem.Witness || !m.alive(id) {
-		return 0
-	}
-	r, err := m.drainReport(ctx, id)
-	if err != nil {
-		return 0
-	}
-	return r.Aside
-}
-
-// emptyOut lets the minions of a node that answers go first. A node that does not manage is removed all the same.
-func (m *member) emptyOut(ctx context.Context, id node.ID, p admin.Progress) {
-	if mem, ok := m.cons.View().Member(id); !ok || mem.Witness || !m.alive(id) || !m.othersServe(id) {
-		return
-	}
-	if _, err := m.drainReport(ctx, id); err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.d.cfg.Edge.DrainAnnounce+m.d.cfg.Edge.DrainTime+emptyGrace)
-	defer cancel()
-	err := m.drainWish(ctx, id, drainWishes{}) // instead of what may be left of a drain that was never carried out
-	if err == nil {
-		err = m.setDraining(ctx, id, true)
-	}
-	if err == nil {
-		err = m.awaitDrain(ctx, id, phaseDrained, false, p)
-	}
-	if err != nil {
-		p("drain", "not all of its minions were handed over: "+err.Error())
-		return
-	}
-	for err == nil { // it hands them over meanwhile (returns.Peers.Heir), or to its master
-		var r drainReport
-		if r, err = m.drainReport(ctx, id); err != nil || r.Kept == 0 && r.Deferred == 0 && r.Unstored == 0 {
-			break
-		}
-		p("returns", r.text(id))
-		if !backoff.Sleep(ctx, drainPoll) {
-			err = context.Cause(ctx)
-		}
-	}
-	if err != nil {
-		p("returns", "not all returns that it keeps were handed over: "+err.Error())
-	}
+	return still, why
 }
 
 // dethrone makes somebody else lead. Where that fails an election does it a second later.
@@ -171,7 +122,7 @@ func (m *member) dethrone(ctx context.Context, id node.ID) {
 	ctx, cancel := context.WithTimeout(ctx, freshView)
 	defer cancel()
 	for m.cons.Leader() == id {
-		err := m.transfer(ctx, "") // a drain may be doing the same
+		err := m.leadership.Transfer(ctx, "") // a drain may be doing the same
 		if err != nil {
 			m.log.Info("leadership not handed over yet", "node", id, "err", err)
 		}
@@ -347,7 +298,7 @@ func (c census) removal(id node.ID) *refusal {
 		}
 	case c.aside > 0:
 		return &refusal{
-			sentence: fmt.Sprintf("%s has returns that no other node has: %s (not handed over: %s)", id, asideStay(c.aside), cmp.Or(c.why, "no reason is known")),
+			sentence: fmt.Sprintf("%s has returns that no other node has: %s (not handed over: %s)", id, returns.DescribeAside(c.aside), cmp.Or(c.why, "no reason is known")),
 			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then retry or drop them; or saltclusterctl drain %s, then remove --force, which leaves them there",
 				id, id),
 			forcible: true,

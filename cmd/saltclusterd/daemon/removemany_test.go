@@ -63,7 +63,7 @@ func TestRemoveSeveralAtOnce(t *testing.T) {
 			if !slices.Contains(tc.left, len(ids)) {
 				t.Errorf("left: %v", ids)
 			}
-			if err := nodes[0].current().setDraining(minute(t), "a", false); err != nil {
+			if err := nodes[0].current().drains.Decide(minute(t), "a", false); err != nil {
 				t.Error(err)
 			}
 		})

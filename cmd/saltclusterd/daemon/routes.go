@@ -120,7 +120,7 @@ func (m *member) meta() node.Meta {
 	}
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
-		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.draining(),
+		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.Draining(),
 		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), PillarCache: m.d.master.Bool("pillar_cache"), Roots: true, Level: state.Level,
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}

@@ -62,7 +62,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
 	mux.Limit(pathPropose, 128)
 	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
-	mux.Handle(transferRPC.Pattern(), transferRPC.Handler(m.transferForPeer))
+	m.leadership.Handle(mux)
 	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
 	h := http.Handler(mux)
 	s.h.Store(&h)
@@ -110,9 +110,7 @@ func (m *member) handleService(mux *peerrpc.Mux) {
 	m.minions.Handle(mux)
 	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))
 	m.svc.migration.Handle(mux)
-	mux.Handle(drainReportRPC.Pattern(), drainReportRPC.Handler(m.reportDrain))
-	mux.Handle(drainWishesRPC.Pattern(), drainWishesRPC.Handler(m.takeDrainWishes))
-	mux.Handle(handOverRPC.Pattern(), handOverRPC.Handler(m.handOverForPeer))
+	m.svc.drain.Handle(mux)
 }
 
 // forward hands a proposal to the leader (consensus.Config.Forward).

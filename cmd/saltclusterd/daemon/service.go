@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -97,8 +98,8 @@ type service struct {
 	migration *migration.Steps
 
 	late      *latecomer
-	drain     *drainer
-	published *jobWatch
+	drain     *drain.Runner
+	published *drain.RunningJobs
 
 	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
 
@@ -123,8 +124,8 @@ type service struct {
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
-	s.drain, s.late = newDrainer(s), newLatecomer()
-	s.published = newJobWatch(s.jobPatience(), s.jobProgress)
+	s.late = newLatecomer()
+	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
 	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
@@ -144,6 +145,7 @@ func newService(m *member) (*service, error) {
 	if err := s.buildProxy(); err != nil {
 		return nil, err
 	}
+	s.drain = s.newDrain()
 	m.d.reg.MustRegister(numbers{s})
 	return s, nil
 }

@@ -50,7 +50,8 @@ func (s *service) keepClock() {
 func (s *service) openEdges(ctx context.Context) error {
 	s.serving.Store(true)
 	s.m.gossip.UpdateMeta()
-	if err := s.drain.awaitWelcome(ctx); err != nil {
+	drained := func() { s.step.Store("this node is drained (saltclusterctl undrain " + string(s.m.d.id) + ")") }
+	if err := s.drain.AwaitUndrained(ctx, drained); err != nil {
 		return err
 	}
 	s.step.Store("opening 4505 and 4506")
@@ -100,9 +101,9 @@ func (s *service) Close() error {
 	switch {
 	case s.handed.Load(): // another process goes on
 	case s.opened.Swap(false):
-		s.drain.leave(s.m.patience())
+		s.drain.DrainForStop(s.m.patience())
 	default:
-		s.drain.handLeadership(s.m.patience())
+		s.m.leadership.Resign(s.m.patience())
 	}
 	s.serving.Store(false)
 	s.late.open.Store(false)

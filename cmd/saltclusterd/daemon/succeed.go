@@ -156,7 +156,7 @@ func (s *successor) prepare(ctx context.Context) error {
 		return err
 	}
 	b.Jobs.record(s.m.svc.jobs)
-	s.m.svc.published.inherit(b.Jobs.of(s.d.id))
+	s.m.svc.published.Inherit(b.Jobs.of(s.d.id))
 	if err := s.m.svc.prepare(ctx); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (m *member) know(r rest, fds []int) error {
 	}
 	s.clock.GoOn(r.Clock)
 	r.Jobs.record(s.jobs)
-	s.published.inherit(r.Jobs.of(s.m.d.id))
+	s.published.Inherit(r.Jobs.of(s.m.d.id))
 	m.view.Store(&router.View{
 		Self: m.d.id, Nodes: r.Nodes, Jobs: s.jobs, Leader: r.Leader, Events: s.eventRules, Relaying: s.relay.InFlight,
 		Pusher: m.pusher(),

@@ -98,11 +98,11 @@ func (d *Daemon) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, say adm
 	if u.m == nil && d.arriving.Load() { // a signal that was sent to both processes
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it", "this process is taking over from another one at the moment")
 	}
-	if u.m != nil && u.m.ready() && u.m.svc.drain.underWay() {
+	if u.m != nil && u.m.ready() && u.m.svc.drain.InProgress() {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait until it is drained (saltclusterctl drain shows how far it is), or saltclusterctl undrain",
 			"this node is being drained: an upgrade would let the rest of its minions go at once")
 	}
-	if u.m == nil || !u.m.ready() || u.m.svc.drain.draining() {
+	if u.m == nil || !u.m.ready() || u.m.svc.drain.Draining() {
 		return d.replace(ctx, r, u)
 	}
 	if u.m.leaving() || !u.awaitSettled(ctx) {
@@ -304,7 +304,7 @@ func (u *upgrade) handOver(ctx context.Context) error {
 		return err
 	}
 	s := u.m.svc
-	s.drain.handLeadership(ctx)       // while others can still ask this node for its vote
+	u.m.leadership.Resign(ctx)        // while others can still ask this node for its vote
 	percent := debug.SetGCPercent(-1) // a cycle looks at every connection, too
 	defer debug.SetGCPercent(percent)
 	began := time.Now()

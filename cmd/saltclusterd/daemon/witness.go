@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"context"
-
 	"saltclusterd/cmd/saltclusterd/membership"
 )
 
@@ -11,19 +9,6 @@ import (
 
 // witness says whether this node is configured to be one.
 func (d *Daemon) witness() bool { return d.cfg.Cluster.Witness }
-
-// resign hands the leadership over before a witness stops; other nodes do it when they drain.
-func (m *member) resign() {
-	to := m.heir(m.d.id)
-	if to == "" || m.cons.Leader() != m.d.id {
-		return
-	}
-	ctx, cancel := context.WithTimeout(m.patience(), handTimeout)
-	defer cancel()
-	if err := m.cons.TransferLeadership(ctx, to); err != nil {
-		m.log.Warn("leadership not handed over", "node", to, "err", err)
-	}
-}
 
 // saltVersion is the local salt-master's; empty on a witness.
 func (d *Daemon) saltVersion() string {

@@ -1,15 +1,14 @@
-package daemon
+package drain
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/saltwire"
 )
 
-// publication is the plaintext of one, as a master writes it.
+// publication returns the plaintext of a publication as a master writes it.
 func publication(jid, fun string, args ...string) []byte {
 	b := saltwire.AppendMapHeader(nil, 6)
 	for _, kv := range [][2]string{{"fun", fun}, {"tgt", "*"}, {"jid", jid}, {"ret", ""}, {"tgt_type", "glob"}} {
@@ -22,15 +21,15 @@ func publication(jid, fun string, args ...string) []byte {
 	return b
 }
 
-func TestJobWatch(t *testing.T) {
+func TestRunningJobs(t *testing.T) {
 	now := time.Now()
 	type progress struct{ got, want int }
 	cache := map[string]progress{}
-	w := newJobWatch(15*time.Second, func(jid string) (int, int) { return cache[jid].got, cache[jid].want })
-	w.now = func() time.Time { return now }
+	j := NewRunningJobs(15*time.Second, func(jid string) (int, int) { return cache[jid].got, cache[jid].want })
+	j.now = func() time.Time { return now }
 	running := func(what string, want int) {
 		t.Helper()
-		if got := w.running(); got != want {
+		if got := j.Running(); got != want {
 			t.Errorf("%s: %d jobs are running, want %d", what, got, want)
 		}
 	}
@@ -40,17 +39,17 @@ func TestJobWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.note(peek, plain)
+		j.Add(peek, plain)
 	}
 	running("nothing published", 0)
 	note(publication("1", "test.ping"))
 	note(publication("2", "state.apply"))
-	note(publication("9", "saltutil.find_job", "2")) // is no job anybody waits for
+	note(publication("9", "saltutil.find_job", "2")) // not a job that is waited for
 	running("two published", 2)
 	cache["1"], cache["2"] = progress{3, 3}, progress{1, 3}
 	running("one has all returns", 1)
 
-	for range 10 { // its command line goes on asking
+	for range 10 { // its command line asks again
 		now = now.Add(15 * time.Second)
 		note(publication("9", "saltutil.find_job", "2"))
 		running("still waited for", 1)
@@ -59,36 +58,35 @@ func TestJobWatch(t *testing.T) {
 	cache["2"] = progress{2, 3}
 	running("a return came", 1)
 	now = now.Add(15 * time.Second)
-	running("nobody asked for a while", 1)
+	running("no question for a while", 1)
 	now = now.Add(15 * time.Second)
-	running("nobody waits any more", 0)
+	running("not waited for any more", 0)
 	note(publication("9", "saltutil.find_job", "2"))
 	running("a late question", 0)
-	if c := w.counts(); c.running != 0 || c.expected != 6 || c.returned != 5 {
+	if c := j.Counts(); c.Running != 0 || c.Expected != 6 || c.Returned != 5 {
 		t.Errorf("%+v, want 6 returns expected and one of them missing", c)
 	}
 
-	for i := range maxWatchedJobs + 10 {
+	for i := range maxRunningJobs + 10 {
 		note(publication(fmt.Sprint("x", i), "test.ping"))
 	}
-	running("bounded", maxWatchedJobs)
+	running("bounded", maxRunningJobs)
 }
 
-func TestJobWatchGoesOnAfterAnUpgrade(t *testing.T) {
+func TestRunningJobs_Inherit(t *testing.T) {
 	done := map[string]bool{"2": true}
-	w := newJobWatch(15*time.Second, func(jid string) (int, int) {
+	j := NewRunningJobs(15*time.Second, func(jid string) (int, int) {
 		if done[jid] {
 			return 3, 3
 		}
 		return 1, 3
 	})
-	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
-	w.inherit(all.of("m1"))
-	if n := w.running(); n != 1 {
-		t.Errorf("%d jobs are running, want the one of m1 that is not done", n)
+	j.Inherit([]string{"3", "2"})
+	if n := j.Running(); n != 1 {
+		t.Errorf("%d jobs are running, want the one that has not ended", n)
 	}
 	done["3"] = true
-	if n := w.running(); n != 0 {
+	if n := j.Running(); n != 0 {
 		t.Errorf("%d jobs are running after all returns", n)
 	}
 }

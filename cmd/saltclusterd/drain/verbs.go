@@ -1,0 +1,81 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Verbs implements admin.Drainer for a node that may be no member.
+type Verbs struct {
+	Of func() (*Cluster, error) // of the running membership
+}
+
+// Drain implements admin.Drainer.
+func (v Verbs) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	c, id, err := v.find(r.Node)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if !r.Force && !c.cfg.Routes().OthersServe(id) {
+		return adminapi.Outcome{}, errNoOtherNode(id)
+	}
+	reached := c.sendOptions(ctx, id, Options{Over: r.Over, WaitJobs: r.WaitJobs}) == nil
+	if !reached {
+		p("tell", fmt.Sprintf("%s does not answer: when it comes back it takes no minions", id))
+	}
+	if err := c.Decide(ctx, id, true); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if !r.Force && !c.othersStay(id) { // another operator drained the others first
+		if err := c.Decide(ctx, id, false); err != nil {
+			return adminapi.Outcome{}, err
+		}
+		return adminapi.Outcome{}, errNoOtherNode(id)
+	}
+	out := c.outcome(id, "is being drained")
+	if !r.Wait || !reached {
+		return out, nil
+	}
+	if err := c.await(ctx, id, Drained, r.WaitJobs, p); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	out = c.outcome(id, "is drained: it has no minions and gets none")
+	out.Next = []string{"when its work is done: saltclusterctl undrain " + string(id)}
+	return out, nil
+}
+
+// Undrain implements admin.Drainer.
+func (v Verbs) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
+	c, id, err := v.find(r.Node)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if err := c.Decide(ctx, id, false); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if _, err := c.report(ctx, id); err == nil && r.Wait {
+		if err := c.await(ctx, id, Serving, false, p); err != nil {
+			return adminapi.Outcome{}, err
+		}
+	}
+	return c.outcome(id, "takes minions"), nil
+}
+
+func (v Verbs) find(name string) (*Cluster, node.ID, error) {
+	c, err := v.Of()
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := c.cfg.Find(name)
+	return c, id, err
+}
+
+func errNoOtherNode(id node.ID) error {
+	return adminapi.Errorf(adminapi.CodeRefused,
+		"saltclusterctl members: undrain or start another node first, or join one; --force lets them go all the same",
+		"no other node serves minions: those of %s would have nowhere to go", id)
+}
