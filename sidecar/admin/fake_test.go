@@ -144,6 +144,7 @@ func verbsOf(b any) (all []Verbs) {
 	add(&all, b, Joining)
 	add(&all, b, Draining)
 	add(&all, b, Governing)
+	add(&all, b, Rotating)
 	add(&all, b, Recovery)
 	add(&all, b, Jobs)
 	add(&all, b, Upgrading)

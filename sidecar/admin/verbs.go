@@ -67,19 +67,29 @@ func Draining(d Drainer) Verbs {
 	}
 }
 
-// Governor decides about members: removal, leadership, secrets.
+// Governor decides about members: removal and leadership.
 type Governor interface {
 	Remove(ctx context.Context, r adminapi.RemoveRequest, p Progress) (adminapi.Outcome, error)
 	Transfer(ctx context.Context, r adminapi.TransferRequest, p Progress) (adminapi.Outcome, error)
-	Rotate(ctx context.Context, r adminapi.RotateRequest, p Progress) (adminapi.Outcome, error)
 }
 
-// Governing are the verbs remove, transfer and rotate.
+// Governing are the verbs remove and transfer.
 func Governing(g Governor) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("POST /v1/remove", s.remove(g))
 		mux.HandleFunc("POST /v1/transfer", s.transfer(g))
-		mux.HandleFunc("POST /v1/rotate", s.rotate(g))
+	}
+}
+
+// Rotator replaces secrets of the cluster.
+type Rotator interface {
+	Rotate(ctx context.Context, r adminapi.RotateRequest, p Progress) (adminapi.Outcome, error)
+}
+
+// Rotating is the verb rotate.
+func Rotating(r Rotator) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("POST /v1/rotate", s.rotate(r))
 	}
 }
 

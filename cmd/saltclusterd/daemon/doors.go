@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -81,5 +82,6 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Reports(d), admin.Joining(d), admin.Draining(d), admin.Governing(d), admin.Recovery(d), admin.Jobs(d), admin.Upgrading(d),
 		admin.Walls(d), admin.Presences(d), admin.Verifying(d), admin.Keys(d), admin.HeldKeys(d), admin.KeyTransfer(d), admin.LogLevels(d),
 		admin.Events(d), admin.Checkups(d), admin.Roots(d), admin.Migration(d), admin.Returns(d), admin.Tokens(d),
+		admin.Rotating(rotation.Verbs{Of: d.rotations}),
 	}
 }

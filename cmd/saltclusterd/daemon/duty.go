@@ -34,7 +34,7 @@ func (m *member) duties() []duty {
 		{"former members", consensusOpen, consensusOpen, m.watchFormer},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
 		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
-		{"certificate", consensusOpen, consensusOpen, m.keepCertificate},
+		{"certificate", consensusOpen, consensusOpen, m.certificates.Run},
 		{"identity", consensusOpen, consensusOpen, m.keepIdentity},
 	}
 }
@@ -45,7 +45,7 @@ func (s *service) duties() []duty {
 		{"learn the master's keys", partsOpen, edgesTaken, s.keepLearning},
 		{"master's version", partsOpen, edgesTaken, s.watchVersion},
 		{"master's key store", partsOpen, edgesTaken, s.watchKeyStore},
-		{"epochs and links", partsOpen, edgesTaken, s.follow},
+		{"epochs and links", partsOpen, edgesTaken, s.followEpochs},
 		{"protocols of minions", partsOpen, edgesTaken, s.keepProtocols},
 		{"master's umask", partsOpen, disksFree, s.umask.follow},
 		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.watch(ctx, s.shareHangs) }},
@@ -56,6 +56,15 @@ func (s *service) duties() []duty {
 		{"drain", edgesOpen, disksFree, s.drain.follow},
 		{"presence", edgesOpen, disksFree, s.keepPresence},
 	}
+}
+
+// lead runs the leader's duties until ctx ends (consensus.Config.Lead).
+func (m *member) lead(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.keepLevel, m.cede} {
+		wg.Go(func() { run(ctx) })
+	}
+	wg.Wait()
 }
 
 // startDuties starts the duties of a stage in wg. isTakeover: this process takes over from another one.

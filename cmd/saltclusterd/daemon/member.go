@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -32,6 +33,9 @@ type member struct {
 	fingerprint string // its fingerprint
 	ident       identity
 
+	secrets      *rotation.Secrets
+	certificates *rotation.Certificates
+
 	roster  *peer.Book
 	port    *peer.Port
 	cons    *consensus.Node
@@ -52,11 +56,9 @@ type member struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	failed chan error    // a part that ended by itself
-	renew  chan struct{} // somebody asks for another certificate
-	asked  atomic.Int64  // when another member did last, Unix time in milliseconds
-	since  time.Time     // it was made
-	took   time.Time     // when it took over from another process; zero: it did not
+	failed chan error // a part that ended by itself
+	since  time.Time  // it was made
+	took   time.Time  // when it took over from another process; zero: it did not
 }
 
 // newMember puts the parts together; nothing runs before Open.
@@ -67,7 +69,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	}
 	m := &member{
 		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
-		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
+		failed: make(chan error, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()
 	if err != nil {
@@ -99,6 +101,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.buildRotation()
 	m.view.Store(&router.View{Self: d.id})
 	if seed.Witness {
 		return m, nil

@@ -294,9 +294,7 @@ func (m *member) dropIdentity(ctx context.Context, r adminapi.RotateRequest, c s
 		return out, err
 	}
 	if c.Stage == state.IdentitySwitched { // not with the switch: a process does not take over while minions are moved to another AES key
-		deciding, cancel := context.WithTimeout(ctx, decidedWithin)
-		defer cancel()
-		if _, err := m.cons.RotateEpoch(deciding, m.cons.View().Epochs().Current.N, reasonOperator, newEpochKey); err != nil {
+		if _, err := m.secrets.ReplaceAES(ctx); err != nil {
 			out.Next = append(out.Next, "saltclusterctl rotate aes: the AES key was not replaced")
 		}
 	}

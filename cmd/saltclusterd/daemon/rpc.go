@@ -64,7 +64,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.Limit(pathPropose, 128)
 	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
 	mux.Handle(transferRPC.Pattern(), transferRPC.Handler(m.transferForPeer))
-	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
+	m.certificates.Handle(mux)
 	h := http.Handler(mux)
 	s.h.Store(&h)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
@@ -60,6 +61,7 @@ type service struct {
 	umask    *masterUmask
 
 	epochs        *epochs.Manager
+	rotation      *rotation.Epochs
 	signin        *signin.Service
 	returns       *returns.Service
 	fired         *events.Service
@@ -97,12 +99,8 @@ type service struct {
 	published *jobWatch
 	presence  *presenceKeeper
 
-	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
-
 	behind    atomic.Int64           // since when the roots are behind the cluster, Unix time in ns; 0: they are not
 	misplaced atomic.Pointer[string] // what is on the share and must not be
-
-	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications

@@ -1,4 +1,4 @@
-package daemon
+package rotation
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// rotateSecret changes what the right to join is proven with, in up to two steps: the new secret is accepted beside the old one,
+// rotateJoinSecret changes what the right to join is proven with, in up to two steps: the new secret is accepted beside the old one,
 // then the old one is not accepted any more. Members need neither; what stands in their configuration matters only to a node
 // that joins.
-func (m *member) rotateSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	if err := m.knows(state.LevelJoin); err != nil {
+func (s *Secrets) rotateJoinSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	if err := s.cfg.Knows(state.LevelJoin); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	if r.Finish {
-		return m.finishSecret(ctx, r, p)
+		return s.finishJoinSecret(ctx, r, p)
 	}
 	if err := peer.ValidateSecret(string(r.Secret)); err != nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "", "the new secret: %v", err)
 	}
-	agreed := m.cons.View().JoinSecrets()
+	agreed := s.cfg.Log.View().JoinSecrets()
 	if agreed.Overlap && !r.Now {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret --finish, or --now",
 			"the rotation to cluster secret number %d is not finished: the former one is still accepted", agreed.Current.N)
@@ -37,19 +37,19 @@ func (m *member) rotateSecret(ctx context.Context, r adminapi.RotateRequest, p a
 		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
 			"saltclusterctl rotate secret --finish")
 	}
-	out.Next = append(out.Next, m.downLines("%s is down: until it is back and has the log, nobody can join through it")...)
+	out.Next = append(out.Next, s.cfg.describeDown("%s is down: until it is back and has the log, nobody can join through it")...)
 	if r.DryRun {
 		return out, nil
 	}
 	p("rotate", "asking the cluster to accept the new secret")
-	_, err := m.decide(ctx, state.JoinSecretSet{
-		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: m.audit("rotate"),
+	_, err := s.cfg.Decide(ctx, state.JoinSecretSet{
+		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: state.Audit{Cause: "rotate"},
 	})
 	return out, err
 }
 
-func (m *member) finishSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	agreed := m.cons.View().JoinSecrets()
+func (s *Secrets) finishJoinSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	agreed := s.cfg.Log.View().JoinSecrets()
 	if !agreed.Overlap {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one", "no rotation of the cluster secret is under way")
 	}
@@ -58,13 +58,13 @@ func (m *member) finishSecret(ctx context.Context, r adminapi.RotateRequest, p a
 		return out, nil
 	}
 	p("rotate", "asking the cluster to refuse the former secret")
-	_, err := m.decide(ctx, state.JoinSecretDrop{N: agreed.Current.N, Audit: m.audit("rotate")})
+	_, err := s.cfg.Decide(ctx, state.JoinSecretDrop{N: agreed.Current.N, Audit: state.Audit{Cause: "rotate"}})
 	return out, err
 }
 
-// secretProblems says what an operator should know about the cluster's secret on this node.
-func (m *member) secretProblems() (out []adminapi.Problem) {
-	agreed := m.cons.View().JoinSecrets()
+// Problems says what an operator should know about the cluster's secret on this node.
+func (s *Secrets) Problems() (out []adminapi.Problem) {
+	agreed := s.cfg.Log.View().JoinSecrets()
 	if agreed.Current.N == 0 {
 		return nil
 	}
@@ -74,12 +74,12 @@ func (m *member) secretProblems() (out []adminapi.Problem) {
 			Message: fmt.Sprintf("two cluster secrets are accepted since %s", time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
 		})
 	}
-	own := m.d.cfg.Cluster.Secret
+	own := s.cfg.JoinSecret
 	if own.IsSet() && !state.NewSecret(peer.SecretBytes(own.Reveal())).Equal(agreed.Current.Key) {
 		out = append(out, adminapi.Problem{
-			Level: adminapi.LevelWarn, Node: string(m.d.id), Hint: "write the new one into the configuration, or remove it there",
+			Level: adminapi.LevelWarn, Node: string(s.cfg.Self), Hint: "write the new one into the configuration, or remove it there",
 			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; it matters only if %s joins again",
-				agreed.Current.N, m.d.id),
+				agreed.Current.N, s.cfg.Self),
 		})
 	}
 	return out
