@@ -36,7 +36,7 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 	if err := d.hasBelonged(); err != nil {
 		return err
 	}
-	private, public, err := d.masterIdentity()
+	private, public, err := d.masterKeys().Identity()
 	if errors.Is(err, fs.ErrNotExist) {
 		say("identity", "the salt-master has no master.pem yet: one is made")
 		private, public, err = newIdentity()
@@ -54,7 +54,7 @@ func (d *Daemon) bootstrap(say admin.Progress) error {
 	if err := d.writeIdentity(private, public); err != nil {
 		return err
 	}
-	if _, err := d.storeIdentity(private); err != nil {
+	if _, err := d.masterKeys().Store(private); err != nil {
 		return err
 	}
 	advertise, err := d.advertise()
@@ -145,7 +145,7 @@ func (d *Daemon) adopt(private, public []byte, say admin.Progress) error {
 	if err != nil {
 		return fmt.Errorf("install the cluster's identity: %w", err)
 	}
-	stored, err := d.storeIdentity(private)
+	stored, err := d.masterKeys().Store(private)
 	if err != nil {
 		return err
 	}

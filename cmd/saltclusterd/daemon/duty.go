@@ -35,7 +35,7 @@ func (m *member) duties() []duty {
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
 		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
 		{"certificate", consensusOpen, consensusOpen, m.certificates.Run},
-		{"identity", consensusOpen, consensusOpen, m.keepIdentity},
+		{"identity", consensusOpen, consensusOpen, m.identity.Run},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -34,7 +35,7 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	pathLedger, pathLedger + "?section=../../etc/passwd", pathShare, pathSubscribers, pathPresence, pathMigrate, pathMigrate + "?plan=1&to=/etc", pathDrain,
-	pathPropose, pathStats, pathTransfer, rotation.PathCertificate, pathProtocols, pathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
+	pathPropose, pathStats, pathTransfer, rotation.PathCertificate, pathProtocols, identity.PathPins, pathRootsStatus, pathRootsDiff + "?node=../evil", pathRootsConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
@@ -31,10 +32,10 @@ type member struct {
 	key         *saltcrypt.MasterKey
 	public      string // clean text of the cluster's public key
 	fingerprint string // its fingerprint
-	ident       identity
 
 	secrets      *rotation.Secrets
 	certificates *rotation.Certificates
+	identity     *identity.Change
 
 	roster  *peer.Book
 	port    *peer.Port
@@ -102,6 +103,7 @@ func (d *Daemon) newMember(seed *membership) (*member, error) {
 		return nil, err
 	}
 	m.buildRotation()
+	m.buildIdentity()
 	m.view.Store(&router.View{Self: d.id})
 	if seed.Witness {
 		return m, nil
@@ -122,7 +124,7 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 		return nil, err
 	}
 	m.key, m.public = key, key.PublicText()
-	if changed, err := m.d.storeIdentity(private); err != nil {
+	if changed, err := m.d.masterKeys().Store(private); err != nil {
 		m.log.Error("the master's key store has not the cluster's identity", "err", err)
 	} else if changed {
 		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/keydir"
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -47,35 +44,8 @@ func (d *Daemon) newcomer(ctx context.Context) (n newcomer, err error) {
 	if len(n.accepted) == 0 {
 		return n, nil
 	}
-	n.identity, err = d.ownIdentity()
+	n.identity, err = d.masterKeys().Fingerprint()
 	return n, err
-}
-
-// ownIdentity is the fingerprint of the key that the local master uses now; empty: it has none.
-func (d *Daemon) ownIdentity() (string, error) {
-	var private []byte
-	for _, stem := range []string{d.storeStem(), "master"} {
-		text, err := d.storedMasterKey(stem + ".pem")
-		if err != nil {
-			return "", err
-		}
-		if private == nil {
-			private = text
-		}
-	}
-	if private == nil {
-		var err error
-		if private, _, err = localmaster.ReadIdentity(d.master); errors.Is(err, fs.ErrNotExist) {
-			return "", nil
-		} else if err != nil {
-			return "", err
-		}
-	}
-	key, err := saltcrypt.ParseMasterKey(private)
-	if err != nil {
-		return "", fmt.Errorf("the local master's identity: %w", err)
-	}
-	return saltcrypt.Fingerprint(key.PublicText()), nil
 }
 
 // fits refuses a cluster with another identity than minions here trust.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/rotation"
@@ -53,13 +52,13 @@ func (d *Daemon) rotations() (map[string]rotation.Func, adminapi.Outcome, error)
 		return nil, adminapi.Outcome{}, d.errNoMember()
 	}
 	kinds := m.secrets.Kinds()
-	kinds[adminapi.RotateCertificates], kinds[adminapi.RotateIdentity] = m.certificates.Rotate, m.rotateIdentity
+	kinds[adminapi.RotateCertificates], kinds[adminapi.RotateIdentity] = m.certificates.Rotate, m.identity.Rotate
 	return kinds, adminapi.Outcome{Node: string(d.id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter}, nil
 }
 
 // beginEpoch puts the epoch of v in force.
 func (s *service) beginEpoch(v state.View) error {
-	if err := s.m.answerBoth(v); err != nil {
+	if err := s.m.identity.AnswerBoth(v); err != nil {
 		s.m.log.Error("sign-ins are answered under one identity only", "err", err)
 	}
 	return s.rotation.Begin(v)
@@ -98,15 +97,4 @@ func (s *service) setPeers(v state.View) {
 		}
 	}
 	s.hub.SetPeers(peers)
-}
-
-// downLines says it of each member that is not there.
-func (m *member) downLines(format string) []string {
-	var out []string
-	for _, mem := range m.cons.View().Members() {
-		if !m.alive(mem.ID) {
-			out = append(out, fmt.Sprintf(format, mem.ID))
-		}
-	}
-	return out
 }

@@ -111,7 +111,7 @@ func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle(subscribersRPC.Pattern(), subscribersRPC.Handler(m.listSubscribers))
 	mux.Handle(heardRPC.Pattern(), heardRPC.Handler(m.listHeard))
 	mux.Handle(presenceRPC.Pattern(), presenceRPC.Handler(m.reportPresence))
-	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))
+	m.identity.Handle(mux)
 	mux.Handle(protocolsRPC.Pattern(), protocolsRPC.Handler(m.listProtocols))
 	mux.Handle(migrationRPC.Pattern(), migrationRPC.Handler(m.reportMigration))
 	mux.Handle(migrateRPC.Pattern(), migrateRPC.Handler(m.migrateForPeer))
@@ -187,7 +187,7 @@ func (m *member) localStats() nodeStats {
 	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	s.Reasons = m.d.reasons()
-	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
+	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.identity.Shown() && m.svc.masterServes()
 	if m.svc != nil {
 		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
 		s.Own = m.d.own.get()

@@ -1,4 +1,4 @@
-package daemon
+package identity
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	"saltclusterd/sidecar/signin"
 )
 
-const pathPins = "/v1/pins"
+// PathPins is where a member asks another one what minions have pinned.
+const PathPins = "/v1/pins"
 
 const (
 	maxPinList = 128 << 20 // bytes of a list
@@ -96,39 +97,41 @@ func (p *pins) list() pinList {
 	return out
 }
 
-// pinned hears of each sign-in that is answered here (signin.Config.Pinned).
-func (s *service) pinned(id, _ string, p signin.Pin) {
-	m := s.m
+// NotePin notes what a sign-in that was answered here has shown (signin.Config.Pinned).
+func (c *Change) NotePin(id, _ string, p signin.Pin) {
 	fp := ""
 	switch p {
 	case signin.PinOurs, signin.PinNone: // who has none takes the one that it is shown
-		fp = m.fingerprint
+		fp = c.cfg.Fingerprint
 	case signin.PinAnother:
-		if c := m.cons.View().IdentityChange(); m.fingerprint == c.FP {
-			fp = c.Former
+		if agreed := c.cfg.Log.View().IdentityChange(); c.cfg.Fingerprint == agreed.FP {
+			fp = agreed.Former
 		} else {
-			fp = c.FP
+			fp = agreed.FP
 		}
 	}
-	if m.ident.pins.note(id, fp, time.Now().UTC()) {
-		m.log.Warn("minion has pinned another master key and will refuse us", "minion", id,
+	if c.pins.note(id, fp, time.Now().UTC()) {
+		c.cfg.Logger.Warn("minion has pinned another master key and will refuse us", "minion", id,
 			"reason", "its minion_master.pub is not the cluster's")
 	}
 }
 
 // A node lists what minions have pinned, as far as it has answered their sign-ins.
-var pinsRPC = peerrpc.Endpoint[peerrpc.None, pinList]{Method: http.MethodGet, Path: pathPins, MaxAnswer: maxPinList}
+var pinsRPC = peerrpc.Endpoint[peerrpc.None, pinList]{Method: http.MethodGet, Path: PathPins, MaxAnswer: maxPinList}
 
-func (m *member) listPins(context.Context, node.ID, peerrpc.None) (pinList, error) {
-	return m.ident.pins.list(), nil
+// Handle routes the calls of other members to a node that answers sign-ins.
+func (c *Change) Handle(mux *peerrpc.Mux) { mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(c.listPins)) }
+
+func (c *Change) listPins(context.Context, node.ID, peerrpc.None) (pinList, error) {
+	return c.pins.list(), nil
 }
 
-// pinsOf asks a node.
-func (m *member) pinsOf(ctx context.Context, id node.ID) (pinList, error) {
-	if id == m.d.id {
-		return m.ident.pins.list(), nil
+// askPins asks a node.
+func (c *Change) askPins(ctx context.Context, id node.ID) (pinList, error) {
+	if id == c.cfg.Self {
+		return c.pins.list(), nil
 	}
-	return pinsRPC.Call(ctx, m.client(), id, peerrpc.None{})
+	return pinsRPC.Call(ctx, c.cfg.Client, id, peerrpc.None{})
 }
 
 func parsePins(text []byte) (list pinList, err error) {
@@ -137,19 +140,19 @@ func parsePins(text []byte) (list pinList, err error) {
 }
 
 // savePins keeps what is known for the process that takes over.
-func (m *member) savePins() {
-	text, err := json.Marshal(m.ident.pins.list())
+func (c *Change) savePins() {
+	text, err := json.Marshal(c.pins.list())
 	if err == nil {
-		err = durable.WriteFile(m.pinsFile(), text, 0o600)
+		err = durable.WriteFile(c.cfg.PinsFile, text, 0o600)
 	}
 	if err != nil {
-		m.log.Warn("what minions have pinned is not kept", "err", err)
+		c.cfg.Logger.Warn("what minions have pinned is not kept", "err", err)
 	}
 }
 
 // recallPins takes what the process before knew. Without it, it is seen again.
-func (m *member) recallPins() {
-	text, err := os.ReadFile(m.pinsFile())
+func (c *Change) recallPins() {
+	text, err := os.ReadFile(c.cfg.PinsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -158,10 +161,10 @@ func (m *member) recallPins() {
 		list, err = parsePins(text)
 	}
 	if err != nil {
-		m.log.Warn("what minions have pinned is not known from before", "err", err)
+		c.cfg.Logger.Warn("what minions have pinned is not known from before", "err", err)
 		return
 	}
-	m.ident.pins.recall(list)
+	c.pins.recall(list)
 }
 
 // latestPins puts together what nodes know of one change: of each minion what it has shown last.
