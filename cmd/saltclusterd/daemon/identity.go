@@ -15,12 +15,13 @@ import (
 	"saltclusterd/sidecar/signin"
 )
 
-// buildIdentity makes what changes the cluster's identity on this node.
+// buildIdentity makes the part that changes the cluster's identity on this node.
 func (m *member) buildIdentity() {
 	d := m.d
 	cfg := identity.Config{
-		Self: d.id, Log: m.cons, Key: m.key, Fingerprint: m.fingerprint, MasterKeys: d.masterKeys(), PinsFile: filepath.Join(d.cfg.Paths.StateDir, "pins.json"),
-		Alive: m.alive, Decide: m.decide, NoQuorum: m.noQuorum, Knows: m.knows, NotOnWitness: d.notOnWitness,
+		Self: d.id, Log: m.cons, Key: m.key, Fingerprint: m.fingerprint, MasterKeys: d.masterKeys(),
+		PinsFile: filepath.Join(d.cfg.Paths.StateDir, "pins.json"),
+		Alive:    m.alive, Decide: m.decide, NoQuorum: m.noQuorum, Knows: m.knows, NotOnWitness: d.notOnWitness,
 		ReplaceAES: func(ctx context.Context) error {
 			_, err := m.secrets.ReplaceAES(ctx)
 			return err
@@ -45,7 +46,7 @@ func (m *member) buildIdentity() {
 	m.identity = identity.New(cfg)
 }
 
-// masterKeys are the local master's own keys.
+// masterKeys returns the local master's own keys.
 func (d *Daemon) masterKeys() identity.MasterKeys {
 	return identity.MasterKeys{Master: d.master, Bank: func() *mmapkeys.Bank { return d.bank(mmapkeys.MasterKeys) }}
 }
@@ -62,7 +63,7 @@ func (m *member) identityStatus(ctx context.Context, id node.ID) (identity.Statu
 	return identity.Status{Fingerprint: s.Identity, Shown: s.IdentityShown}, err
 }
 
-// identityMaster is the local master of a member that has a service (identity.Master).
+// identityMaster implements identity.Master for a member with a service.
 type identityMaster struct{ m *member }
 
 // Options implements identity.Master.

@@ -10,23 +10,25 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// buildRotation makes what replaces the secrets of the members.
+// buildRotation makes the parts that replace secrets of the cluster.
 func (m *member) buildRotation() {
 	cfg := m.d.cfg
 	of := rotation.Membership{
-		Self: m.d.id, Log: m.cons, Alive: m.alive, Decide: m.decide, Undecided: undecided, NoQuorum: m.noQuorum, Knows: m.knows, Logger: m.log,
+		Self: m.d.id, Log: m.cons, Alive: m.alive, Decide: m.decide, Undecided: undecided, NoQuorum: m.noQuorum,
+		Knows: m.knows, Logger: m.log,
 	}
 	m.secrets = rotation.NewSecrets(rotation.SecretsConfig{
-		Membership: of, RotateInterval: cfg.Edge.RotateInterval, RotateWindow: cfg.Edge.RotateWindow, JoinSecret: cfg.Cluster.Secret,
-		Revisions: m.revisions, Moving: func() bool { return m.svc != nil && m.svc.pub.Stats().OnPrevious > 0 },
+		Membership: of, RotateInterval: cfg.Edge.RotateInterval, RotateWindow: cfg.Edge.RotateWindow,
+		JoinSecret: cfg.Cluster.Secret, Revisions: m.revisions,
+		Moving: func() bool { return m.svc != nil && m.svc.pub.Stats().OnPrevious > 0 },
 	})
 	m.certificates = rotation.NewCertificates(rotation.CertificatesConfig{
-		Membership: of, Identity: m.d.identity, StateDir: cfg.Paths.StateDir, MaxAge: cfg.Cluster.CertificateAge, Roster: m.roster,
-		Client: m.client(), Claim: m.d.claimOperation, NotMember: m.d.errNoMember,
+		Membership: of, Identity: m.d.identity, StateDir: cfg.Paths.StateDir, MaxAge: cfg.Cluster.CertificateAge,
+		Roster: m.roster, Client: m.client(), Claim: m.d.claimOperation, NotMember: m.d.errNoMember,
 	})
 }
 
-// revisions asks members for the revision of the log that each has.
+// revisions asks members for the revision that each has applied.
 func (m *member) revisions(ctx context.Context, roster []state.Member) map[node.ID]uint64 {
 	out := map[node.ID]uint64{}
 	for id, s := range m.allStats(ctx, roster) {
@@ -35,7 +37,7 @@ func (m *member) revisions(ctx context.Context, roster []state.Member) map[node.
 	return out
 }
 
-// claimOperation keeps joins, upgrades and the like away until release is called. ok is false while one is under way.
+// claimOperation blocks joins, upgrades and the like until release is called. ok is false while one is under way.
 func (d *Daemon) claimOperation() (release func(), ok bool) {
 	select {
 	case d.op <- struct{}{}:
@@ -45,7 +47,7 @@ func (d *Daemon) claimOperation() (release func(), ok bool) {
 	}
 }
 
-// rotations are what operators can have replaced on this node (rotation.Verbs).
+// rotations returns what operators can rotate on this node (rotation.Verbs).
 func (d *Daemon) rotations() (map[string]rotation.Func, adminapi.Outcome, error) {
 	m := d.current()
 	if m == nil {
@@ -53,10 +55,12 @@ func (d *Daemon) rotations() (map[string]rotation.Func, adminapi.Outcome, error)
 	}
 	kinds := m.secrets.Kinds()
 	kinds[adminapi.RotateCertificates], kinds[adminapi.RotateIdentity] = m.certificates.Rotate, m.identity.Rotate
-	return kinds, adminapi.Outcome{Node: string(d.id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter}, nil
+	return kinds, adminapi.Outcome{
+		Node: string(d.id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter,
+	}, nil
 }
 
-// beginEpoch puts the epoch of v in force.
+// beginEpoch puts identities, epoch and seed of v in force for minions.
 func (s *service) beginEpoch(v state.View) error {
 	if err := s.m.identity.AnswerBoth(v); err != nil {
 		s.m.log.Error("sign-ins are answered under one identity only", "err", err)
@@ -67,7 +71,7 @@ func (s *service) beginEpoch(v state.View) error {
 // epochRetry is the pause after an epoch could not be put in force.
 const epochRetry = time.Second
 
-// followEpochs keeps epoch and publication links up to date with consensus while the service is open.
+// followEpochs keeps the epoch and the links for publications up to date with consensus until ctx ends.
 func (s *service) followEpochs(ctx context.Context) {
 	changed := s.m.cons.Watch(ctx)
 	for {

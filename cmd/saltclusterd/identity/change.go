@@ -42,22 +42,23 @@ type Log interface {
 
 // Master is the local salt-master, and the sign-ins that are answered beside it.
 type Master interface {
-	// Options returns what it runs with. Other options are another pointer.
+	// Options returns its configuration. The pointer changes when the options do.
 	Options() *localmaster.Config
-	// PubSigner returns what signs a public key for minions by these options; nil when they do not want it.
+	// PubSigner returns what signs a public key for minions, or nil when the options do not ask for signatures.
 	PubSigner(options *localmaster.Config, public string) (signin.PubSigner, error)
-	// Answer has sign-ins answered under a second identity, too; nil: under one only.
+	// Answer sets the second identity that sign-ins are answered under; nil: none.
 	Answer(another *signin.Another)
-	// SignIn signs in at it. The error is sidecar.ErrForeignIdentity or localmaster.ErrStaleIdentity when it has another key.
+	// SignIn signs in at it. It returns sidecar.ErrForeignIdentity or localmaster.ErrStaleIdentity when the master
+	// uses another key.
 	SignIn(ctx context.Context) error
-	// Restart restarts it, if the operator has configured how.
+	// Restart runs the operator's command that restarts it, if there is one.
 	Restart(ctx context.Context, p admin.Progress) error
 }
 
-// Status is what a node says of its identity.
+// Status is what a node reports about its identity.
 type Status struct {
-	Fingerprint string // of the key in force there
-	Shown       bool   // its salt-master serves with it
+	Fingerprint string // of the key in force on the node
+	Shown       bool   // the node's salt-master serves with it
 }
 
 // Config configures Change.
@@ -67,26 +68,27 @@ type Config struct {
 	Key         *saltcrypt.MasterKey // in force on this node; nil on a witness
 	Fingerprint string               // of its public half
 	Master      Master               // nil on a witness
-	MasterKeys  MasterKeys           // the master's own
-	PinsFile    string               // keeps what minions have pinned while another process takes over
+	MasterKeys  MasterKeys
+	PinsFile    string // holds the pins of minions while another process takes over
 
-	// ReadKeys and WriteKeys are the key pair on disk. A witness has and writes no private one.
+	// ReadKeys and WriteKeys read and write the key pair on disk. On a witness private is ignored and ReadKeys is
+	// nil.
 	ReadKeys  func() (private, public []byte, err error)
 	WriteKeys func(private, public []byte) error
 
 	Alive func(node.ID) bool // by gossip
-	// Decide has a command decided for an operator; NoQuorum makes an error for one of a failure to decide. Both say what to type.
+	// Decide proposes a command for an operator. NoQuorum turns a failure to decide into an error for an operator.
 	Decide   func(context.Context, state.Command) (state.Result, error)
 	NoQuorum func(error) error
 	// Knows returns an error for an operator unless all members understand the commands of a level.
 	Knows func(level uint16) error
-	// NotOnWitness is the error for an operator who wants this of a witness.
+	// NotOnWitness returns the error for operations that a witness cannot do.
 	NotOnWitness func(what string) error
-	// ReplaceAES has the cluster decide on another AES key.
+	// ReplaceAES makes the cluster agree on another AES key.
 	ReplaceAES func(context.Context) error
-	// Takeover has another process of this program take over, which reads the key pair at its start.
+	// Takeover starts another process of this program, which reads the key pair and takes over.
 	Takeover func(context.Context, admin.Progress) error
-	// Status asks a node, this one or another.
+	// Status asks a node for its status; this one as well.
 	Status func(context.Context, node.ID) (Status, error)
 	Client peerrpc.Client
 	Logger *slog.Logger
@@ -98,45 +100,45 @@ type Change struct {
 	pins pins
 
 	mu      sync.Mutex
-	second  *signin.Another     // that sign-ins are answered under; nil: there is one identity
-	other   string              // its fingerprint
-	options *localmaster.Config // by which they are; nil without a second identity
+	second  *signin.Another     // the second identity that sign-ins are answered under; nil: there is one identity
+	other   string              // fingerprint of the second identity
+	options *localmaster.Config // of the master, for the second identity; nil without one
 
 	shown atomic.Bool // the local master has shown the new identity
 
-	// Of Run.
-	restarted time.Time // the local master was
-	failed    string    // the last reason
-	handed    bool      // another process goes on
+	// Used by Run only.
+	restarted time.Time // when the local master was restarted for the change
+	failed    string    // the last error
+	handed    bool      // another process has taken over
 }
 
-// New returns a Change. It does nothing before Run.
+// New returns a Change. Nothing runs before Run.
 func New(cfg Config) *Change { return &Change{cfg: cfg} }
 
 // Shown tells whether the local master has shown the new identity since this process started.
 func (c *Change) Shown() bool { return c.shown.Load() }
 
-// Second returns the second identity that sign-ins are answered under, and the options of the master by which they are; nil while there is
-// one identity.
+// Second returns the second identity that sign-ins are answered under and the options of the master that it follows.
+// Both are nil while there is one identity.
 func (c *Change) Second() (*signin.Another, *localmaster.Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.second, c.options
 }
 
-// duty is what a node has to do.
+// duty is the next step of a node.
 type duty int
 
 const (
 	dutyNone   duty = iota
-	dutyForget      // nothing is under way: the other key goes
-	dutyAnswer      // answer under the other key, too
-	dutyTake        // put the new one in force here, when it is this node's turn
-	dutyFollow      // have the local master follow
-	dutyMissed      // this node missed a change and cannot make up for it
+	dutyForget      // no change is under way: forget the other key
+	dutyAnswer      // answer under both keys
+	dutyTake        // put the new key in force on this node, when it is its turn
+	dutyFollow      // give the new key to the local master
+	dutyMissed      // this node missed a change and has to join again
 )
 
-// decideDuty returns what is due; own is the fingerprint of the key in force on this node.
+// decideDuty returns the next step; own is the fingerprint of the key in force on this node.
 func decideDuty(own, inForce string, agreed state.IdentityChange) duty {
 	switch {
 	case own == "" || inForce == "":
@@ -153,12 +155,12 @@ func decideDuty(own, inForce string, agreed state.IdentityChange) duty {
 	return dutyMissed
 }
 
-// dutyOf returns what is due on this node.
+// dutyOf returns the next step of this node.
 func (c *Change) dutyOf(v state.View) duty {
 	return decideDuty(c.cfg.Fingerprint, v.Identity().IdentityFP, v.IdentityChange())
 }
 
-// Run does what is due until ctx ends or another process has taken over.
+// Run takes the steps of this node until ctx ends or another process has taken over.
 func (c *Change) Run(ctx context.Context) {
 	for backoff.Sleep(ctx, stepInterval) {
 		err := c.step(ctx)
@@ -179,6 +181,7 @@ func (c *Change) Run(ctx context.Context) {
 	}
 }
 
+// step takes the next step, if one is due.
 func (c *Change) step(ctx context.Context) error {
 	v := c.cfg.Log.View()
 	agreed := v.IdentityChange()
@@ -204,7 +207,7 @@ func (c *Change) step(ctx context.Context) error {
 	return nil
 }
 
-// openSealed returns the private key of the other identity.
+// openSealed decrypts the private key of the other identity and compares it with the agreed fingerprint.
 func (c *Change) openSealed(sealed []byte, fp string) (*saltcrypt.MasterKey, []byte, error) {
 	private, err := c.cfg.Key.DecodeSealed(sealLabel, sealed)
 	if err != nil {
@@ -220,8 +223,8 @@ func (c *Change) openSealed(sealed []byte, fp string) (*saltcrypt.MasterKey, []b
 	return key, private, nil
 }
 
-// AnswerBoth has sign-ins answered under both identities while there are two. It is done before a node serves: who has pinned the other
-// one would give up at the first answer under this one.
+// AnswerBoth makes sign-ins be answered under both identities while there are two. It must be called before a node
+// serves: a minion that has pinned the other one would give up at the first answer under this one.
 func (c *Change) AnswerBoth(v state.View) error {
 	if c.cfg.Master == nil {
 		return nil
@@ -229,8 +232,8 @@ func (c *Change) AnswerBoth(v state.View) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	agreed := v.IdentityChange()
-	if c.pins.about(agreed.FP) {
-		c.recallPins()
+	if c.pins.setChange(agreed.FP) {
+		c.loadPins()
 	}
 	fp, sealed := "", []byte(nil)
 	switch c.dutyOf(v) {
@@ -253,7 +256,8 @@ func (c *Change) AnswerBoth(v state.View) error {
 			return err
 		}
 		if c.other != fp {
-			c.cfg.Logger.Info("sign-ins are answered under two identities, by what minions have pinned", "node", c.cfg.Self, "fingerprint", fp)
+			c.cfg.Logger.Info("sign-ins are answered under two identities, by what minions have pinned",
+				"node", c.cfg.Self, "fingerprint", fp)
 		}
 	}
 	c.cfg.Master.Answer(second)
@@ -261,7 +265,7 @@ func (c *Change) AnswerBoth(v state.View) error {
 	return nil
 }
 
-// openSecond is the other identity, by the options of a master.
+// openSecond returns the other identity for sign-ins, by the options of the master.
 func (c *Change) openSecond(fp string, sealed []byte, options *localmaster.Config) (*signin.Another, error) {
 	key, _, err := c.openSealed(sealed, fp)
 	if err != nil {
@@ -274,7 +278,7 @@ func (c *Change) openSecond(fp string, sealed []byte, options *localmaster.Confi
 	return &signin.Another{Identity: key, PubSigner: pubSigner}, nil
 }
 
-// Problems says how far a change of the identity is.
+// Problems returns what the status shows of a change.
 func (c *Change) Problems() []adminapi.Problem {
 	v := c.cfg.Log.View()
 	agreed := v.IdentityChange()
@@ -285,8 +289,9 @@ func (c *Change) Problems() []adminapi.Problem {
 	switch due := c.dutyOf(v); {
 	case due == dutyMissed:
 		return []adminapi.Problem{{
-			Level: adminapi.LevelFail, Node: string(c.cfg.Self), Message: "it has missed that the cluster's identity was changed",
-			Hint: "saltclusterctl remove " + string(c.cfg.Self) + " on another node, then join again here",
+			Level: adminapi.LevelFail, Node: string(c.cfg.Self),
+			Message: "it has missed that the cluster's identity was changed",
+			Hint:    "saltclusterctl remove " + string(c.cfg.Self) + " on another node, then join again here",
 		}}
 	case agreed.Stage == state.IdentityStaged:
 		return warn("a new identity is staged: minions are to be told")

@@ -15,8 +15,9 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// waitsFor says for whom this node waits before it takes the new identity: the others come before it that are there, by their
-// names, until their masters show it. Witnesses wait for nobody and nobody for them.
+// waitsFor returns the node that has to take the new identity before this one, or "". Nodes take it in the order of
+// their names, and each waits until the master of the one before shows it. Nodes that are down and witnesses are
+// skipped; a witness does not wait.
 func (c *Change) waitsFor(ctx context.Context, agreed state.IdentityChange) node.ID {
 	if c.cfg.Master == nil {
 		return ""
@@ -36,7 +37,7 @@ func (c *Change) waitsFor(ctx context.Context, agreed state.IdentityChange) node
 	return ""
 }
 
-// take puts the new identity in force on this node: whatever interrupts it, the next process goes on.
+// take puts the new identity in force on this node. After an interruption the next process repeats it.
 func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 	c.cfg.Logger.Info("the new identity is taken", "node", c.cfg.Self, "fingerprint", agreed.FP)
 	var private []byte
@@ -61,7 +62,7 @@ func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 	return nil
 }
 
-// updateMaster gives the local master the new identity and has it restarted until it shows it.
+// updateMaster installs the new identity in the local master and restarts it until it shows it.
 func (c *Change) updateMaster(ctx context.Context) error {
 	if c.shown.Load() {
 		return nil
@@ -82,7 +83,7 @@ func (c *Change) updateMaster(ctx context.Context) error {
 		c.cfg.Logger.Info("the salt-master shows the new identity", "node", c.cfg.Self)
 		return nil
 	case !errors.Is(err, sidecar.ErrForeignIdentity) && !errors.Is(err, localmaster.ErrStaleIdentity):
-		return nil // it is away, or starts: its own checks say so
+		return nil // it is down or starting, which its health check reports
 	case time.Since(c.restarted) < restartAgain:
 		return nil
 	}
@@ -90,7 +91,7 @@ func (c *Change) updateMaster(ctx context.Context) error {
 	return c.cfg.Master.Restart(ctx, func(_, message string, _ ...int) { c.cfg.Logger.Info(message, "node", c.cfg.Self) })
 }
 
-// removeFile removes what may not be there.
+// removeFile removes a file that may be missing.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget %s: %w", path, err)

@@ -16,7 +16,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// maxKeyFile bounds what is read of a key or a signature of the master's own.
+// maxKeyFile is the largest size of a file with a key or a signature of the master, in bytes.
 const maxKeyFile = 64 << 10
 
 // storeTimeout is how long the store's lock is waited for.
@@ -28,7 +28,7 @@ type MasterKeys struct {
 	Bank   func() *mmapkeys.Bank // of its own keys in the store; nil without one
 }
 
-// readStored returns one of the master's own keys from its store; nil when it is not there.
+// readStored returns one of the keys from the store, or nil when it is not there.
 func (k MasterKeys) readStored(name string) ([]byte, error) {
 	b := k.Bank()
 	if b == nil {
@@ -46,7 +46,7 @@ func (k MasterKeys) readStored(name string) ([]byte, error) {
 	return e.Value, nil
 }
 
-// ReadFile reads one of the master's own keys where a master of that configuration reads it.
+// ReadFile reads a key or signature from where a master with the given configuration reads it.
 func (k MasterKeys) ReadFile(master *localmaster.Config, name string) ([]byte, error) {
 	if text, err := k.readStored(name); text != nil || err != nil {
 		return text, err
@@ -67,8 +67,8 @@ func (k MasterKeys) ReadFile(master *localmaster.Config, name string) ([]byte, e
 // stem is the name, without ending, of the master's own key in its store (salt/crypt.py:MasterKeys._setup_keys).
 func (k MasterKeys) stem() string { return strings.TrimSuffix(k.Master.ID, "_master") }
 
-// Identity returns the key pair that the master uses. One that is in its store counts, for the master does not look at files
-// then; one that is only in files is put there as the cluster's identity.
+// Identity returns the key pair that the master uses. A master with a pair in its store ignores files; that pair is
+// written to its files.
 func (k MasterKeys) Identity() (private, public []byte, err error) {
 	for _, stem := range []string{k.stem(), "master"} {
 		if private, err = k.readStored(stem + ".pem"); err != nil {
@@ -82,13 +82,13 @@ func (k MasterKeys) Identity() (private, public []byte, err error) {
 			return nil, nil, fmt.Errorf("%s.pem in the master's key store: %w", stem, err)
 		}
 		public = []byte(key.PublicText() + "\n")
-		_, _, err = localmaster.InstallIdentity(k.Master, private, public) // for the day when the master has files again
+		_, _, err = localmaster.InstallIdentity(k.Master, private, public) // in case the master is configured for files later
 		return private, public, err
 	}
 	return localmaster.ReadIdentity(k.Master)
 }
 
-// Fingerprint is the fingerprint of the key that the local master uses now; empty: it has none.
+// Fingerprint returns the fingerprint of the key that the master uses, or "" when it has none.
 func (k MasterKeys) Fingerprint() (string, error) {
 	var private []byte
 	for _, stem := range []string{k.stem(), "master"} {
@@ -115,7 +115,8 @@ func (k MasterKeys) Fingerprint() (string, error) {
 	return saltcrypt.Fingerprint(key.PublicText()), nil
 }
 
-// Store makes the cluster's key pair the one in the master's store, if it has one. A running master must be restarted then.
+// Store puts the cluster's key pair into the master's store, if it has one. A running master must be restarted when
+// that changed something.
 func (k MasterKeys) Store(private []byte) (changed bool, err error) {
 	b := k.Bank()
 	if b == nil {

@@ -55,11 +55,13 @@ func masterPEM(t *testing.T) []byte {
 
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
-	master := loadMaster(t, 3008, fmt.Sprintf("id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\nuser: ''\n", dir))
+	master := loadMaster(t, 3008, fmt.Sprintf(
+		"id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\nuser: ''\n", dir))
 	if err := os.Mkdir(master.PkiDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys, mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
+	bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
+		mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,37 +16,38 @@ import (
 	"saltclusterd/sidecar/signin"
 )
 
-// PathPins is where a member asks another one what minions have pinned.
+// PathPins is the path of the call that asks a member what minions have pinned.
 const PathPins = "/v1/pins"
 
 const (
 	maxPinList = 128 << 20 // bytes of a list
-	// maxForeign bounds the minions that are remembered for having pinned a key that is none of ours.
+	// maxForeign limits the minions with a foreign key that are remembered.
 	maxForeign = 1024
 )
 
-// pin is what a minion has shown at its latest sign-in.
+// pin is the master key that a minion has pinned, by its latest sign-in.
 type pin struct {
-	FP string    `json:"fp,omitempty"` // of the master key that it has pinned, or took; empty: of neither
+	FP string    `json:"fp,omitempty"` // fingerprint of the pinned key; empty: neither key of the change
 	At time.Time `json:"at"`
 }
 
-// pinList is what one node knows.
+// pinList is what one node has seen.
 type pinList struct {
-	Change string         `json:"change"` // the new identity that it is about
+	Change string         `json:"change"` // fingerprint of the new identity
 	Pins   map[string]pin `json:"pins"`
 }
 
-// pins remembers what minions have pinned while the identity is changed. At other times it costs nothing, but for those who refuse us.
+// pins records what minions have pinned while the identity is changed. At other times it records only the minions
+// with a foreign key.
 type pins struct {
 	mu      sync.Mutex
-	change  string
+	change  string // fingerprint of the new identity; empty: no change is under way
 	seen    map[string]pin
 	foreign map[string]time.Time
 }
 
-// about says which change is under way, empty: none, and reports whether that is news.
-func (p *pins) about(change string) bool {
+// setChange sets the change under way and reports whether it is another one than before.
+func (p *pins) setChange(change string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.change == change {
@@ -56,8 +57,8 @@ func (p *pins) about(change string) bool {
 	return true
 }
 
-// recall takes what was known before, unless it is about another change or older than what is known now.
-func (p *pins) recall(l pinList) {
+// merge adds an earlier list. Lists of another change, and pins older than those that are recorded, are ignored.
+func (p *pins) merge(l pinList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l.Change != p.change || p.change == "" {
@@ -66,8 +67,9 @@ func (p *pins) recall(l pinList) {
 	p.seen = latestPins(p.change, []pinList{{p.change, p.seen}, l})
 }
 
-// note takes what a sign-in has shown; fp is the key's fingerprint. It reports whether that is news about one who refuses us.
-func (p *pins) note(id, fp string, at time.Time) (news bool) {
+// record records a sign-in; fp is the fingerprint of the pinned key, or empty for a foreign one. It reports whether
+// the minion was not yet known to have a foreign key.
+func (p *pins) record(id, fp string, at time.Time) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.change != "" {
@@ -97,11 +99,11 @@ func (p *pins) list() pinList {
 	return out
 }
 
-// NotePin notes what a sign-in that was answered here has shown (signin.Config.Pinned).
-func (c *Change) NotePin(id, _ string, p signin.Pin) {
+// RecordPin records what a sign-in that was answered here shows of the pinned key (signin.Config.Pinned).
+func (c *Change) RecordPin(id, _ string, p signin.Pin) {
 	fp := ""
 	switch p {
-	case signin.PinOurs, signin.PinNone: // who has none takes the one that it is shown
+	case signin.PinOurs, signin.PinNone: // a minion without a pin takes the key that it is shown
 		fp = c.cfg.Fingerprint
 	case signin.PinAnother:
 		if agreed := c.cfg.Log.View().IdentityChange(); c.cfg.Fingerprint == agreed.FP {
@@ -110,23 +112,23 @@ func (c *Change) NotePin(id, _ string, p signin.Pin) {
 			fp = agreed.FP
 		}
 	}
-	if c.pins.note(id, fp, time.Now().UTC()) {
+	if c.pins.record(id, fp, time.Now().UTC()) {
 		c.cfg.Logger.Warn("minion has pinned another master key and will refuse us", "minion", id,
 			"reason", "its minion_master.pub is not the cluster's")
 	}
 }
 
-// A node lists what minions have pinned, as far as it has answered their sign-ins.
+// pinsRPC asks a node for the pins of the minions whose sign-ins it has answered.
 var pinsRPC = peerrpc.Endpoint[peerrpc.None, pinList]{Method: http.MethodGet, Path: PathPins, MaxAnswer: maxPinList}
 
-// Handle routes the calls of other members to a node that answers sign-ins.
+// Handle routes the calls of other members.
 func (c *Change) Handle(mux *peerrpc.Mux) { mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(c.listPins)) }
 
 func (c *Change) listPins(context.Context, node.ID, peerrpc.None) (pinList, error) {
 	return c.pins.list(), nil
 }
 
-// askPins asks a node.
+// askPins asks a node what minions have pinned.
 func (c *Change) askPins(ctx context.Context, id node.ID) (pinList, error) {
 	if id == c.cfg.Self {
 		return c.pins.list(), nil
@@ -139,7 +141,7 @@ func parsePins(text []byte) (list pinList, err error) {
 	return list, err
 }
 
-// savePins keeps what is known for the process that takes over.
+// savePins stores the pins for the process that takes over.
 func (c *Change) savePins() {
 	text, err := json.Marshal(c.pins.list())
 	if err == nil {
@@ -150,8 +152,8 @@ func (c *Change) savePins() {
 	}
 }
 
-// recallPins takes what the process before knew. Without it, it is seen again.
-func (c *Change) recallPins() {
+// loadPins adds the pins that the process before has stored. Without them, later sign-ins show them again.
+func (c *Change) loadPins() {
 	text, err := os.ReadFile(c.cfg.PinsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -164,10 +166,10 @@ func (c *Change) recallPins() {
 		c.cfg.Logger.Warn("what minions have pinned is not known from before", "err", err)
 		return
 	}
-	c.pins.recall(list)
+	c.pins.merge(list)
 }
 
-// latestPins puts together what nodes know of one change: of each minion what it has shown last.
+// latestPins merges the lists of one change into the latest pin of each minion.
 func latestPins(change string, lists []pinList) map[string]pin {
 	out := map[string]pin{}
 	for _, l := range lists {

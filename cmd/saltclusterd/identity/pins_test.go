@@ -13,22 +13,22 @@ func TestPins(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
 	var a pins
-	a.note("early", "old", at(1))
-	if a.about(""); len(a.list().Pins) != 0 {
+	a.record("early", "old", at(1))
+	if a.setChange(""); len(a.list().Pins) != 0 {
 		t.Error("pins are kept though nothing is under way")
 	}
-	if !a.about("new") || a.about("new") {
+	if !a.setChange("new") || a.setChange("new") {
 		t.Error("news of a change")
 	}
 	for id, fp := range map[string]string{"told": "new", "untold": "old", "moved": "old"} {
-		if a.note(id, fp, at(10)) {
+		if a.record(id, fp, at(10)) {
 			t.Errorf("%s refuses us", id)
 		}
 	}
-	if !a.note("alien", "", at(10)) || a.note("alien", "", at(11)) {
+	if !a.record("alien", "", at(10)) || a.record("alien", "", at(11)) {
 		t.Error("who refuses us is said once")
 	}
-	if a.note("alien", "old", at(12)); !a.note("alien", "", at(13)) {
+	if a.record("alien", "old", at(12)); !a.record("alien", "", at(13)) {
 		t.Error("who refuses us again is not said")
 	}
 	text, err := json.Marshal(a.list())
@@ -40,14 +40,14 @@ func TestPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b pins
-	b.about("new")
-	b.note("moved", "new", at(20))
-	b.recall(kept)
+	b.setChange("new")
+	b.record("moved", "new", at(20))
+	b.merge(kept)
 	if got := b.list().Pins; len(got) != 4 || got["moved"].FP != "new" || got["told"].FP != "new" {
 		t.Errorf("what was known before: %v", got)
 	}
-	b.about("another")
-	if b.recall(kept); len(b.list().Pins) != 0 {
+	b.setChange("another")
+	if b.merge(kept); len(b.list().Pins) != 0 {
 		t.Error("pins of another change are taken over")
 	}
 	other := pinList{Change: "other", Pins: map[string]pin{"untold": {"new", at(99)}}}
@@ -55,14 +55,15 @@ func TestPins(t *testing.T) {
 		kept, other, {Change: "new", Pins: map[string]pin{"moved": {"new", at(20)}, "told": {"old", at(5)}}},
 	}), "new")
 	if !slices.Equal(s.ready, []string{"told", "moved"}) || !slices.Equal(s.former, []string{"untold"}) ||
-		!slices.Equal(s.foreign, []string{"alien"}) || !slices.Equal(s.unseen, []string{"away"}) || s.behind() != 3 {
+		!slices.Equal(s.foreign, []string{"alien"}) || !slices.Equal(s.unseen, []string{"away"}) || s.countBehind() != 3 {
 		t.Errorf("%+v", s)
 	}
-	if lines := strings.Join(s.lines(), "\n"); !strings.Contains(lines, "away, 1") && !strings.Contains(lines, ": away") {
+	lines := strings.Join(s.describe(), "\n")
+	if !strings.Contains(lines, "away, 1") && !strings.Contains(lines, ": away") {
 		t.Errorf("%s", lines)
 	}
 	for i := range maxForeign + 5 {
-		a.note(fmt.Sprint("m", i), "", at(1))
+		a.record(fmt.Sprint("m", i), "", at(1))
 	}
 	if len(a.foreign) > maxForeign {
 		t.Errorf("%d minions are remembered for refusing us", len(a.foreign))
@@ -78,8 +79,8 @@ func FuzzParsePins(f *testing.F) {
 			return
 		}
 		var p pins
-		p.about(list.Change)
-		p.recall(list)
+		p.setChange(list.Change)
+		p.merge(list)
 		if got := p.list(); list.Change != "" && len(got.Pins) != len(list.Pins) {
 			t.Errorf("%d pins of %d", len(got.Pins), len(list.Pins))
 		}

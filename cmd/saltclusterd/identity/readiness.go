@@ -13,17 +13,19 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// readiness is what the minions with an accepted key have pinned.
+// readiness sorts the minions with an accepted key by the master key that they have pinned.
 type readiness struct {
-	ready   []string
-	former  []string // they signed in, with the former key
-	foreign []string // with neither
-	unseen  []string // they have not signed in since the change was begun, or since the node that knew was started
+	ready   []string // the key in question
+	former  []string // the former one
+	foreign []string // neither
+	unseen  []string // no sign-in since the change began, or since the node that saw it was started
 	missing []string // nodes that could not be asked
 }
 
-func (s readiness) behind() int { return len(s.former) + len(s.foreign) + len(s.unseen) }
+// countBehind returns how many minions have not been seen to pin the key in question.
+func (s readiness) countBehind() int { return len(s.former) + len(s.foreign) + len(s.unseen) }
 
+// sortMinions sorts ids of minions by their pins; fp is the fingerprint of the key in question.
 func sortMinions(accepted []string, pins map[string]pin, fp string) (s readiness) {
 	for _, id := range accepted {
 		switch p, ok := pins[id]; {
@@ -40,8 +42,8 @@ func sortMinions(accepted []string, pins map[string]pin, fp string) (s readiness
 	return s
 }
 
-// lines names them, some of each kind.
-func (s readiness) lines() (out []string) {
+// describe names the minions and nodes that are behind, by kind.
+func (s readiness) describe() (out []string) {
 	for _, kind := range []struct {
 		what string
 		ids  []string
@@ -50,28 +52,31 @@ func (s readiness) lines() (out []string) {
 		{"not seen to sign in since (away, or not asked to)", s.unseen}, {"nodes that could not be asked", s.missing},
 	} {
 		if len(kind.ids) > 0 {
-			out = append(out, fmt.Sprintf("%s, %d: %s", kind.what, len(kind.ids), some(kind.ids)))
+			out = append(out, fmt.Sprintf("%s, %d: %s", kind.what, len(kind.ids), joinSome(kind.ids)))
 		}
 	}
 	return out
 }
 
-// count says how many minions have pinned the identity in question.
-func (s readiness) count() string {
-	return fmt.Sprintf("%s %s pinned it, %d %s not", wording.Plural(len(s.ready), "minion"), wording.Choose(len(s.ready), "has", "have"), s.behind(), wording.Choose(s.behind(), "has", "have"))
+// summarize returns how many minions have pinned the key in question and how many have not.
+func (s readiness) summarize() string {
+	ready, behind := len(s.ready), s.countBehind()
+	return fmt.Sprintf("%s %s pinned it, %d %s not", wording.Plural(ready, "minion"), wording.Choose(ready, "has", "have"),
+		behind, wording.Choose(behind, "has", "have"))
 }
 
 // shownIDs bounds how many ids are named in a sentence.
 const shownIDs = 50
 
-func some(ids []string) string {
+// joinSome joins the first ids.
+func joinSome(ids []string) string {
 	if len(ids) <= shownIDs {
 		return strings.Join(ids, ", ")
 	}
 	return strings.Join(ids[:shownIDs], ", ") + ", …"
 }
 
-// askReadiness asks all nodes.
+// askReadiness asks all nodes what their minions have pinned.
 func (c *Change) askReadiness(ctx context.Context, agreed state.IdentityChange) readiness {
 	ctx, cancel := context.WithTimeout(ctx, peerrpc.Timeout)
 	defer cancel()

@@ -20,13 +20,17 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
+// A node renews its certificate (peer.Identity.Renew) and proposes the new one for the roster. The old one stays
+// valid until then, and for members that apply the change later. After a crash or a lost majority, the certificate on
+// disk is announced until the roster has it.
+
 const (
-	// certificateLook is how often a node looks at its certificate's age, and whether the roster has it.
-	certificateLook = 15 * time.Second
-	// certificateRest is how long another member's word renews nothing after one that did: each renewal takes the place of the
-	// oldest predecessor, by which a node that was away may know us.
-	certificateRest = time.Hour
-	// PathCertificate is where a member asks another one to renew its certificate.
+	// certificateInterval is how often a node checks the age of its certificate, and whether the roster has it.
+	certificateInterval = 15 * time.Second
+	// requestInterval is the shortest time between two renewals that other members ask for. Each one drops the oldest
+	// predecessor, by which a node that was down may recognize this one.
+	requestInterval = time.Hour
+	// PathCertificate is the path of the call that asks a member to renew its certificate.
 	PathCertificate = "/v1/certificate"
 	maxCertificate  = 4 << 10
 	renewWithin     = 20 * time.Second
@@ -40,9 +44,9 @@ type CertificatesConfig struct {
 	MaxAge   time.Duration  // after which a certificate is renewed; 0: never
 	Roster   Roster
 	Client   peerrpc.Client
-	// Claim keeps joins and upgrades of this node away until release is called. ok is false while one is under way.
+	// Claim blocks joins and upgrades of this node until release is called. ok is false while one is under way.
 	Claim func() (release func(), ok bool)
-	// NotMember is the error for an operator of a node that is no member any more.
+	// NotMember returns the error of a node that is not a member.
 	NotMember func() error
 }
 
@@ -70,7 +74,7 @@ func (c *Certificates) Handle(mux *peerrpc.Mux) {
 
 // Run announces what the roster does not have, and renews what is too old, until ctx ends.
 func (c *Certificates) Run(ctx context.Context) {
-	look := time.NewTicker(certificateLook)
+	look := time.NewTicker(certificateInterval)
 	defer look.Stop()
 	for {
 		reason := ""
@@ -97,7 +101,7 @@ func (c *Certificates) renewIfDue(ctx context.Context, reason string) error {
 	}
 	switch e, ok := c.cfg.Roster.Lookup(c.cfg.Self); {
 	case !ok:
-		return nil // it will hear why
+		return nil // this node was removed
 	case e.Fingerprint != c.cfg.Identity.Fingerprint():
 		return c.announce(ctx, e.Fingerprint)
 	case reason == "":
@@ -107,21 +111,21 @@ func (c *Certificates) renewIfDue(ctx context.Context, reason string) error {
 	return err
 }
 
-// isAged says whether the certificate is older than the operator wants. Nodes take turns: not all of them reach the
-// age at the same time.
+// isAged tells whether the certificate is older than configured. Nodes reach that age at different times.
 func (c *Certificates) isAged(now time.Time) bool {
 	limit := c.cfg.MaxAge
-	return limit > 0 && now.Sub(c.madeAt()) > limit-early(c.cfg.Self, limit)
+	return limit > 0 && now.Sub(c.madeAt()) > limit-earlyBy(c.cfg.Self, limit)
 }
 
-// early is how much earlier than others a node renews, up to a tenth.
-func early(id node.ID, limit time.Duration) time.Duration {
+// earlyBy returns how much before the limit a node renews, up to a tenth of it.
+func earlyBy(id node.ID, limit time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	return limit / 10 * time.Duration(h.Sum32()%1024) / 1024
 }
 
-// madeAt is when the certificate was made; one of the first kind does not say it, but its file does.
+// madeAt returns when the certificate was made. Certificates of old versions do not say it; the time of their file
+// does.
 func (c *Certificates) madeAt() time.Time {
 	made := c.cfg.Identity.Made()
 	if !made.IsZero() {
@@ -133,16 +137,17 @@ func (c *Certificates) madeAt() time.Time {
 	return time.Now()
 }
 
-// renewOwn gives this node another key and certificate, and waits until the cluster has agreed.
+// renewOwn makes another key and certificate for this node and waits until the cluster has agreed.
 func (c *Certificates) renewOwn(ctx context.Context, reason string) (node.Fingerprint, error) {
-	release, ok := c.cfg.Claim() // not while a join, or another process, does something with it
+	release, ok := c.cfg.Claim() // a join or another process may be using it
 	if !ok {
-		return "", adminapi.Errorf(adminapi.CodeBusy, "repeat it later", "a join or an upgrade of %s is under way", c.cfg.Self)
+		return "", adminapi.Errorf(adminapi.CodeBusy, "repeat it later",
+			"a join or an upgrade of %s is under way", c.cfg.Self)
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, renewWithin)
 	defer cancel()
-	if err := c.cfg.Log.Barrier(ctx); err != nil { // nothing is begun without a majority
+	if err := c.cfg.Log.Barrier(ctx); err != nil { // nothing is changed without a majority
 		return "", c.cfg.NoQuorum(err)
 	}
 	e, ok := c.cfg.Roster.Lookup(c.cfg.Self)
@@ -160,10 +165,10 @@ func (c *Certificates) renewOwn(ctx context.Context, reason string) (node.Finger
 	return is, c.announce(ctx, was)
 }
 
-// announce puts this node's certificate in the place of the one that the roster has.
+// announce replaces the certificate that the roster has of this node.
 func (c *Certificates) announce(ctx context.Context, was node.Fingerprint) error {
 	own := c.cfg.Identity
-	if !own.Knows(was) { // another process of this node was here meanwhile
+	if !own.Knows(was) { // another process of this node has renewed it
 		if news, err := own.Reload(c.cfg.StateDir); err != nil || !news {
 			return err
 		}
@@ -177,38 +182,40 @@ func (c *Certificates) announce(ctx context.Context, was node.Fingerprint) error
 	return err
 }
 
-// certificateReport is a node's answer to PathCertificate. It renews its certificate after the answer, for that cuts the
-// connection on which it was asked.
+// certificateReport is a node's answer to PathCertificate. The node renews its certificate after the answer, because
+// that cuts the connection of the call.
 type certificateReport struct {
 	Fingerprint node.Fingerprint `json:"fingerprint"` // now
 	Made        time.Time        `json:"made"`
-	Renews      bool             `json:"renews"` // otherwise it was asked a short while ago
+	Renews      bool             `json:"renews"` // false: it was asked less than requestInterval ago
 }
 
 var certificateRPC = peerrpc.Endpoint[peerrpc.None, certificateReport]{
 	Method: http.MethodPost, Path: PathCertificate, MaxQuestion: maxCertificate, MaxAnswer: maxCertificate,
 }
 
-// renewForPeer renews the certificate for another member. That cannot be done often: see certificateRest.
+// renewForPeer renews the certificate for another member, at most once in requestInterval.
 func (c *Certificates) renewForPeer(context.Context, node.ID, peerrpc.None) (certificateReport, error) {
 	report := certificateReport{Fingerprint: c.cfg.Identity.Fingerprint(), Made: c.madeAt().UTC()}
 	if report.Renews = c.acceptRequest(time.Now()); report.Renews {
 		select {
 		case c.renew <- struct{}{}:
-		default: // it is asked already
+		default: // a renewal is due already
 		}
 	}
 	return report, nil
 }
 
-// acceptRequest says whether the last renewal that another member asked for is long ago.
+// acceptRequest tells whether requestInterval has passed since the last accepted request.
 func (c *Certificates) acceptRequest(now time.Time) bool {
 	last := c.asked.Load()
-	return (last == 0 || now.Sub(time.UnixMilli(last)) >= certificateRest) && c.asked.CompareAndSwap(last, now.UnixMilli())
+	return (last == 0 || now.Sub(time.UnixMilli(last)) >= requestInterval) && c.asked.CompareAndSwap(last, now.UnixMilli())
 }
 
-// Rotate renews the certificates of all members, one after the other, or of one.
-func (c *Certificates) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+// Rotate renews the certificates of all members one after the other, or that of RotateRequest.Node.
+func (c *Certificates) Rotate(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	if err := c.cfg.Knows(state.LevelJoin); err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -221,8 +228,8 @@ func (c *Certificates) Rotate(ctx context.Context, r adminapi.RotateRequest, p a
 		}
 		found = true
 		if !c.cfg.Alive(mem.ID) {
-			out.Next = append(out.Next, fmt.Sprintf("%s is down: its certificate stays as it is; repeat this when it is back, or make the "+
-				"certificate worthless at once: saltclusterctl remove %s", mem.ID, mem.ID))
+			out.Next = append(out.Next, fmt.Sprintf("%s is down: its certificate stays as it is; repeat this when it is back, "+
+				"or make the certificate worthless at once: saltclusterctl remove %s", mem.ID, mem.ID))
 			continue
 		}
 		text, err := c.rotateOne(ctx, mem.ID, r.DryRun)
@@ -234,7 +241,8 @@ func (c *Certificates) Rotate(ctx context.Context, r adminapi.RotateRequest, p a
 		done = append(done, string(mem.ID))
 	}
 	if !found {
-		return out, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "%.40q is not a member", r.Node)
+		return out, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them",
+			"%.40q is not a member", r.Node)
 	}
 	out.Message = "new certificates: " + joinNames(done)
 	if r.DryRun {
@@ -243,7 +251,7 @@ func (c *Certificates) Rotate(ctx context.Context, r adminapi.RotateRequest, p a
 	return out, nil
 }
 
-// rotateOne renews the one of a member that is there; text says what has become of it.
+// rotateOne renews the certificate of a member that is up. text describes the result.
 func (c *Certificates) rotateOne(ctx context.Context, id node.ID, dry bool) (text string, err error) {
 	e, ok := c.cfg.Roster.Lookup(id)
 	switch {
@@ -262,8 +270,9 @@ func (c *Certificates) rotateOne(ctx context.Context, id node.ID, dry bool) (tex
 		return "", err
 	}
 	if !report.Renews {
-		return "", fmt.Errorf("it was asked less than %s ago already; its certificate was made %s ago; saltclusterctl rotate certificates --node %s "+
-			"on it renews it all the same", certificateRest, time.Since(report.Made).Round(time.Second), id)
+		return "", fmt.Errorf("it was asked less than %s ago already; its certificate was made %s ago; "+
+			"saltclusterctl rotate certificates --node %s on it renews it all the same",
+			requestInterval, time.Since(report.Made).Round(time.Second), id)
 	}
 	for {
 		if now, ok := c.cfg.Roster.Lookup(id); ok && now.Fingerprint != e.Fingerprint {

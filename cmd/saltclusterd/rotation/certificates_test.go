@@ -8,10 +8,10 @@ import (
 )
 
 // Nodes take turns, and never much earlier than was asked for.
-func TestEarly(t *testing.T) {
+func TestEarlyBy(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, id := range []node.ID{"m1", "m2", "m3", "db.example.com"} {
-		e := early(id, 1000*time.Hour)
+		e := earlyBy(id, 1000*time.Hour)
 		if e < 0 || e > 100*time.Hour {
 			t.Errorf("%s: %s", id, e)
 		}

@@ -17,19 +17,20 @@ import (
 const (
 	// minRotateWindow is the shortest time over which subscribers are moved.
 	minRotateWindow = 200 * time.Millisecond
-	// rotateBacklog is how long sign-ins may wait before a rotation lets its next subscribers stay a little longer. A stock minion
-	// asks again after five seconds.
+	// rotateBacklog is the backlog of sign-ins at which a rotation pauses. A stock minion repeats a sign-in after
+	// five seconds.
 	rotateBacklog = time.Second
 	// rotateLate is the least of lateWindow.
 	rotateLate = 2 * time.Minute
 	// seedSpare is for nodes that learn of a rotation later than others, and for the sign-ins of the last minions.
 	seedSpare = 2 * time.Minute
-	// signInShare is the part of this node's sign-in rate that a rotation may use: minions sign in for other reasons, too.
+	// signInShare is the part of this node's sign-in rate that a rotation uses. Minions sign in for other reasons as
+	// well.
 	signInShare = 0.7
-	// rotationPatience is how long a publication waits for a rotation that is due. Without a quorum none comes, and the
-	// masters' work must go on.
-	rotationPatience = time.Second
-	rotationPoll     = 5 * time.Millisecond
+	// rotationTimeout is how long a publication waits for a rotation that is due. Without a quorum none comes, and
+	// publications must not stop.
+	rotationTimeout = time.Second
+	rotationPoll    = 5 * time.Millisecond
 )
 
 // Publisher is the port that subscribers are connected to (edge.PubEdge).
@@ -56,7 +57,8 @@ type EpochsConfig struct {
 	Logger       *slog.Logger
 }
 
-// Epochs puts the AES key and the session seed that are agreed on in force on this node, and moves its subscribers to them.
+// Epochs puts the AES key and the session seed that are agreed on in force on this node, and moves its subscribers to
+// them.
 type Epochs struct {
 	cfg     EpochsConfig
 	unmoved atomic.Bool   // subscribers have not been moved to the epoch in force
@@ -66,7 +68,7 @@ type Epochs struct {
 // NewEpochs returns an Epochs without an epoch.
 func NewEpochs(cfg EpochsConfig) *Epochs { return &Epochs{cfg: cfg} }
 
-// Begin puts the epoch of v in force; the first time without a window.
+// Begin puts the epoch and the seed of v in force. The first epoch has no window.
 func (e *Epochs) Begin(v state.View) error {
 	cur := v.Epochs().Current
 	if cur.N == 0 {
@@ -77,9 +79,10 @@ func (e *Epochs) Begin(v state.View) error {
 		return fmt.Errorf("epoch %d: %w", cur.N, err)
 	}
 	first := e.cfg.Manager.Current() == nil
-	seeds := v.Seeds() // before the epoch: who signs in for that one gets the session key of this one
+	seeds := v.Seeds() // before the epoch: a minion that signs in for the epoch gets the session key of the seed
 	e.cfg.Seeds.Begin(seedOf(seeds.Current), seedOf(seeds.Previous), e.seedWindowFor(seeds.Current, time.Now()))
-	news, err := e.cfg.Manager.Begin(epochs.Epoch{Number: cur.N, Key: key, Rev: cur.Rev, RevokedRev: v.RevokedRev()}, e.cfg.RotateWindow)
+	next := epochs.Epoch{Number: cur.N, Key: key, Rev: cur.Rev, RevokedRev: v.RevokedRev()}
+	news, err := e.cfg.Manager.Begin(next, e.cfg.RotateWindow)
 	if err != nil {
 		return err
 	}
@@ -94,14 +97,15 @@ func (e *Epochs) Begin(v state.View) error {
 
 func seedOf(s state.Seed) epochs.Seed { return epochs.Seed{Number: s.N, Secret: s.Key.Bytes()} }
 
-// seedWindow is how long session keys of the generation before are good: until the last subscriber of any node has been moved. A minion that was
-// not reached by then hears "bad load", signs in and repeats what it asked.
+// seedWindow returns how long session keys of the former generation are accepted: until the last subscriber of any
+// node has been moved. Later requests are answered with "bad load", and the minion signs in and repeats them.
 func (e *Epochs) seedWindow() time.Duration {
 	return e.cfg.RotateWindow + lateWindow(e.cfg.RotateWindow) + seedSpare
 }
 
-// seedWindowFor is how long the generation before cur is good from now on. A process that has just started does not begin the window of a
-// rotation anew; one that runs goes by when it hears of the rotation, for the clock of the node that decided may be off.
+// seedWindowFor returns how long the generation before cur is accepted from now on. A process that has just started
+// continues the window of the rotation. A running one starts a whole window, because the clock of the node that
+// decided may be wrong.
 func (e *Epochs) seedWindowFor(cur state.Seed, now time.Time) time.Duration {
 	if e.cfg.Seeds.Current().Number > 0 {
 		return e.seedWindow()
@@ -109,16 +113,16 @@ func (e *Epochs) seedWindowFor(cur state.Seed, now time.Time) time.Duration {
 	return remainingWindow(e.seedWindow(), cur.At, now)
 }
 
-// remainingWindow is what remains, at now, of a window that a decision began at the time at, in Unix milliseconds: at most all of it, also
-// when the clock is behind the decision.
+// remainingWindow returns what remains at now of a window that began at the given time in Unix milliseconds. It is at
+// most the whole window, even if the clock is behind the decision.
 func remainingWindow(window time.Duration, at int64, now time.Time) time.Duration {
 	return min(max(window-now.Sub(time.UnixMilli(at)), 0), window)
 }
 
-// lateWindow is how much longer than its window a rotation may take when sign-ins wait.
+// lateWindow returns how much longer than its window a rotation may take while sign-ins wait.
 func lateWindow(window time.Duration) time.Duration { return max(3*window, rotateLate) }
 
-// moveSubscribers makes the subscribers sign in again after a rotation. What fails stays due for the next call.
+// moveSubscribers makes the subscribers sign in again after a rotation. After a failure the next call repeats it.
 func (e *Epochs) moveSubscribers(window time.Duration) error {
 	if !e.unmoved.Swap(false) {
 		return nil
@@ -129,7 +133,7 @@ func (e *Epochs) moveSubscribers(window time.Duration) error {
 		return fmt.Errorf("move subscribers to the new key: %w", err)
 	}
 	how := edge.Rotation{Window: window, Nudge: nudge}
-	if _, prev := e.cfg.Manager.Sealing(); prev == nil { // what is published now, those who have not moved cannot read
+	if _, prev := e.cfg.Manager.Sealing(); prev == nil { // the others cannot read what is published now
 		how.Hold = true
 		how.Busy = func() bool { return e.cfg.SignIns.Backlog() > rotateBacklog }
 		how.Late = lateWindow(window)
@@ -144,23 +148,23 @@ func (e *Epochs) AwaitRotation(ctx context.Context) {
 	if e.isRotated(v) || e.gaveUp.Load() == v.RevokedRev() {
 		return
 	}
-	for end := time.Now().Add(rotationPatience); time.Now().Before(end); {
+	for end := time.Now().Add(rotationTimeout); time.Now().Before(end); {
 		if !backoff.Sleep(ctx, rotationPoll) || e.isRotated(e.cfg.View()) {
 			return
 		}
 	}
-	e.gaveUp.Store(v.RevokedRev()) // the next ones do not wait for this removal again
+	e.gaveUp.Store(v.RevokedRev()) // later publications do not wait for this removal again
 	e.cfg.Logger.Warn("published before the cluster AES key was rotated", "err", "no rotation in time")
 }
 
-// isRotated says whether nobody whose key was taken away knows the key in force here.
+// isRotated tells whether the AES key in force here is unknown to all minions whose key was taken away.
 func (e *Epochs) isRotated(v state.View) bool {
 	cur := e.cfg.Manager.Current()
 	return !v.RotationDue() && cur != nil && cur.Number >= v.Epochs().Current.N
 }
 
-// rotateWindow is how long this node's subscribers take to move to a new epoch: as long as the operator allows while the one before seals, too,
-// otherwise no longer than their sign-ins need.
+// rotateWindow returns how long this node's subscribers take to move to a new epoch: rotate_window while the former
+// epoch seals as well, otherwise no longer than their sign-ins need.
 func (e *Epochs) rotateWindow(both bool) time.Duration {
 	need, limit := e.cfg.RotateWindow, e.cfg.RotateWindow
 	if !both {
@@ -169,7 +173,7 @@ func (e *Epochs) rotateWindow(both bool) time.Duration {
 	return min(max(need, minRotateWindow), limit)
 }
 
-// signInTime is how long n minions need to sign in one after the other at the pace that this machine was measured to keep.
+// signInTime returns how long n minions need to sign in at the measured rate per second.
 func signInTime(n int, rate float64) time.Duration {
 	if rate <= 0 {
 		return 0

@@ -20,7 +20,9 @@ type Log interface {
 	Barrier(ctx context.Context) error
 	Watch(ctx context.Context) <-chan struct{}
 	Propose(ctx context.Context, cmds ...state.Command) ([]state.Result, error)
-	RotateEpoch(ctx context.Context, expect uint64, reason string, newKey func() (state.Secret, error)) (state.Epoch, error)
+	RotateEpoch(
+		ctx context.Context, expect uint64, reason string, newKey func() (state.Secret, error),
+	) (state.Epoch, error)
 }
 
 // Membership is what rotations need of this node's membership.
@@ -28,9 +30,10 @@ type Membership struct {
 	Self  node.ID
 	Log   Log
 	Alive func(node.ID) bool // by gossip
-	// Decide has a command decided for an operator. Its errors say what to type.
+	// Decide proposes a command for an operator. Its errors say what to type.
 	Decide func(context.Context, state.Command) (state.Result, error)
-	// Undecided tells whether an error means that the cluster has not decided in time; NoQuorum makes one for an operator of it.
+	// Undecided tells whether an error means that the cluster did not decide in time. NoQuorum turns it into an error
+	// for an operator.
 	Undecided func(context.Context, error) bool
 	NoQuorum  func(error) error
 	// Knows returns an error for an operator unless all members understand the commands of a level.
@@ -43,7 +46,7 @@ const (
 	decidedWithin = 10 * time.Second
 	// completedWithin is how long an operator waits until the members have completed a rotation.
 	completedWithin = 30 * time.Second
-	// pollInterval is how often that is looked at.
+	// pollInterval is the pause between two checks whether they have.
 	pollInterval = 100 * time.Millisecond
 )
 

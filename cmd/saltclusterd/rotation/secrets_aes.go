@@ -27,7 +27,8 @@ const (
 	rotateRetry = time.Second
 )
 
-// KeepAES is a duty of the leader: whoever lost an accepted key must not hear the next publication, so the AES key is rotated.
+// KeepAES is a duty of the leader. It replaces the AES key when an accepted key was taken away, so that its owner
+// cannot read the next publication, and when the key in force is too old.
 func (s *Secrets) KeepAES(ctx context.Context) {
 	changed := s.cfg.Log.Watch(ctx)
 	for {
@@ -51,7 +52,7 @@ func (s *Secrets) KeepAES(ctx context.Context) {
 	}
 }
 
-// replaceEpoch asks for a new epoch; false after a failure and a pause.
+// replaceEpoch proposes a new epoch. After a failure it pauses and returns false.
 func (s *Secrets) replaceEpoch(ctx context.Context, v state.View, reason string) bool {
 	_, err := s.cfg.Log.RotateEpoch(ctx, v.Epochs().Current.N, reason, newEpochKey)
 	if err == nil || ctx.Err() != nil {
@@ -70,20 +71,21 @@ func newEpochKey() (state.Secret, error) {
 	return state.SecretText(key.Text()), nil
 }
 
-// ReplaceAES has the cluster decide on a new AES key, for an operator.
+// ReplaceAES makes the cluster agree on a new AES key, for an operator.
 func (s *Secrets) ReplaceAES(ctx context.Context) (state.Epoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, decidedWithin)
 	defer cancel()
 	return s.cfg.Log.RotateEpoch(ctx, s.cfg.Log.View().Epochs().Current.N, reasonOperator, newEpochKey)
 }
 
-// rotateAES asks for a new AES key, decided by the cluster, to which each node moves its minions over rotate_window.
+// rotateAES replaces the AES key. Each node moves its minions to the new one over rotate_window.
 func (s *Secrets) rotateAES(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
 	window := s.cfg.RotateWindow
 	if r.DryRun {
 		return adminapi.Outcome{
-			Message: fmt.Sprintf("AES key number %d would be in force, and minions moved to it within %s", s.cfg.Log.View().Epochs().Current.N+1, window),
-			Next:    s.cfg.describeDown(laterByLog),
+			Message: fmt.Sprintf("AES key number %d would be in force, and minions moved to it within %s",
+				s.cfg.Log.View().Epochs().Current.N+1, window),
+			Next: s.cfg.describeDown(laterByLog),
 		}, nil
 	}
 	p("rotate", "asking the cluster for a new AES key")
@@ -95,11 +97,12 @@ func (s *Secrets) rotateAES(ctx context.Context, r adminapi.RotateRequest, p adm
 		return adminapi.Outcome{}, err
 	}
 	return adminapi.Outcome{
-		Message: fmt.Sprintf("AES key number %d is in force; minions are moved to it within %s", epoch.N, window), Next: s.cfg.describeDown(laterByLog),
+		Message: fmt.Sprintf("AES key number %d is in force; minions are moved to it within %s", epoch.N, window),
+		Next:    s.cfg.describeDown(laterByLog),
 	}, nil
 }
 
-// untilAged is how long the epoch in force may stay, not less than 0; false when age does not count.
+// untilAged returns how long the epoch in force may stay, at least 0. It returns false when age does not count.
 func untilAged(e state.Epoch, interval time.Duration, now time.Time) (time.Duration, bool) {
 	if interval <= 0 || e.N == 0 {
 		return 0, false
@@ -107,7 +110,8 @@ func untilAged(e state.Epoch, interval time.Duration, now time.Time) (time.Durat
 	return max(0, time.UnixMilli(e.At).Add(interval).Sub(now)), true
 }
 
-// startAgeTimer returns a channel that fires when the epoch in force is too old; nil never does.
+// startAgeTimer returns a channel that receives when the epoch in force is too old, and a function that stops the
+// timer. The channel is nil when age does not count.
 func (s *Secrets) startAgeTimer() (<-chan time.Time, func()) {
 	left, counts := untilAged(s.cfg.Log.View().Epochs().Current, s.cfg.RotateInterval, time.Now())
 	if !counts {

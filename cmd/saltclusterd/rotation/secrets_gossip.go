@@ -15,22 +15,24 @@ import (
 )
 
 const (
-	// gossipLook is how often the leader looks whether the gossip key must change.
-	gossipLook = 500 * time.Millisecond
-	// gossipGrace is how long the old key is heard after a change: a member that has not got the new one would seem dead.
+	// leaderInterval is the pause between two checks of the leader whether the gossip key or the seed has to be
+	// replaced.
+	leaderInterval = 500 * time.Millisecond
+	// gossipGrace is how long the old key is accepted after a change: a member without the new one would seem to have
+	// failed.
 	gossipGrace = 5 * time.Second
 )
 
-// KeepGossipKey is the leader's duty: who was removed must not be heard. The key changes when raft tells the removed node
-// nothing any more, for the new one travels in the log.
+// KeepGossipKey is a duty of the leader. It replaces the gossip key after a removal, once raft does not send the log
+// to the removed node any more: the new key is in the log.
 func (s *Secrets) KeepGossipKey(ctx context.Context) {
-	for backoff.Sleep(ctx, gossipLook) {
+	for backoff.Sleep(ctx, leaderInterval) {
 		v := s.cfg.Log.View()
 		var cmd state.Command
 		switch keys := v.GossipKeys(); {
-		case v.GossipDue() && !s.strangersInLog(v):
+		case v.GossipDue() && !s.sendsLogToRemoved(v):
 			cmd = state.GossipKeyAdd{Expect: keys[0].N, Key: newGossipKey(), Audit: state.Audit{Cause: "member removed"}}
-		case len(keys) > 1 && s.haveGossipKey(ctx, v):
+		case len(keys) > 1 && s.membersHaveGossipKey(ctx, v):
 			cmd = state.GossipKeyDrop{N: keys[0].N, Audit: state.Audit{Cause: "member removed"}}
 		default:
 			continue
@@ -43,8 +45,8 @@ func (s *Secrets) KeepGossipKey(ctx context.Context) {
 	}
 }
 
-// strangersInLog says whether raft still sends the log to somebody who is off the roster.
-func (s *Secrets) strangersInLog(v state.View) bool {
+// sendsLogToRemoved tells whether raft still sends the log to a node that is not on the roster.
+func (s *Secrets) sendsLogToRemoved(v state.View) bool {
 	st := s.cfg.Log.Status()
 	for _, id := range slices.Concat(st.Voters, st.Learners) {
 		if _, ok := v.Member(id); !ok {
@@ -54,8 +56,8 @@ func (s *Secrets) strangersInLog(v state.View) bool {
 	return false
 }
 
-// haveGossipKey says whether the members that are there know the primary key, or had the time to.
-func (s *Secrets) haveGossipKey(ctx context.Context, v state.View) bool {
+// membersHaveGossipKey tells whether all members that are up have the primary key, or had the time to get it.
+func (s *Secrets) membersHaveGossipKey(ctx context.Context, v state.View) bool {
 	key := v.GossipKeys()[0]
 	if since := time.Since(time.UnixMilli(key.At)); since > gossipGrace || since < 0 {
 		return true
@@ -69,12 +71,15 @@ func (s *Secrets) haveGossipKey(ctx context.Context, v state.View) bool {
 	return true
 }
 
-// rotateGossipKey gives the members another key for gossip. The leader takes the old one back when the others have the new one.
-func (s *Secrets) rotateGossipKey(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+// rotateGossipKey replaces the gossip key and waits until the leader has dropped the old one.
+func (s *Secrets) rotateGossipKey(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	now := s.cfg.Log.View().GossipKeys()[0].N
 	if r.DryRun {
 		return adminapi.Outcome{
-			Message: fmt.Sprintf("gossip key number %d would take the place of number %d", now+1, now), Next: s.cfg.describeDown(laterByLog),
+			Message: fmt.Sprintf("gossip key number %d would take the place of number %d", now+1, now),
+			Next:    s.cfg.describeDown(laterByLog),
 		}, nil
 	}
 	p("rotate", "asking the cluster for a new gossip key")
@@ -91,7 +96,9 @@ func (s *Secrets) rotateGossipKey(ctx context.Context, r adminapi.RotateRequest,
 				"gossip key number %d is in force, but the former one is still heard, too", now+1)
 		}
 	}
-	return adminapi.Outcome{Message: fmt.Sprintf("gossip key number %d is in force, and no other", now+1), Next: s.cfg.describeDown(laterByLog)}, nil
+	return adminapi.Outcome{
+		Message: fmt.Sprintf("gossip key number %d is in force, and no other", now+1), Next: s.cfg.describeDown(laterByLog),
+	}, nil
 }
 
 func newGossipKey() state.Secret {

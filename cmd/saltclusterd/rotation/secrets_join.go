@@ -11,10 +11,12 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// rotateJoinSecret changes what the right to join is proven with, in up to two steps: the new secret is accepted beside the old one,
-// then the old one is not accepted any more. Members need neither; what stands in their configuration matters only to a node
-// that joins.
-func (s *Secrets) rotateJoinSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+// rotateJoinSecret replaces the secret that nodes join with, in up to two steps: the new secret is accepted beside
+// the old one, then the old one is refused. Members do not use it; the configured one matters only to a node that
+// joins.
+func (s *Secrets) rotateJoinSecret(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	if err := s.cfg.Knows(state.LevelJoin); err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -37,21 +39,27 @@ func (s *Secrets) rotateJoinSecret(ctx context.Context, r adminapi.RotateRequest
 		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
 			"saltclusterctl rotate secret --finish")
 	}
-	out.Next = append(out.Next, s.cfg.describeDown("%s is down: until it is back and has the log, nobody can join through it")...)
+	down := s.cfg.describeDown("%s is down: until it is back and has the log, nobody can join through it")
+	out.Next = append(out.Next, down...)
 	if r.DryRun {
 		return out, nil
 	}
 	p("rotate", "asking the cluster to accept the new secret")
 	_, err := s.cfg.Decide(ctx, state.JoinSecretSet{
-		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now, Audit: state.Audit{Cause: "rotate"},
+		Expect: agreed.Current.N, Key: state.NewSecret(peer.SecretBytes(string(r.Secret))), Keep: !r.Now,
+		Audit: state.Audit{Cause: "rotate"},
 	})
 	return out, err
 }
 
-func (s *Secrets) finishJoinSecret(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+// finishJoinSecret makes the cluster refuse the former secret.
+func (s *Secrets) finishJoinSecret(
+	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
+) (adminapi.Outcome, error) {
 	agreed := s.cfg.Log.View().JoinSecrets()
 	if !agreed.Overlap {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one", "no rotation of the cluster secret is under way")
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one",
+			"no rotation of the cluster secret is under way")
 	}
 	out := adminapi.Outcome{Message: fmt.Sprintf("cluster secret number %d is accepted and no other", agreed.Current.N)}
 	if r.DryRun {
@@ -62,7 +70,7 @@ func (s *Secrets) finishJoinSecret(ctx context.Context, r adminapi.RotateRequest
 	return out, err
 }
 
-// Problems says what an operator should know about the cluster's secret on this node.
+// Problems returns what the status shows of the join secret.
 func (s *Secrets) Problems() (out []adminapi.Problem) {
 	agreed := s.cfg.Log.View().JoinSecrets()
 	if agreed.Current.N == 0 {
@@ -71,15 +79,17 @@ func (s *Secrets) Problems() (out []adminapi.Problem) {
 	if agreed.Overlap {
 		out = append(out, adminapi.Problem{
 			Level: adminapi.LevelWarn, Hint: "saltclusterctl rotate secret --finish",
-			Message: fmt.Sprintf("two cluster secrets are accepted since %s", time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
+			Message: fmt.Sprintf("two cluster secrets are accepted since %s",
+				time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
 		})
 	}
 	own := s.cfg.JoinSecret
 	if own.IsSet() && !state.NewSecret(peer.SecretBytes(own.Reveal())).Equal(agreed.Current.Key) {
 		out = append(out, adminapi.Problem{
-			Level: adminapi.LevelWarn, Node: string(s.cfg.Self), Hint: "write the new one into the configuration, or remove it there",
-			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; it matters only if %s joins again",
-				agreed.Current.N, s.cfg.Self),
+			Level: adminapi.LevelWarn, Node: string(s.cfg.Self),
+			Hint: "write the new one into the configuration, or remove it there",
+			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; "+
+				"it matters only if %s joins again", agreed.Current.N, s.cfg.Self),
 		})
 	}
 	return out

@@ -7,13 +7,13 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// KeepSeed is the leader's duty: a node that was removed, or left behind by a recovery, knows the session seed, by which it could open and make
-// requests of minions. The seed changes, and the AES key with it, when raft tells that node nothing any more, for the new ones travel in the log.
-// Minions that are being moved by another rotation are not hurried.
+// KeepSeed is a duty of the leader. A node that was removed, or dropped by a recovery, has the session seed and could
+// read and forge requests of minions. KeepSeed replaces the seed and the AES key once raft does not send the log to
+// that node any more, and after an earlier rotation has moved its minions.
 func (s *Secrets) KeepSeed(ctx context.Context) {
-	for backoff.Sleep(ctx, gossipLook) {
+	for backoff.Sleep(ctx, leaderInterval) {
 		v := s.cfg.Log.View()
-		if !v.SeedDue() || v.Level() < state.LevelSeeds || s.strangersInLog(v) || s.cfg.Moving() {
+		if !v.SeedDue() || v.Level() < state.LevelSeeds || s.sendsLogToRemoved(v) || s.cfg.Moving() {
 			continue
 		}
 		s.replaceEpoch(ctx, v, reasonRemoved)

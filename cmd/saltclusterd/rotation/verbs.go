@@ -12,7 +12,8 @@ type Func func(context.Context, adminapi.RotateRequest, admin.Progress) (adminap
 
 // Verbs implements admin.Rotator.
 type Verbs struct {
-	// Of returns what this node can rotate now, by RotateRequest.What, and an outcome that names the node and its cluster.
+	// Of returns what this node can rotate now, by RotateRequest.What, and an outcome that names the node and its
+	// cluster.
 	Of func() (map[string]Func, adminapi.Outcome, error)
 }
 
@@ -27,7 +28,8 @@ func (v Verbs) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Pro
 	}
 	rotate := kinds[r.What]
 	if rotate == nil {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl rotate --help", "there is no %.40q to rotate", r.What)
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl rotate --help",
+			"there is no %.40q to rotate", r.What)
 	}
 	out, err := rotate(ctx, r, p)
 	if err != nil {
