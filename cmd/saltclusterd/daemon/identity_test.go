@@ -12,7 +12,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// The steps as an operator takes them, on nodes that are killed wherever they stand: what was begun is gone on with.
+// All steps of a change, with nodes that are killed in the middle: the change is continued after a restart.
 func TestRotateIdentity(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
@@ -57,7 +57,7 @@ func TestRotateIdentity(t *testing.T) {
 		}
 		return err
 	}
-	eventually(t, "a to take it", func() error { return has(a, next.FP) }) // it cannot start another program here, so it goes on
+	eventually(t, "a to take it", func() error { return has(a, next.FP) }) // no other process can take over in a test, so it serves on
 	if a.current().fingerprint != first {
 		t.Error("a process has changed its identity")
 	}

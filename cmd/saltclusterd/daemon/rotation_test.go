@@ -49,7 +49,7 @@ func dials(from *testNode, to node.ID) error {
 	return peer.Cut(c)
 }
 
-// The certificates of all nodes are replaced, twice, while one of them is down; it finds back by itself.
+// The certificates are replaced twice while one node is down. It comes back without help.
 func TestRotateCertificates(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -96,8 +96,8 @@ func TestRotateCertificates(t *testing.T) {
 	eventually(t, "the node that was restarted", wantRoles(a, "a voter alive", "b voter alive", "c voter alive"))
 }
 
-// A renewal that was cut off before the cluster heard of it is announced later.
-func TestRenewalIsAnnouncedLater(t *testing.T) {
+// A renewal that was interrupted before it was announced is announced after the restart.
+func TestCertificate_AnnouncedAfterRestart(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
