@@ -14,7 +14,9 @@ func TestPlural(t *testing.T) {
 }
 
 func TestEnumerate(t *testing.T) {
-	for want, names := range map[string][]string{"": nil, "m1": {"m1"}, "m1 and m2": {"m1", "m2"}, "m1, m2 and m3": {"m1", "m2", "m3"}} {
+	for want, names := range map[string][]string{
+		"": nil, "m1": {"m1"}, "m1 and m2": {"m1", "m2"}, "m1, m2 and m3": {"m1", "m2", "m3"},
+	} {
 		if got := Enumerate(names); got != want {
 			t.Errorf("%v: %q", names, got)
 		}
