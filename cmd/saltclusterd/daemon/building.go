@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
@@ -126,18 +127,22 @@ func (s *service) buildProxy() error {
 	operations := m.operations()
 	s.signin = signin.New(signin.Config{
 		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: s.pinned,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: m.identity.RecordPin,
 		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
 		Minority: func() bool { return !m.cons.Status().HasQuorum },
 		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
 		Logger:   d.log, Registerer: d.reg,
+	})
+	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
+		View: m.cons.View, Manager: s.epochs, Seeds: s.keys.seeds, Publisher: s.pub, SignIns: s.signin, Nudge: s.hub.Nudge,
+		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
 		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,

@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -88,6 +89,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
 		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
 		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
+		admin.Rotating(rotation.Verbs{Of: d.rotations}),
 		admin.Governing(d),
 		admin.Recovery(d),
 		admin.Jobs(d),

@@ -34,8 +34,8 @@ func (m *member) duties() []duty {
 		{"former members", consensusOpen, consensusOpen, m.watchFormer},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
 		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
-		{"certificate", consensusOpen, consensusOpen, m.keepCertificate},
-		{"identity", consensusOpen, consensusOpen, m.keepIdentity},
+		{"certificate", consensusOpen, consensusOpen, m.certificates.Run},
+		{"identity", consensusOpen, consensusOpen, m.identity.Run},
 	}
 }
 
@@ -45,7 +45,7 @@ func (s *service) duties() []duty {
 		{"learn the master's keys", partsOpen, edgesTaken, s.keepLearning},
 		{"master's version", partsOpen, edgesTaken, s.watchVersion},
 		{"master's key store", partsOpen, edgesTaken, s.watchKeyStore},
-		{"epochs and links", partsOpen, edgesTaken, s.follow},
+		{"epochs and links", partsOpen, edgesTaken, s.followEpochs},
 		{"protocols of minions", partsOpen, edgesTaken, s.m.minions.KeepProtocols},
 		{"master's umask", partsOpen, disksFree, s.umask.follow},
 		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.Follow(ctx, s.share.Hangs) }},
@@ -57,6 +57,15 @@ func (s *service) duties() []duty {
 		{"presence", edgesOpen, disksFree, s.m.minions.KeepPresence},
 		{"pki_dir that others share", edgesOpen, disksFree, s.share.FollowOthers},
 	}
+}
+
+// lead runs the leader's duties until ctx ends (consensus.Config.Lead).
+func (m *member) lead(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.keepLevel, m.resignWhenShareHangs} {
+		wg.Go(func() { run(ctx) })
+	}
+	wg.Wait()
 }
 
 // startDuties starts the duties of a stage in wg. isTakeover: this process takes over from another one.

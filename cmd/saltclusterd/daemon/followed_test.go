@@ -125,14 +125,12 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	}
 	answers := func(signed bool) func() error {
 		return func() error {
-			m.ident.mu.Lock()
-			defer m.ident.mu.Unlock()
-			if m.ident.options == nil || m.ident.options != m.svc.followed.Load() {
+			second, options := m.identity.Second()
+			if options == nil || options != m.svc.followed.Load().from {
 				return errors.New("not by the options of now")
 			}
-			c := m.cons.View().IdentityChange()
-			another, err := m.secondIdentity(c.FP, c.Sealed, m.ident.options)
-			if err == nil && (another.PubSigner != nil) != signed {
+			var err error
+			if (second.PubSigner != nil) != signed {
 				err = fmt.Errorf("signs its key: %v", !signed)
 			}
 			return err
@@ -143,9 +141,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	eventually(t, "the second identity with a signature", answers(true))
 	rotate(t, n, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityAbort})
 	eventually(t, "one identity", func() error {
-		m.ident.mu.Lock()
-		defer m.ident.mu.Unlock()
-		if m.ident.other != "" || m.ident.options != nil {
+		if second, options := m.identity.Second(); second != nil || options != nil {
 			return errors.New("there are two")
 		}
 		return nil
@@ -292,23 +288,6 @@ func TestOptionsThatAreNotFollowedAreNamed(t *testing.T) {
 		r := d.currentService().checkOptions(t.Context())
 		if c.names == "" && r != fine || c.names != "" && (r.Level != health.Warn || !strings.HasSuffix(r.Reason, ": "+c.names) || !strings.Contains(r.Hint, c.hint)) {
 			t.Errorf("%q: %+v", c.text, r)
-		}
-	}
-}
-
-func TestMasterKeyFile(t *testing.T) {
-	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
-	d := &Daemon{cfg: &config.Config{}, master: master}
-	path := filepath.Join(master.PkiDir, "k")
-	if _, err := d.masterKeyFile(master, "k"); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	for size, ok := range map[int]bool{0: true, maxKeyFile: true, maxKeyFile + 1: false} {
-		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if text, err := d.masterKeyFile(master, "k"); (err == nil) != ok || ok && len(text) != size {
-			t.Errorf("%d bytes: %d, %v", size, len(text), err)
 		}
 	}
 }

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -40,7 +42,7 @@ var rpcPaths = []string{
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
 	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
-	pathPropose, pathStats, leadership.Path, pathCertificate, pathPins,
+	pathPropose, pathStats, leadership.Path, rotation.PathCertificate, identity.PathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }

@@ -1,14 +1,10 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
@@ -17,93 +13,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-func TestDueIdentity(t *testing.T) {
-	t.Parallel()
-	staged := state.IdentityChange{Stage: state.IdentityStaged, FP: "new", Former: "old"}
-	switched := state.IdentityChange{Stage: state.IdentitySwitched, FP: "new", Former: "old"}
-	for _, c := range []struct {
-		own, inForce string
-		change       state.IdentityChange
-		want         identityDuty
-	}{
-		{"", "old", staged, identityRest}, // the state is not known yet, or this node's key
-		{"old", "", state.IdentityChange{}, identityRest},
-		{"old", "old", state.IdentityChange{}, identityForget},
-		{"old", "old", staged, identityServe},
-		{"old", "new", switched, identityTake},
-		{"new", "new", switched, identityFollow},
-		{"new", "new", state.IdentityChange{}, identityForget},
-		{"old", "new", state.IdentityChange{}, identityLost}, // finished without it
-		{"older", "old", staged, identityLost},
-		{"older", "new", switched, identityLost},
-	} {
-		if got := dueIdentity(c.own, c.inForce, c.change); got != c.want {
-			t.Errorf("%s, %s in force, %s: %d, want %d", c.own, c.inForce, c.change.Stage, got, c.want)
-		}
-	}
-}
-
-func TestPins(t *testing.T) {
-	t.Parallel()
-	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
-	var a pins
-	a.note("early", "old", at(1))
-	if a.about(""); len(a.list().Pins) != 0 {
-		t.Error("pins are kept though nothing is under way")
-	}
-	if !a.about("new") || a.about("new") {
-		t.Error("news of a change")
-	}
-	for id, fp := range map[string]string{"told": "new", "untold": "old", "moved": "old"} {
-		if a.note(id, fp, at(10)) {
-			t.Errorf("%s refuses us", id)
-		}
-	}
-	if !a.note("alien", "", at(10)) || a.note("alien", "", at(11)) {
-		t.Error("who refuses us is said once")
-	}
-	if a.note("alien", "old", at(12)); !a.note("alien", "", at(13)) {
-		t.Error("who refuses us again is not said")
-	}
-	text, err := json.Marshal(a.list())
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := parsePins(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b pins
-	b.about("new")
-	b.note("moved", "new", at(20))
-	b.recall(kept)
-	if got := b.list().Pins; len(got) != 4 || got["moved"].FP != "new" || got["told"].FP != "new" {
-		t.Errorf("what was known before: %v", got)
-	}
-	b.about("another")
-	if b.recall(kept); len(b.list().Pins) != 0 {
-		t.Error("pins of another change are taken over")
-	}
-	other := pinList{Change: "other", Pins: map[string]pin{"untold": {"new", at(99)}}}
-	s := sortMinions([]string{"told", "untold", "moved", "alien", "away"}, latestPins("new", []pinList{
-		kept, other, {Change: "new", Pins: map[string]pin{"moved": {"new", at(20)}, "told": {"old", at(5)}}},
-	}), "new")
-	if !slices.Equal(s.ready, []string{"told", "moved"}) || !slices.Equal(s.former, []string{"untold"}) ||
-		!slices.Equal(s.foreign, []string{"alien"}) || !slices.Equal(s.unseen, []string{"away"}) || s.behind() != 3 {
-		t.Errorf("%+v", s)
-	}
-	if lines := strings.Join(s.lines(), "\n"); !strings.Contains(lines, "away, 1") && !strings.Contains(lines, ": away") {
-		t.Errorf("%s", lines)
-	}
-	for i := range maxForeign + 5 {
-		a.note(fmt.Sprint("m", i), "", at(1))
-	}
-	if len(a.foreign) > maxForeign {
-		t.Errorf("%d minions are remembered for refusing us", len(a.foreign))
-	}
-}
-
-// The steps as an operator takes them, on nodes that are killed wherever they stand: what was begun is gone on with.
+// All steps of a change, with nodes that are killed in the middle: the change is continued after a restart.
 func TestRotateIdentity(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
@@ -119,15 +29,14 @@ func TestRotateIdentity(t *testing.T) {
 		if c.Stage != state.IdentityStaged {
 			return errors.New("it is not known")
 		}
-		private, err := b.current().openIdentity(c.Sealed, c.FP)
-		if err != nil {
-			return err
+		second, _ := b.current().identity.Second()
+		if second == nil {
+			return errors.New("it is not answered for")
 		}
-		key, err := saltcrypt.ParseMasterKey(private)
-		if err == nil && key.PublicText() != c.Public {
-			err = errors.New("it is another one")
+		if second.Identity.PublicText() != c.Public {
+			return errors.New("it is another one")
 		}
-		return err
+		return nil
 	})
 	for _, wrong := range []string{adminapi.IdentityPrepare, adminapi.IdentityFinish} {
 		if _, err := step(b, wrong); adminapi.CodeOf(err) != adminapi.CodeRefused {
@@ -149,7 +58,7 @@ func TestRotateIdentity(t *testing.T) {
 		}
 		return err
 	}
-	eventually(t, "a to take it", func() error { return has(a, next.FP) }) // it cannot start another program here, so it goes on
+	eventually(t, "a to take it", func() error { return has(a, next.FP) }) // no other process can take over in a test, so it serves on
 	if a.current().fingerprint != first {
 		t.Error("a process has changed its identity")
 	}
@@ -188,22 +97,5 @@ func TestRotateIdentity(t *testing.T) {
 			return fmt.Errorf("%q, %s", v.IdentityChange().Stage, v.Identity().IdentityFP)
 		}
 		return nil
-	})
-}
-
-func FuzzParsePins(f *testing.F) {
-	f.Add([]byte(`{"change":"ab","pins":{"web1":{"fp":"ab","at":"2026-01-02T03:04:05Z"}}}`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		list, err := parsePins(b)
-		if err != nil {
-			return
-		}
-		var p pins
-		p.about(list.Change)
-		p.recall(list)
-		if got := p.list(); list.Change != "" && len(got.Pins) != len(list.Pins) {
-			t.Errorf("%d pins of %d", len(got.Pins), len(list.Pins))
-		}
 	})
 }

@@ -80,10 +80,12 @@ func (o operations) End() { <-o }
 type masterIdentity struct{ d *Daemon }
 
 // Identity implements joining.Master.
-func (m masterIdentity) Identity() (private, public []byte, err error) { return m.d.masterIdentity() }
+func (m masterIdentity) Identity() (private, public []byte, err error) {
+	return m.d.masterKeys().Identity()
+}
 
 // Fingerprint implements joining.Master.
-func (m masterIdentity) Fingerprint() (string, error) { return m.d.masterFingerprint() }
+func (m masterIdentity) Fingerprint() (string, error) { return m.d.masterKeys().Fingerprint() }
 
 // InstallIdentity implements joining.Master.
 func (m masterIdentity) InstallIdentity(private, public []byte) (changed bool, backup string, err error) {
@@ -92,7 +94,7 @@ func (m masterIdentity) InstallIdentity(private, public []byte) (changed bool, b
 
 // StoreIdentity implements joining.Master.
 func (m masterIdentity) StoreIdentity(private []byte) (bool, error) {
-	return m.d.storeIdentity(private)
+	return m.d.masterKeys().Store(private)
 }
 
 // PKIDir implements joining.Master.

@@ -48,7 +48,7 @@ func (k *keyView) CatchUp(ctx context.Context) error {
 		}
 		return err
 	}
-	return k.m.svc.begin(k.m.cons.View())
+	return k.m.svc.beginEpoch(k.m.cons.View())
 }
 
 // Behind implements sidecar.Keys.

@@ -17,8 +17,6 @@ const storeDriver = "mmap_key"
 const (
 	// configEvery is how often the master's configuration is read for the place of its keys.
 	configEvery = 3 * time.Second
-	// storePatience is how long the store's lock is waited for.
-	storePatience = 5 * time.Second
 	// storeNearlyFull is the share of a store's slots from which on it is worth a warning.
 	storeNearlyFull = 0.8
 )

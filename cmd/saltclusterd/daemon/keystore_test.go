@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/sidecar/localmaster"
-	"saltclusterd/sidecar/saltcrypt"
 )
 
 // storeDaemon is a daemon beside a 3008 master with a key store.
@@ -33,46 +31,6 @@ func storeDaemon(t *testing.T, more string) *Daemon {
 	cfg := &config.Config{}
 	cfg.Cluster.IsolatedFilesystem = true
 	return &Daemon{master: master, cfg: cfg}
-}
-
-func masterPEM(t *testing.T) []byte {
-	t.Helper()
-	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key.PEM()
-}
-
-func TestIdentityInAStore(t *testing.T) {
-	d := storeDaemon(t, "user: ''\n")
-	if _, _, err := d.masterIdentity(); err == nil {
-		t.Error("an identity out of nothing")
-	}
-	first, second := masterPEM(t), masterPEM(t)
-	for i, pem := range [][]byte{first, second} {
-		for _, want := range []bool{true, false} {
-			if changed, err := d.storeIdentity(pem); err != nil || changed != want {
-				t.Fatalf("identity %d: changed %v, %v", i, changed, err)
-			}
-		}
-		if got, err := d.storedMasterKey("box.pem"); err != nil || !bytes.Equal(got, pem) {
-			t.Errorf("identity %d: %s, %v", i, got, err)
-		}
-	}
-	c, err := d.bank(mmapkeys.MasterKeys).Read(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := 0
-	for key, e := range c.Entries {
-		if strings.HasSuffix(key, ".bak") && bytes.Equal(e.Value, first) {
-			kept++
-		}
-	}
-	if kept != 1 || len(c.Entries) != 3 {
-		t.Errorf("%d entries, the former key %d times", len(c.Entries), kept)
-	}
 }
 
 func TestHiddenMinionInAStore(t *testing.T) {

@@ -171,3 +171,49 @@ func (s *service) checkVersion(context.Context) health.Result {
 		Hint:   "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd does, too",
 	}
 }
+
+// masterUp notes that the local master (re)appeared, or goes on after it stood still: it may be another process, with a new AES key and
+// workers that have forgotten all sessions.
+func (s *service) masterUp() {
+	s.sessions.Reset()
+	s.umask.masterStarted()
+	s.returns.MasterStarted()
+	s.proxy.NotifyMasters()
+	select {
+	case s.learn <- struct{}{}:
+	default:
+	}
+}
+
+// learnRetry is the pause after a sign-in at the local master that failed.
+const learnRetry = 2 * time.Second
+
+// keepLearning learns the local master's key whenever it may have changed, so that the first publication does not wait.
+func (s *service) keepLearning(ctx context.Context) {
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.learn:
+		}
+		s.lookAgain()
+		for s.req.Up() {
+			err := s.intake.Learn(ctx)
+			s.m.gossip.UpdateMeta()
+			s.m.lookAtRoutes()
+			if err == nil {
+				said = ""
+				s.m.log.Info("signed in at the local master")
+				break
+			}
+			if text := err.Error(); text != said { // it may need an operator, and is tried every two seconds
+				said = text
+				s.m.log.Warn("not signed in at the local master", "err", err)
+			}
+			if !backoff.Sleep(ctx, learnRetry) {
+				return
+			}
+		}
+	}
+}

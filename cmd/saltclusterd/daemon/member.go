@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -35,8 +37,11 @@ type member struct {
 	key         *saltcrypt.MasterKey
 	public      string // clean text of the cluster's public key
 	fingerprint string // its fingerprint
-	ident       identity
-	admission   *joining.Admission
+
+	secrets      *rotation.Secrets
+	certificates *rotation.Certificates
+	identity     *identity.Change
+	admission    *joining.Admission
 
 	roster  *peer.Book
 	port    *peer.Port
@@ -62,11 +67,9 @@ type member struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	failed chan error    // a part that ended by itself
-	renew  chan struct{} // somebody asks for another certificate
-	asked  atomic.Int64  // when another member did last, Unix time in milliseconds
-	since  time.Time     // it was made
-	took   time.Time     // when it took over from another process; zero: it did not
+	failed chan error // a part that ended by itself
+	since  time.Time  // it was made
+	took   time.Time  // when it took over from another process; zero: it did not
 }
 
 // newMember puts the parts together; nothing runs before Open.
@@ -77,7 +80,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	}
 	m := &member{
 		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
-		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
+		failed: make(chan error, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()
 	if err != nil {
@@ -109,6 +112,8 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.buildRotation()
+	m.buildIdentity()
 	m.view.Store(&router.View{Self: d.id})
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
 	if !seed.Witness {
@@ -133,7 +138,7 @@ func (m *member) readKeys() (peer.JoinHandler, error) {
 		return nil, err
 	}
 	m.key, m.public = key, key.PublicText()
-	if changed, err := m.d.storeIdentity(private); err != nil {
+	if changed, err := m.d.masterKeys().Store(private); err != nil {
 		m.log.Error("the master's key store has not the cluster's identity", "err", err)
 	} else if changed {
 		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")

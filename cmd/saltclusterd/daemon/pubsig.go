@@ -18,7 +18,7 @@ func readPubSigner(d *Daemon, master *localmaster.Config, masterPub string) (sig
 	}
 	if master.Bool("master_use_pubkey_signature") {
 		name := cmp.Or(master.Text("master_pubkey_signature"), master.ID+"_pubkey_signature") // 3008's default is None
-		text, err := d.masterKeyFile(master, name)
+		text, err := d.masterKeys().ReadFile(master, name)
 		sig := saltcrypt.CleanKey(string(text))
 		if err == nil && sig == "" {
 			err = errors.New(name + " is empty")
@@ -29,7 +29,7 @@ func readPubSigner(d *Daemon, master *localmaster.Config, masterPub string) (sig
 		return signin.FixedPubSig(sig), nil
 	}
 	name := master.Text("master_sign_key_name") + ".pem"
-	pem, err := d.masterKeyFile(master, name)
+	pem, err := d.masterKeys().ReadFile(master, name)
 	if err != nil {
 		return nil, fmt.Errorf("master_sign_pubkey: %w: start the salt-master once so that it makes the key, or copy it from another node", err)
 	}

@@ -63,7 +63,7 @@ func (s *rpcSwitch) handle(m *member) {
 	mux.Limit(pathPropose, 128)
 	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
 	m.leadership.Handle(mux)
-	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
+	m.certificates.Handle(mux)
 	h := http.Handler(mux)
 	s.h.Store(&h)
 }
@@ -108,7 +108,7 @@ func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
 	m.svc.share.Handle(mux)
 	m.minions.Handle(mux)
-	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))
+	m.identity.Handle(mux)
 	m.svc.migration.Handle(mux)
 	m.svc.drain.Handle(mux)
 }
@@ -180,7 +180,7 @@ func (m *member) localStats() nodeStats {
 	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	s.Reasons = m.d.reasons()
-	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
+	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.identity.Shown() && m.svc.masterServes()
 	if m.svc != nil {
 		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
 		s.Own = m.d.own.get()

@@ -10,6 +10,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
@@ -62,6 +63,7 @@ type service struct {
 	umask    *masterUmask
 
 	epochs        *epochs.Manager
+	rotation      *rotation.Epochs
 	signin        *signin.Service
 	returns       *returns.Service
 	fired         *events.Service
@@ -100,10 +102,6 @@ type service struct {
 	late      *latecomer
 	drain     *drain.Runner
 	published *drain.RunningJobs
-
-	gaveUp atomic.Uint64 // the removal for whose rotation no publication waits any more
-
-	unmoved atomic.Bool // subscribers still have to hear of the epoch in force
 
 	learn   chan struct{} // the local master may have a new key
 	serving atomic.Bool   // peers may hand over requests and publications

@@ -17,7 +17,7 @@ func (s *service) Open(ctx context.Context) error {
 		return err
 	}
 	s.keepClock()
-	if err := s.begin(s.m.cons.View()); err != nil {
+	if err := s.beginEpoch(s.m.cons.View()); err != nil {
 		return err
 	}
 	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {

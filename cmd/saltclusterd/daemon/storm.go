@@ -69,14 +69,3 @@ func (p *pendingKeys) count() int {
 	})
 	return p.n
 }
-
-// signInShare is the part of this node's sign-in rate that a rotation may use: minions sign in for other reasons, too.
-const signInShare = 0.7
-
-// spread is how long n minions need to sign in one after the other at the pace that this machine was measured to keep.
-func spread(n int, rate float64) time.Duration {
-	if rate <= 0 {
-		return 0
-	}
-	return time.Duration(float64(n) / (rate * signInShare) * float64(time.Second))
-}

@@ -289,7 +289,7 @@ func (m *member) know(r rest, fds []int) error {
 func (s *service) prepare(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.alone.Store(true) // until consensus is open
-	if err := s.begin(s.m.cons.View()); err != nil {
+	if err := s.beginEpoch(s.m.cons.View()); err != nil {
 		return err
 	}
 	return s.openPhase(ctx, shared)

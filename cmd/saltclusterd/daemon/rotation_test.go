@@ -9,13 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"saltclusterd/cmd/saltclusterd/config"
-	"saltclusterd/consensus/state"
+	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/epochs"
 )
+
+// Rotate asks as operators do.
+func (n *testNode) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return rotation.Verbs{Of: n.rotations}.Rotate(ctx, r, p)
+}
 
 func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outcome {
 	t.Helper()
@@ -45,7 +49,7 @@ func dials(from *testNode, to node.ID) error {
 	return peer.Cut(c)
 }
 
-// The certificates of all nodes are replaced, twice, while one of them is down; it finds back by itself.
+// The certificates are replaced twice while one node is down. It comes back without help.
 func TestRotateCertificates(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -92,8 +96,8 @@ func TestRotateCertificates(t *testing.T) {
 	eventually(t, "the node that was restarted", wantRoles(a, "a voter alive", "b voter alive", "c voter alive"))
 }
 
-// A renewal that was cut off before the cluster heard of it is announced later.
-func TestRenewalIsAnnouncedLater(t *testing.T) {
+// A renewal that was interrupted before it was announced is announced after the restart.
+func TestCertificate_AnnouncedAfterRestart(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -171,46 +175,5 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 	eventually(t, "the new one", func() error { return join(e, second) }) // the wrong one made the address wait
 	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: "nonsense"}, quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("nonsense: %v", err)
-	}
-}
-
-// Nodes take turns, and never much earlier than was asked for.
-func TestEarly(t *testing.T) {
-	seen := map[time.Duration]bool{}
-	for _, id := range []node.ID{"m1", "m2", "m3", "db.example.com"} {
-		e := early(id, 1000*time.Hour)
-		if e < 0 || e > 100*time.Hour {
-			t.Errorf("%s: %s", id, e)
-		}
-		seen[e] = true
-	}
-	if len(seen) < 3 {
-		t.Error("all at the same time")
-	}
-}
-
-func TestRemainingWindow(t *testing.T) {
-	now := time.UnixMilli(1_000_000_000)
-	for _, test := range []struct{ ago, want time.Duration }{
-		{0, time.Minute}, {20 * time.Second, 40 * time.Second}, {time.Minute, 0}, {time.Hour, 0}, {-time.Hour, time.Minute},
-	} {
-		if got := remainingWindow(time.Minute, now.Add(-test.ago).UnixMilli(), now); got != test.want {
-			t.Errorf("decided %s ago: %s, want %s", test.ago, got, test.want)
-		}
-	}
-}
-
-// A seed that was replaced before this process started is not good again for the whole window.
-func TestSeedWindowFor_Restart(t *testing.T) {
-	now := time.Now()
-	s := &service{m: &member{d: &Daemon{cfg: &config.Config{}}}, keys: &keyView{seeds: epochs.NewSeeds(time.Now)}}
-	s.m.d.cfg.Edge.RotateWindow = time.Minute
-	old := state.Seed{N: 3, Audit: state.Audit{At: now.Add(-time.Hour).UnixMilli()}}
-	if got := s.seedWindowFor(old, now); got != 0 {
-		t.Errorf("after a restart: %s", got)
-	}
-	s.keys.seeds.Begin(epochs.Seed{Number: 2}, epochs.Seed{}, 0)
-	if got := s.seedWindowFor(old, now); got != s.seedWindow() {
-		t.Errorf("of a rotation that has just been heard of: %s", got)
 	}
 }

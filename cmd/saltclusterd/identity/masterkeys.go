@@ -1,4 +1,4 @@
-package daemon
+package identity
 
 import (
 	"context"
@@ -16,16 +16,25 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// maxKeyFile bounds what is read of a key or a signature of the master's own.
+// maxKeyFile is the largest size of a file with a key or a signature of the master, in bytes.
 const maxKeyFile = 64 << 10
 
-// storedMasterKey returns one of the master's own keys from its store; nil when it is not there.
-func (d *Daemon) storedMasterKey(name string) ([]byte, error) {
-	b := d.bank(mmapkeys.MasterKeys)
+// storeTimeout is how long the store's lock is waited for.
+const storeTimeout = 5 * time.Second
+
+// MasterKeys are the local master's own keys, in its store if it has one and in files otherwise.
+type MasterKeys struct {
+	Master *localmaster.Config
+	Bank   func() *mmapkeys.Bank // of its own keys in the store; nil without one
+}
+
+// readStored returns one of the keys from the store, or nil when it is not there.
+func (k MasterKeys) readStored(name string) ([]byte, error) {
+	b := k.Bank()
 	if b == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	e, ok, err := b.Get(ctx, name)
 	if err != nil || !ok {
@@ -37,9 +46,9 @@ func (d *Daemon) storedMasterKey(name string) ([]byte, error) {
 	return e.Value, nil
 }
 
-// masterKeyFile reads one of the master's own keys where a master of that configuration reads it.
-func (d *Daemon) masterKeyFile(master *localmaster.Config, name string) ([]byte, error) {
-	if text, err := d.storedMasterKey(name); text != nil || err != nil {
+// ReadFile reads a key or signature from where a master with the given configuration reads it.
+func (k MasterKeys) ReadFile(master *localmaster.Config, name string) ([]byte, error) {
+	if text, err := k.readStored(name); text != nil || err != nil {
 		return text, err
 	}
 	path := filepath.Join(master.PkiDir, name)
@@ -55,14 +64,14 @@ func (d *Daemon) masterKeyFile(master *localmaster.Config, name string) ([]byte,
 	return text, err
 }
 
-// storeStem is the name, without ending, of the master's own key in its store (salt/crypt.py:MasterKeys._setup_keys).
-func (d *Daemon) storeStem() string { return strings.TrimSuffix(d.master.ID, "_master") }
+// stem is the name, without ending, of the master's own key in its store (salt/crypt.py:MasterKeys._setup_keys).
+func (k MasterKeys) stem() string { return strings.TrimSuffix(k.Master.ID, "_master") }
 
-// masterIdentity returns the key pair that the master uses. One that is in its store counts, for the master does not look at files
-// then; one that is only in files is put there as the cluster's identity.
-func (d *Daemon) masterIdentity() (private, public []byte, err error) {
-	for _, stem := range []string{d.storeStem(), "master"} {
-		if private, err = d.storedMasterKey(stem + ".pem"); err != nil {
+// Identity returns the key pair that the master uses. A master with a pair in its store ignores files; that pair is
+// written to its files.
+func (k MasterKeys) Identity() (private, public []byte, err error) {
+	for _, stem := range []string{k.stem(), "master"} {
+		if private, err = k.readStored(stem + ".pem"); err != nil {
 			return nil, nil, err
 		}
 		if private == nil {
@@ -73,17 +82,17 @@ func (d *Daemon) masterIdentity() (private, public []byte, err error) {
 			return nil, nil, fmt.Errorf("%s.pem in the master's key store: %w", stem, err)
 		}
 		public = []byte(key.PublicText() + "\n")
-		_, _, err = localmaster.InstallIdentity(d.master, private, public) // for the day when the master has files again
+		_, _, err = localmaster.InstallIdentity(k.Master, private, public) // in case the master is configured for files later
 		return private, public, err
 	}
-	return localmaster.ReadIdentity(d.master)
+	return localmaster.ReadIdentity(k.Master)
 }
 
-// masterFingerprint returns the fingerprint of the key that the local master uses, or "" without one.
-func (d *Daemon) masterFingerprint() (string, error) {
+// Fingerprint returns the fingerprint of the key that the master uses, or "" when it has none.
+func (k MasterKeys) Fingerprint() (string, error) {
 	var private []byte
-	for _, stem := range []string{d.storeStem(), "master"} {
-		text, err := d.storedMasterKey(stem + ".pem")
+	for _, stem := range []string{k.stem(), "master"} {
+		text, err := k.readStored(stem + ".pem")
 		if err != nil {
 			return "", err
 		}
@@ -93,7 +102,7 @@ func (d *Daemon) masterFingerprint() (string, error) {
 	}
 	if private == nil {
 		var err error
-		if private, _, err = localmaster.ReadIdentity(d.master); errors.Is(err, fs.ErrNotExist) {
+		if private, _, err = localmaster.ReadIdentity(k.Master); errors.Is(err, fs.ErrNotExist) {
 			return "", nil
 		} else if err != nil {
 			return "", err
@@ -106,9 +115,10 @@ func (d *Daemon) masterFingerprint() (string, error) {
 	return saltcrypt.Fingerprint(key.PublicText()), nil
 }
 
-// storeIdentity makes the cluster's key pair the one in the master's store, if it has one. A running master must be restarted then.
-func (d *Daemon) storeIdentity(private []byte) (changed bool, err error) {
-	b := d.bank(mmapkeys.MasterKeys)
+// Store puts the cluster's key pair into the master's store, if it has one. A running master must be restarted when
+// that changed something.
+func (k MasterKeys) Store(private []byte) (changed bool, err error) {
+	b := k.Bank()
 	if b == nil {
 		return false, nil
 	}
@@ -116,8 +126,8 @@ func (d *Daemon) storeIdentity(private []byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stem := d.storeStem()
-	old, err := d.storedMasterKey(stem + ".pem")
+	stem := k.stem()
+	old, err := k.readStored(stem + ".pem")
 	if err == nil && old != nil {
 		if had, err := saltcrypt.ParseMasterKey(old); err == nil && had.Public().Equal(key.Public()) {
 			return false, nil
@@ -130,7 +140,7 @@ func (d *Daemon) storeIdentity(private []byte) (changed bool, err error) {
 		at := time.Now().UTC().Format("20060102T150405Z")
 		changes = append([]mmapkeys.Change{{Key: "saltclusterd-" + at + ".bak", Value: old}}, changes...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	for _, err := range b.Apply(ctx, changes) {
 		if err != nil {

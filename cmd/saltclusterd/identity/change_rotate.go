@@ -1,0 +1,243 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"saltclusterd/cmd/saltclusterd/wording"
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+// refuse returns the outcome of a step that is not taken, with what to type.
+func refuse(hint, format string, args ...any) (adminapi.Outcome, error) {
+	return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, hint, format, args...)
+}
+
+// Rotate takes one step of a change for an operator. The steps are described in docs/security.md.
+func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
+	if err := c.cfg.Knows(state.LevelIdentity); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	if c.cfg.Master == nil {
+		return adminapi.Outcome{}, c.cfg.NotOnWitness("change it")
+	}
+	fresh, cancel := context.WithTimeout(ctx, decidedWithin)
+	defer cancel()
+	if err := c.cfg.Log.Barrier(fresh); err != nil {
+		return adminapi.Outcome{}, c.cfg.NoQuorum(err)
+	}
+	v := c.cfg.Log.View()
+	agreed := v.IdentityChange()
+	if c.dutyOf(v) == dutyMissed {
+		return refuse("remove it, and let it join again", "this node has missed a change of the identity")
+	}
+	switch r.Step {
+	case adminapi.IdentityReport:
+		return c.report(ctx, agreed)
+	case adminapi.IdentityPrepare:
+		return c.prepare(ctx, r, agreed, p)
+	case adminapi.IdentitySwitch:
+		return c.switchOver(ctx, r, agreed, p)
+	case adminapi.IdentityAbort:
+		if agreed.Stage != state.IdentityStaged {
+			return refuse("saltclusterctl rotate identity",
+				"no identity is staged; after the switch there is no way back but another change")
+		}
+		return c.drop(ctx, r, agreed, p)
+	case adminapi.IdentityFinish:
+		if agreed.Stage != state.IdentitySwitched {
+			return refuse("saltclusterctl rotate identity", "the identity was not switched")
+		}
+		return c.drop(ctx, r, agreed, p)
+	}
+	return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl rotate identity --help",
+		"there is no step %.40q", r.Step)
+}
+
+// prepare makes another key pair and has the cluster keep it beside the one in force.
+func (c *Change) prepare(
+	ctx context.Context, r adminapi.RotateRequest, agreed state.IdentityChange, p admin.Progress,
+) (adminapi.Outcome, error) {
+	if agreed.Stage != state.NoIdentity {
+		return refuse("saltclusterctl rotate identity", "an identity is %s already", agreed.Stage)
+	}
+	options := c.cfg.Master.Options()
+	if options.Bool("master_sign_pubkey") && options.Bool("master_use_pubkey_signature") {
+		return refuse("set master_use_pubkey_signature: False, with master_sign.pem on every master, and repeat this",
+			"the salt-master shows a signature that was made beforehand, for the key it has now")
+	}
+	if r.DryRun {
+		return adminapi.Outcome{Message: "a new identity would be made and kept beside the one in force"}, nil
+	}
+	p("identity", "making a key pair")
+	key, err := saltcrypt.GenerateMasterKey(max(2048, c.cfg.Key.Public().Bits()))
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	sealed, err := saltcrypt.SealFor(c.cfg.Key.Public(), sealLabel, key.PEM())
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	former, err := saltcrypt.SealFor(key.Public(), sealLabel, c.cfg.Key.PEM())
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	fp, public := saltcrypt.Fingerprint(key.PublicText()), key.PublicText()
+	_, err = c.cfg.Decide(ctx, state.IdentityStage{
+		Expect: c.cfg.Fingerprint, FP: fp, Public: public, Sealed: sealed, Former: former,
+		Audit: state.Audit{Cause: "rotate"},
+	})
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	return adminapi.Outcome{Message: "a new identity is staged, fingerprint " + fp, Next: describeStaged(public)}, nil
+}
+
+// describeStaged lists what an operator does while an identity is staged.
+func describeStaged(public string) []string {
+	return []string{
+		"tell the minions, as soon as you are about to switch: " + pinCommand(public) +
+			"  (where their pki_dir is another one, its path; and master_finger, where it is set)",
+		"saltclusterctl rotate aes has each of them sign in within rotate_window; " +
+			"saltclusterctl rotate identity says who has pinned the new key",
+		"saltclusterctl rotate identity --switch, or --abort",
+	}
+}
+
+// pinCommand returns the command that makes minions pin a key.
+func pinCommand(public string) string {
+	lines, _ := json.Marshal(strings.Split(strings.TrimSpace(public), "\n"))
+	return "salt '*' file.write /etc/salt/pki/minion/minion_master.pub args='" + string(lines) + "'"
+}
+
+// compareNodes asks all nodes. It counts those that have the new identity and describes the others.
+func (c *Change) compareNodes(ctx context.Context, agreed state.IdentityChange) (have int, behind []string) {
+	for _, mem := range c.cfg.Log.View().Members() {
+		s, err := c.cfg.Status(ctx, mem.ID)
+		text := ""
+		switch {
+		case err != nil:
+			text = "%s does not answer: it takes the new identity when it comes back"
+		case s.Fingerprint != agreed.FP:
+			text = "%s has not taken the new identity yet: the nodes take turns"
+		case !mem.Witness && !s.Shown:
+			text = "the salt-master of %s has not shown the new identity: without master_restart_command restart it"
+		default:
+			have++
+			continue
+		}
+		behind = append(behind, fmt.Sprintf(text, mem.ID))
+	}
+	return have, behind
+}
+
+// report describes how far a change is.
+func (c *Change) report(ctx context.Context, agreed state.IdentityChange) (adminapi.Outcome, error) {
+	if agreed.Stage == state.NoIdentity {
+		return adminapi.Outcome{Message: "no change of the identity is under way; the one in force has the fingerprint " +
+			c.cfg.Log.View().Identity().IdentityFP}, nil
+	}
+	s := c.askReadiness(ctx, agreed)
+	out := adminapi.Outcome{Next: s.describe()}
+	if agreed.Stage == state.IdentityStaged {
+		out.Message = fmt.Sprintf("staged: %s; %s", agreed.FP, s.summarize())
+		out.Next = append(out.Next, describeStaged(agreed.Public)...)
+		return out, nil
+	}
+	have, behind := c.compareNodes(ctx, agreed)
+	out.Message = fmt.Sprintf("switched: %s; %s %s it, %d %s not; %s", agreed.FP, wording.Plural(have, "node"),
+		wording.Choose(have, "has", "have"), len(behind), wording.Choose(len(behind), "has", "have"), s.summarize())
+	out.Next = append(out.Next, behind...)
+	if len(behind) > 0 || s.countBehind() > 0 {
+		out.Next = append(out.Next, "minions that were not told: "+pinCommand(agreed.Public),
+			"saltclusterctl rotate aes has them sign in; then saltclusterctl rotate identity")
+	}
+	out.Next = append(out.Next, "saltclusterctl rotate identity --finish")
+	return out, nil
+}
+
+// switchOver puts the staged identity in force. Each node takes it when it is its turn.
+func (c *Change) switchOver(
+	ctx context.Context, r adminapi.RotateRequest, agreed state.IdentityChange, p admin.Progress,
+) (adminapi.Outcome, error) {
+	if agreed.Stage != state.IdentityStaged {
+		return refuse("saltclusterctl rotate identity --prepare", "no identity is staged")
+	}
+	s := c.askReadiness(ctx, agreed)
+	if behind := s.countBehind(); behind > 0 && !r.Force {
+		return refuse("tell them, or --force: until --finish they are answered under the former identity",
+			"%d of %s %s not shown to have pinned the new key: %s", behind, wording.Plural(behind+len(s.ready), "minion"),
+			wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
+	}
+	out := adminapi.Outcome{
+		Message: "the new identity is in force; the nodes take it one after the other",
+		Next:    append(s.describe(), c.describeDown("%s is down: it takes the new identity when it comes back")...),
+	}
+	out.Next = append(out.Next, "saltclusterctl rotate identity says how far they are; "+
+		"where master_restart_command is not set: restart the salt-master when it says so",
+		"saltclusterctl rotate identity --finish")
+	if r.DryRun {
+		return out, nil
+	}
+	p("identity", "asking the cluster to put the new identity in force")
+	_, err := c.cfg.Decide(ctx, state.IdentitySwitch{FP: agreed.FP, Audit: state.Audit{Cause: "rotate"}})
+	return out, err
+}
+
+// drop has the cluster forget the identity that is not in force.
+func (c *Change) drop(
+	ctx context.Context, r adminapi.RotateRequest, agreed state.IdentityChange, p admin.Progress,
+) (adminapi.Outcome, error) {
+	s := c.askReadiness(ctx, agreed)
+	out := adminapi.Outcome{Message: "the former identity is forgotten", Next: s.describe()}
+	if agreed.Stage == state.IdentityStaged {
+		out = adminapi.Outcome{Message: "the staged identity is forgotten"}
+		if n := len(s.ready); n > 0 && !r.Force {
+			return refuse("let them pin the former key again (salt '*' file.write), then saltclusterctl rotate aes; or --switch",
+				"%s %s pinned the new key already and would refuse the one in force: %s",
+				wording.Plural(n, "minion"), wording.Choose(n, "has", "have"), joinSome(s.ready))
+		}
+	} else {
+		_, nodes := c.compareNodes(ctx, agreed)
+		if len(nodes) > 0 && !r.Force {
+			return refuse("wait for them, or --force: then they have to be removed and to join again",
+				"%s", strings.Join(nodes, "; "))
+		}
+		if behind := s.countBehind(); behind > 0 && !r.Force {
+			return refuse("tell them, and saltclusterctl rotate aes; "+
+				"or --force: then they refuse this cluster until somebody replaces their minion_master.pub",
+				"%s %s not shown to have pinned the new key: %s",
+				wording.Plural(behind, "minion"), wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
+		}
+	}
+	if r.DryRun {
+		return out, nil
+	}
+	p("identity", "asking the cluster to forget it")
+	drop := state.IdentityDrop{FP: agreed.FP, Stage: agreed.Stage, Audit: state.Audit{Cause: "rotate"}}
+	if _, err := c.cfg.Decide(ctx, drop); err != nil {
+		return out, err
+	}
+	// Not with the switch: a process does not take over while minions are moved to another AES key.
+	if agreed.Stage == state.IdentitySwitched {
+		if err := c.cfg.ReplaceAES(ctx); err != nil {
+			out.Next = append(out.Next, "saltclusterctl rotate aes: the AES key was not replaced")
+		}
+	}
+	return out, nil
+}
+
+// describeDown formats a line for each member that is down.
+func (c *Change) describeDown(format string) (lines []string) {
+	for _, mem := range c.cfg.Log.View().Members() {
+		if !c.cfg.Alive(mem.ID) {
+			lines = append(lines, fmt.Sprintf(format, mem.ID))
+		}
+	}
+	return lines
+}

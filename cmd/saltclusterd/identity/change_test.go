@@ -1,0 +1,150 @@
+package identity
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/signin"
+)
+
+func TestDecideDuty(t *testing.T) {
+	t.Parallel()
+	staged := state.IdentityChange{Stage: state.IdentityStaged, FP: "new", Former: "old"}
+	switched := state.IdentityChange{Stage: state.IdentitySwitched, FP: "new", Former: "old"}
+	for _, c := range []struct {
+		own, inForce string
+		change       state.IdentityChange
+		want         duty
+	}{
+		{"", "old", staged, dutyNone}, // the state is not known yet, or this node's key
+		{"old", "", state.IdentityChange{}, dutyNone},
+		{"old", "old", state.IdentityChange{}, dutyForget},
+		{"old", "old", staged, dutyAnswer},
+		{"old", "new", switched, dutyTake},
+		{"new", "new", switched, dutyFollow},
+		{"new", "new", state.IdentityChange{}, dutyForget},
+		{"old", "new", state.IdentityChange{}, dutyMissed}, // finished without it
+		{"older", "old", staged, dutyMissed},
+		{"older", "new", switched, dutyMissed},
+	} {
+		if got := decideDuty(c.own, c.inForce, c.change); got != c.want {
+			t.Errorf("%s, %s in force, %s: %d, want %d", c.own, c.inForce, c.change.Stage, got, c.want)
+		}
+	}
+}
+
+// fakeLog is a log that is always caught up.
+type fakeLog struct{ *state.State }
+
+func (fakeLog) CaughtUp() bool                { return true }
+func (fakeLog) Barrier(context.Context) error { return nil }
+
+// fakeMaster records the second identities that sign-ins are answered under.
+type fakeMaster struct {
+	options *localmaster.Config
+	answers []*signin.Another
+}
+
+func (m *fakeMaster) Options() *localmaster.Config                { return m.options }
+func (m *fakeMaster) Answer(another *signin.Another)              { m.answers = append(m.answers, another) }
+func (*fakeMaster) SignIn(context.Context) error                  { return nil }
+func (*fakeMaster) Restart(context.Context, admin.Progress) error { return nil }
+func (*fakeMaster) PubSigner(*localmaster.Config, string) (signin.PubSigner, error) {
+	return nil, nil
+}
+
+func TestAnswerBoth(t *testing.T) {
+	t.Parallel()
+	newKey := func() *saltcrypt.MasterKey {
+		t.Helper()
+		key, err := saltcrypt.GenerateMasterKey(2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	seal := func(to, key *saltcrypt.MasterKey) []byte {
+		t.Helper()
+		sealed, err := saltcrypt.SealFor(to.Public(), sealLabel, key.PEM())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	former, next, other := newKey(), newKey(), newKey()
+	fp, nextFP := saltcrypt.Fingerprint(former.PublicText()), saltcrypt.Fingerprint(next.PublicText())
+	epoch, err := saltcrypt.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := func(sealed *saltcrypt.MasterKey) *state.State {
+		t.Helper()
+		st := state.New()
+		for _, cmd := range []state.Command{
+			state.Init{
+				Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: state.SecretText(epoch.Text()),
+				Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: strings.Repeat("ab", 32), Weight: 100},
+				SessionSeed: state.NewSecret(make([]byte, 32)), GossipKey: state.NewSecret(make([]byte, 32)),
+				Audit: state.Audit{By: "m1", At: 1},
+			},
+			state.IdentityStage{
+				Expect: fp, FP: nextFP, Public: next.PublicText(), Sealed: seal(former, sealed), Former: seal(next, former),
+				Audit: state.Audit{By: "m1", At: 2},
+			},
+		} {
+			if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return st
+	}
+	newChange := func(st *state.State, master Master) *Change {
+		return New(Config{
+			Self: "m1", Log: fakeLog{st}, Key: former, Fingerprint: fp, Master: master, Logger: slog.New(slog.DiscardHandler),
+			PinsFile: filepath.Join(t.TempDir(), "pins.json"),
+		})
+	}
+
+	master := &fakeMaster{options: &localmaster.Config{}}
+	st := stage(next)
+	c := newChange(st, master)
+	answer := func(want int) {
+		t.Helper()
+		if err := c.AnswerBoth(st.View()); err != nil || len(master.answers) != want {
+			t.Fatalf("%v, answered %d times, want %d", err, len(master.answers), want)
+		}
+	}
+	answer(1)
+	answer(1) // nothing has changed
+	if got := master.answers[0]; got == nil || got.Identity.PublicText() != next.PublicText() {
+		t.Errorf("answered under %+v", got)
+	}
+	master.options = &localmaster.Config{}
+	answer(2)
+	if _, options := c.Second(); options != master.options {
+		t.Error("the second identity does not follow the options")
+	}
+	drop := state.IdentityDrop{FP: nextFP, Stage: state.IdentityStaged, Audit: state.Audit{By: "m1", At: 3}}
+	if err := st.ApplyCommands(drop)[0].Err(); err != nil {
+		t.Fatal(err)
+	}
+	answer(3)
+	if second, _ := c.Second(); second != nil || master.answers[2] != nil {
+		t.Error("a second identity after the end of the change")
+	}
+
+	master = &fakeMaster{options: &localmaster.Config{}}
+	if err := newChange(stage(other), master).AnswerBoth(stage(other).View()); err == nil || len(master.answers) != 0 {
+		t.Errorf("a key that was not agreed on: %v, %d answers", err, len(master.answers))
+	}
+	if err := newChange(stage(next), nil).AnswerBoth(stage(next).View()); err != nil {
+		t.Errorf("a witness: %v", err)
+	}
+}

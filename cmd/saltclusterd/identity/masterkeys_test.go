@@ -1,0 +1,96 @@
+package identity
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
+)
+
+func loadMaster(t *testing.T, major int, text string) *localmaster.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "master")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestReadFile(t *testing.T) {
+	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
+	k := MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return nil }}
+	path := filepath.Join(master.PkiDir, "k")
+	if _, err := k.ReadFile(master, "k"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	for size, ok := range map[int]bool{0: true, maxKeyFile: true, maxKeyFile + 1: false} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := k.ReadFile(master, "k"); (err == nil) != ok || ok && len(text) != size {
+			t.Errorf("%d bytes: %d, %v", size, len(text), err)
+		}
+	}
+}
+
+func masterPEM(t *testing.T) []byte {
+	t.Helper()
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.PEM()
+}
+
+func TestStore(t *testing.T) {
+	dir := t.TempDir()
+	master := loadMaster(t, 3008, fmt.Sprintf(
+		"id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\nuser: ''\n", dir))
+	if err := os.Mkdir(master.PkiDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
+		mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
+	if _, _, err := k.Identity(); err == nil {
+		t.Error("an identity out of nothing")
+	}
+	first, second := masterPEM(t), masterPEM(t)
+	for i, pem := range [][]byte{first, second} {
+		for _, want := range []bool{true, false} {
+			if changed, err := k.Store(pem); err != nil || changed != want {
+				t.Fatalf("identity %d: changed %v, %v", i, changed, err)
+			}
+		}
+		if got, err := k.readStored("box.pem"); err != nil || !bytes.Equal(got, pem) {
+			t.Errorf("identity %d: %s, %v", i, got, err)
+		}
+	}
+	c, err := bank.Read(t.Context(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for key, e := range c.Entries {
+		if strings.HasSuffix(key, ".bak") && bytes.Equal(e.Value, first) {
+			kept++
+		}
+	}
+	if kept != 1 || len(c.Entries) != 3 {
+		t.Errorf("%d entries, the former key %d times", len(c.Entries), kept)
+	}
+}

@@ -1,0 +1,140 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/epochs"
+)
+
+func TestSignInTime(t *testing.T) {
+	for _, tc := range []struct {
+		n    int
+		rate float64
+		want time.Duration
+	}{
+		{0, 400, 0},
+		{5000, 0, 0}, // not measured yet
+		{700, 1000, time.Second},
+		{5000, 416, 17170 * time.Millisecond},
+	} {
+		if got := signInTime(tc.n, tc.rate).Round(10 * time.Millisecond); got != tc.want {
+			t.Errorf("%d minions at %g/s: %s, want %s", tc.n, tc.rate, got, tc.want)
+		}
+	}
+}
+
+func TestRemainingWindow(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000)
+	for _, test := range []struct{ ago, want time.Duration }{
+		{0, time.Minute}, {20 * time.Second, 40 * time.Second}, {time.Minute, 0}, {time.Hour, 0}, {-time.Hour, time.Minute},
+	} {
+		if got := remainingWindow(time.Minute, now.Add(-test.ago).UnixMilli(), now); got != test.want {
+			t.Errorf("decided %s ago: %s, want %s", test.ago, got, test.want)
+		}
+	}
+}
+
+// A seed that was replaced before this process started is not good again for the whole window.
+func TestSeedWindowFor_Restart(t *testing.T) {
+	now := time.Now()
+	s := NewEpochs(EpochsConfig{Seeds: epochs.NewSeeds(time.Now), RotateWindow: time.Minute})
+	old := state.Seed{N: 3, Audit: state.Audit{At: now.Add(-time.Hour).UnixMilli()}}
+	if got := s.seedWindowFor(old, now); got != 0 {
+		t.Errorf("after a restart: %s", got)
+	}
+	s.cfg.Seeds.Begin(epochs.Seed{Number: 2}, epochs.Seed{}, 0)
+	if got := s.seedWindowFor(old, now); got != s.seedWindow() {
+		t.Errorf("of a rotation that has just been heard of: %s", got)
+	}
+}
+
+// fakePublisher records the rotations that it is asked for.
+type fakePublisher struct{ rotations []edge.Rotation }
+
+func (*fakePublisher) Stats() edge.PubStats { return edge.PubStats{Subscribers: 7000} }
+
+func (p *fakePublisher) Rotate(how edge.Rotation) { p.rotations = append(p.rotations, how) }
+
+// fakeSignIns answers a thousand sign-ins per second.
+type fakeSignIns struct{}
+
+func (fakeSignIns) Rate() float64          { return 1000 }
+func (fakeSignIns) Backlog() time.Duration { return 0 }
+
+// fakeSigner signs everything alike.
+type fakeSigner struct{}
+
+func (fakeSigner) SignX931([]byte) ([]byte, error) { return []byte("signature"), nil }
+
+func TestBegin_MovesSubscribers(t *testing.T) {
+	apply := func(st *state.State, cmd state.Command) {
+		t.Helper()
+		if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newKey := func() state.Secret {
+		t.Helper()
+		key, err := newEpochKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	fp := strings.Repeat("ab", 32)
+	st := state.New()
+	apply(st, state.Init{
+		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: newKey(), GossipKey: newGossipKey(),
+		Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fp, Weight: 100},
+		SessionSeed: newGossipKey(), Audit: state.Audit{By: "m1", At: 1, Cause: "bootstrap"},
+	})
+	var nudgeErr error
+	publisher := &fakePublisher{}
+	e := NewEpochs(EpochsConfig{
+		View: st.View, Manager: epochs.New(fakeSigner{}, time.Now, nil), Seeds: epochs.NewSeeds(time.Now),
+		Publisher: publisher, SignIns: fakeSignIns{}, RotateWindow: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		Nudge: func() ([]byte, error) { return []byte("nudge"), nudgeErr },
+	})
+	if err := e.Begin(st.View()); err != nil || len(publisher.rotations) != 0 {
+		t.Fatalf("the first epoch: %v, %d rotations", err, len(publisher.rotations))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.AwaitRotation(ctx) // no rotation is due: returns at once
+	apply(st, state.EpochRotate{Expect: 1, Key: newKey(), Reason: reasonOperator, Audit: state.Audit{By: "m1", At: 2}})
+	nudgeErr = errors.New("no key")
+	if err := e.Begin(st.View()); !errors.Is(err, nudgeErr) || len(publisher.rotations) != 0 {
+		t.Fatalf("without a nudge: %v, %d rotations", err, len(publisher.rotations))
+	}
+	nudgeErr = nil
+	for range 2 { // once
+		if err := e.Begin(st.View()); err != nil || len(publisher.rotations) != 1 {
+			t.Fatalf("%v, %d rotations", err, len(publisher.rotations))
+		}
+	}
+	if got := publisher.rotations[0]; got.Window != time.Minute || got.Hold || got.Busy != nil {
+		t.Errorf("a rotation of an operator: %+v", got)
+	}
+	for _, s := range []state.KeyState{state.KeyAccepted, state.KeyRejected} {
+		apply(st, state.KeySet{
+			ID: "web1", State: s, Pub: "PEM", BaseRev: st.View().KeyRev("web1"), Audit: state.Audit{By: "m1", At: 3},
+		})
+	}
+	if v := st.View(); !v.RotationDue() || e.isRotated(v) {
+		t.Fatal("no rotation is due after a revocation")
+	}
+	apply(st, state.EpochRotate{Expect: 2, Key: newKey(), Reason: state.ReasonRevoked, Audit: state.Audit{By: "m1"}})
+	if err := e.Begin(st.View()); err != nil || len(publisher.rotations) != 2 || !e.isRotated(st.View()) {
+		t.Fatalf("after a revocation: %v, %d rotations", err, len(publisher.rotations))
+	}
+	if got := publisher.rotations[1]; got.Window != 10*time.Second || !got.Hold || got.Busy() || got.Late != rotateLate {
+		t.Errorf("a rotation after a revocation: %+v", got)
+	}
+}
