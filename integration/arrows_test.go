@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,8 +16,13 @@ const module = "saltclusterd/"
 // leaves may be imported by every package; they import no package of ours but leaves.
 var leaves = []string{"backoff", "durable", "durable/torn", "gossip/node", "consensus/state", "sidecar/adminapi"}
 
-// engines never import each other: they meet in cmd/saltclusterd/daemon.
+// engines never import each other: they meet in the capabilities below cmd/saltclusterd.
 var engines = []string{"sidecar", "consensus", "fsync"}
+
+// shared are packages below cmd/saltclusterd that every capability may import.
+var shared = []string{
+	"cmd/saltclusterd/config", "cmd/saltclusterd/membership", "cmd/saltclusterd/peerrpc", "cmd/saltclusterd/wording",
+}
 
 type pkg struct {
 	ImportPath string
@@ -36,6 +42,9 @@ func leaf(path string) bool {
 
 // forbidden says why from must not import to, empty when it may.
 func forbidden(from, to string) string {
+	if why := forbiddenInDaemon(from, to); why != "" {
+		return why
+	}
 	if under(from, "cmd") || under(from, "integration") {
 		return ""
 	}
@@ -50,7 +59,7 @@ func forbidden(from, to string) string {
 	for _, e := range engines {
 		for _, other := range engines {
 			if e != other && under(from, e) && under(to, other) {
-				return e + " and " + other + " meet in cmd/saltclusterd/daemon only"
+				return e + " and " + other + " meet below cmd/saltclusterd only"
 			}
 		}
 		if under(from, "gossip") && under(to, e) {
@@ -61,6 +70,20 @@ func forbidden(from, to string) string {
 		}
 	}
 	return ""
+}
+
+// forbiddenInDaemon is forbidden between the packages below cmd/saltclusterd.
+func forbiddenInDaemon(from, to string) string {
+	const program, root = "cmd/saltclusterd", "cmd/saltclusterd/daemon"
+	switch {
+	case !under(from, program) || !under(to, program) || from == program || from == root:
+		return ""
+	case to == root:
+		return "the daemon composes capabilities; they do not know it"
+	case slices.Contains(shared, to):
+		return ""
+	}
+	return "capabilities do not know each other: declare an interface for what is needed"
 }
 
 func TestImportArrowsPointDown(t *testing.T) {

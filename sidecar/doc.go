@@ -19,5 +19,5 @@
 // restarts end here. Requests that read files or pillars wait while somebody changes the roots (HoldFiles), for seconds
 // at most.
 //
-// The interfaces this package needs are declared in needs.go; cmd/saltclusterd/daemon supplies them.
+// The interfaces this package needs are declared in needs.go; cmd/saltclusterd supplies them.
 package sidecar
