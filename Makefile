@@ -44,6 +44,10 @@ test: setup ## everything that must hold; what CI runs
 	@status=0; $(MAKE) test-parts || status=$$?; cat bin/flaky; exit $$status
 	@echo "test: all passed"
 
+.PHONY: smoke
+smoke: setup build ## ten scenarios on one cluster of stock masters and minions, in some minutes
+	@SALTCLUSTER_SMOKE=1 integration/setup/gotest bin/smoke.log $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSmoke$$' ./integration/scenario
+
 .PHONY: test-parts
 test-parts: lint-fast test-race build
 	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz

@@ -5,5 +5,5 @@
 // Each scenario has a lab of its own, whose network meets no other's, and waits for Python more than it computes: two run beside each
 // other (make test-integration), those that judge a load or a memory ceiling alone.
 //
-// One cluster serves all subtests of TestCluster, in their order; each leaves it whole. RUN=TestCluster/keys picks one.
+// One cluster serves the subtests of each TestCluster test, in their order; each leaves it whole. RUN=TestClusterKeys/keys picks one.
 package scenario

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,15 +15,18 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// TestReleases is TestCluster with older releases of each line, whose buses and session keys differ from those of the newest, and then
-// with masters that become the newest and older again. "make test-releases".
+// TestReleases runs the steps of all TestCluster tests with older releases of each line, whose buses and session keys differ from those of
+// the newest, and then with masters that become the newest and older again. "make test-releases".
 func TestReleases(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("older releases of Salt: make test-releases")
 	}
-	steps := append([]clusterStep{{"keys are rotated", testKeysRotated}}, clusterSteps...)
-	// The last one: its reactor counts returns from then on, in a file that other steps want to be left alone.
-	testCluster(t, lab.Older, append(steps, clusterStep{"masters change their releases", testReleasesChange}))
+	testCluster(t, lab.Older, slices.Concat(
+		[]clusterStep{{name: "keys are rotated", test: testKeysRotated}},
+		eventSteps, dataSteps, rootsSteps, keySteps, jobSteps, faultSteps,
+		// Its reactor counts returns from then on, in a file that other steps want to be left alone.
+		[]clusterStep{{name: "masters change their releases", test: testReleasesChange}, removalStep},
+	))
 }
 
 // The cluster's AES key and with it all session keys become others: minions answer every master throughout.
