@@ -122,6 +122,7 @@ type service struct {
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background()) // members may ask before Open
 	s.late = newLatecomer()
 	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
 	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)

@@ -11,7 +11,6 @@ import (
 
 // Open waits until this node has caught up, then opens everything, the edges last.
 func (s *service) Open(ctx context.Context) error {
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.step.Store("catching up with the cluster")
 	if err := s.awaitCluster(ctx); err != nil {
 		return err

@@ -287,7 +287,6 @@ func (m *member) know(r rest, fds []int) error {
 
 // prepare opens what touches nothing that the old process has.
 func (s *service) prepare(ctx context.Context) error {
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.alone.Store(true) // until consensus is open
 	if err := s.beginEpoch(s.m.cons.View()); err != nil {
 		return err
