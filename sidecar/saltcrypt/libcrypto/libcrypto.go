@@ -107,23 +107,6 @@ func (k *Key) DecryptOAEP(algo string, ciphertext []byte) ([]byte, error) {
 	return k.MasterKey.DecryptOAEP(algo, ciphertext)
 }
 
-// Together is 1: the library does one after the other.
-func (k *Key) Together() int { return 1 }
-
-// SignAll is Sign of each.
-func (k *Key) SignAll(tasks []*saltcrypt.Task) {
-	for _, t := range tasks {
-		t.Out, t.Err = k.Sign(t.Algorithm, t.In)
-	}
-}
-
-// DecryptAll is DecryptOAEP of each.
-func (k *Key) DecryptAll(tasks []*saltcrypt.Task) {
-	for _, t := range tasks {
-		t.Out, t.Err = k.DecryptOAEP(t.Algorithm, t.In)
-	}
-}
-
 func digest(h crypto.Hash, data []byte) []byte {
 	d := h.New()
 	d.Write(data)

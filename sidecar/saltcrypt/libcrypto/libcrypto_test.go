@@ -255,21 +255,3 @@ func BenchmarkRSA2048(b *testing.B) {
 		}
 	})
 }
-
-// TestTasks: several operations are the library's as well, each its own.
-func TestTasks(t *testing.T) {
-	k := &Key{MasterKey: newKey(t, 2048), engine: fake{sig: []byte("its signature"), msg: []byte("its message")}, able: map[string]bool{
-		saltcrypt.PKCS1v15SHA1: true, saltcrypt.OAEPSHA1: true,
-	}}
-	signs := []*saltcrypt.Task{{Algorithm: saltcrypt.PKCS1v15SHA1}, {Algorithm: "none"}, {Algorithm: saltcrypt.PKCS1v15SHA1}, {Algorithm: saltcrypt.PKCS1v15SHA1}}
-	opens := []*saltcrypt.Task{{Algorithm: saltcrypt.OAEPSHA1}, {Algorithm: "none"}, {Algorithm: saltcrypt.OAEPSHA1}, {Algorithm: saltcrypt.OAEPSHA1}}
-	k.SignAll(signs)
-	k.DecryptAll(opens)
-	for i := range signs {
-		for _, task := range []*saltcrypt.Task{signs[i], opens[i]} {
-			if unknown := i == 1; unknown != errors.Is(task.Err, saltcrypt.ErrAlgorithm) || unknown == bytes.HasPrefix(task.Out, []byte("its ")) {
-				t.Errorf("number %d: %q, %v", i, task.Out, task.Err)
-			}
-		}
-	}
-}
