@@ -123,7 +123,12 @@ func (p *PublicKey) Verify(algo string, data, sig []byte) error {
 	if !ok {
 		return ErrAlgorithm
 	}
-	if rsa.VerifyPKCS1v15(p.key, h, digest(h, data), sig) != nil {
+	return p.VerifyDigest(h, digest(h, data), sig)
+}
+
+// VerifyDigest is Verify of what was hashed already. Errors: ErrSignature.
+func (p *PublicKey) VerifyDigest(h crypto.Hash, digest, sig []byte) error {
+	if rsa.VerifyPKCS1v15(p.key, h, digest, sig) != nil {
 		return ErrSignature
 	}
 	return nil

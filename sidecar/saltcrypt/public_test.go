@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestVerify_Hostile offers signatures that are not the one signature of a text, some of them made with the private key.
+// TestVerify_Hostile offers signatures that are not the one signature of a text, some of them made with the private
+// key.
 func TestVerify_Hostile(t *testing.T) {
 	m := testKey(t, 2048)
 	data := []byte("salt")
@@ -19,7 +20,8 @@ func TestVerify_Hostile(t *testing.T) {
 	}
 	number := new(big.Int).SetBytes(sig)
 	hostile := map[string][]byte{
-		"empty": {}, "truncated": sig[:255], "one byte more": append(bytes.Clone(sig), 0), "leading zero": append([]byte{0}, sig...),
+		"empty": {}, "truncated": sig[:255], "one byte more": append(bytes.Clone(sig), 0),
+		"leading zero":       append([]byte{0}, sig...),
 		"first byte missing": sig[1:], "zero": make([]byte, 256), "all ones": bytes.Repeat([]byte{0xff}, 256),
 		"modulus": m.key.N.Bytes(), "modulus - 1": new(big.Int).Sub(m.key.N, big.NewInt(1)).Bytes(),
 		"negated":         new(big.Int).Sub(m.key.N, number).FillBytes(make([]byte, 256)),
@@ -32,7 +34,7 @@ func TestVerify_Hostile(t *testing.T) {
 		hostile[fmt.Sprint("changed byte ", i)] = changed
 	}
 	encoded := number.Exp(number, m.pub.e, m.key.N).FillBytes(make([]byte, 256))
-	for i := range encoded[:len(encoded)-20] { // the padding and the name of the hash; the digest is what other texts change
+	for i := range encoded[:len(encoded)-20] { // the padding and the name of the hash
 		changed := bytes.Clone(encoded)
 		if changed[i] ^= 0x10; i == 0 {
 			changed[i] = 1 // stay below the modulus

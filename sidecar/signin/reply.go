@@ -35,8 +35,8 @@ type replier struct {
 	pinned      func(id, pub string, p Pin)
 }
 
-// Another is a second identity of the cluster while one takes the place of the other: a minion that has pinned it is answered under
-// it, so that those who know the new one and those who do not can both sign in.
+// Another is a second identity of the cluster while one takes the place of the other: a minion that has pinned it is
+// answered under it, so that those who know the new one and those who do not can both sign in.
 type Another struct {
 	Identity interface {
 		Identity
@@ -87,8 +87,8 @@ type acceptance struct {
 	err   error
 }
 
-// accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the session key, each encrypted to
-// the minion.
+// accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the
+// session key, each encrypted to the minion.
 func (r *replier) accept(a *acceptance) {
 	another := r.another.Load() // one for all of it: a minion that has pinned that identity is answered under it
 	r.openToken(a, another)
@@ -120,8 +120,9 @@ func (r *replier) load(a *acceptance, another *Another) ([]byte, Identity, error
 		Nonce:       a.req.Nonce,
 	}
 	var err error
-	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the master goes back encrypted to
-	// the minion. One that does not decrypt, or does not fit into what the minion's key encrypts, is left out, as stock does; the minion then refuses us.
+	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the
+	// master goes back encrypted to the minion. One that does not decrypt, or does not fit into what the minion's key
+	// encrypts, is left out, as stock does; the minion then refuses us.
 	if a.token != nil {
 		if token, err := a.key.EncryptOAEP(a.req.EncAlgo, a.token); err == nil {
 			accept.Token = token
@@ -142,7 +143,8 @@ func (r *replier) load(a *acceptance, another *Another) ([]byte, Identity, error
 	return saltwire.AppendAuthAccept(nil, accept), identity, nil
 }
 
-// openToken decrypts what a minion has encrypted to its master. The key that decrypts it is the one that the minion has pinned.
+// openToken decrypts what a minion has encrypted to its master. The key that decrypts it is the one that the minion
+// has pinned.
 func (r *replier) openToken(a *acceptance, another *Another) {
 	if len(a.req.Token) == 0 {
 		a.pin = PinNone

@@ -200,7 +200,8 @@ func (m *member) secondIdentity(fp string, sealed []byte, options *masterOptions
 	if err != nil {
 		return nil, err
 	}
-	return &signin.Another{Identity: key, PubSigner: pubSigner}, nil
+	identity, _ := m.d.accelerate(key)
+	return &signin.Another{Identity: identity, PubSigner: pubSigner}, nil
 }
 
 // identityWaitsFor says for whom this node waits before it takes the new identity: the others come before it that are there, by their
