@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
-.PHONY: help setup build build-openssl demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
+.PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
 	test-identity test-operate test-budget test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
 	chaos soak lint clean
 
@@ -30,10 +30,6 @@ setup: ## prepare this machine: Debian packages (as root), virtualenvs with thre
 build: ## bin/saltclusterd, bin/saltclusterctl, bin/lab, bin/sharefs
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl ./integration/demo/lab ./integration/lab/sharefs
-
-build-openssl: build ## bin/openssl: the same, with RSA by the host's OpenSSL where it has one; needs a C compiler (docs/performance.md)
-	@mkdir -p bin/openssl && cp bin/saltclusterctl bin/lab bin/sharefs bin/openssl/
-	CGO_ENABLED=1 $(GO) build -trimpath -tags libcrypto,netgo,osusergo -o bin/openssl/ ./cmd/saltclusterd
 
 demo: setup build ## three stock masters, HAProxy and six minions, until Ctrl-C (ARGS=--once: check and end)
 	@$(GO) build -o bin/demo ./integration/demo
@@ -57,7 +53,6 @@ test-unit: ## unit tests, quicker than under the race detector
 
 test-race: ## unit tests under the race detector
 	@CGO_ENABLED=1 integration/setup/gotest bin/race.log $(GO) test -race -count=1 -p 3 -parallel 4 $(PKGS)
-	@CGO_ENABLED=1 $(GO) test -race -count=1 -tags libcrypto ./sidecar/saltcrypt/libcrypto
 
 test-fuzz: ## every decoder has a fuzz target; each for a second
 	$(GO) test -count=1 ./integration/fuzzed
@@ -166,7 +161,6 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/page/ $(ARGS)
 
 bench: setup build ## ratios against libzmq and bare stock masters, as a table
-	@if command -v cc >/dev/null; then $(MAKE) build-openssl; else echo "no C compiler: sign-ins are not measured with OpenSSL"; rm -rf bin/openssl; fi
 	$(GO) run ./integration/bench $(ARGS)
 
 scale: ## how a cluster of 3 to 50 nodes with up to 100,000 minions would fare, by simulation (ARGS="-nodes 3,10 -minions 50000"; ARGS=-h)
@@ -189,7 +183,7 @@ lint-fast:
 	 if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags integration ./integration/...
-	CGO_ENABLED=1 $(GO) vet -tags libcrypto ./sidecar/saltcrypt/libcrypto
+	$(GO) vet -tags nolibcrypto ./sidecar/saltcrypt/libcrypto
 
 lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck, gosec
 	$(GO) run $(STATICCHECK) -tags integration ./...

@@ -6,14 +6,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The programs are built without cgo ("make build"), and lose nothing by it: no package in them, ours or another's, has code in C for
-// when it may. What would be compiled where cgo is possible is what is asked for here. Go's own three are not used without it.
+// TestNothingNeedsC holds that the programs, which are built without cgo ("make build"), lose nothing by it: no
+// package in them has code in C for a build with cgo. Go's own three packages and purego, which loads libcrypto, have
+// a replacement for it.
 func TestNothingNeedsC(t *testing.T) {
-	own := []string{"net", "os/user", "runtime/cgo"}
+	own := []string{"net", "os/user", "runtime/cgo", "github.com/ebitengine/purego/internal/cgo"}
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,CgoFiles,CFiles,CXXFiles,SwigFiles", "../cmd/saltclusterd", "../cmd/saltclusterctl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
@@ -33,7 +35,7 @@ func TestNothingNeedsC(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen++
-		if n := len(p.CgoFiles) + len(p.CFiles) + len(p.CXXFiles) + len(p.SwigFiles); n == 0 || p.Standard && strings.Contains(strings.Join(own, " "), p.ImportPath) {
+		if n := len(p.CgoFiles) + len(p.CFiles) + len(p.CXXFiles) + len(p.SwigFiles); n == 0 || slices.Contains(own, p.ImportPath) {
 			continue
 		}
 		t.Errorf("%s has code in C: %v", p.ImportPath, append(p.CgoFiles, p.CFiles...))
@@ -47,5 +49,23 @@ func TestNothingNeedsC(t *testing.T) {
 	}
 	if !strings.Contains(string(text), "\n\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl") {
 		t.Error("make build does not build the programs without cgo")
+	}
+}
+
+// TestStatic holds that only saltclusterd needs a dynamic linker, and not with the tag nolibcrypto.
+func TestStatic(t *testing.T) {
+	for _, c := range []struct {
+		program, tags string
+		want          bool
+	}{{"saltclusterd", "", true}, {"saltclusterd", "nolibcrypto", false}, {"saltclusterctl", "", false}} {
+		cmd := exec.Command("go", "list", "-deps", "-tags", c.tags, "../cmd/"+c.program)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		if got := strings.Contains(string(out), "ebitengine/purego"); got != c.want {
+			t.Errorf("%s with tags %q: has purego: %t", c.program, c.tags, got)
+		}
 	}
 }

@@ -58,8 +58,6 @@ type machine struct {
 
 	// FsyncBusy is Fsync while all processors are busy: the disk of a virtual machine is a program of its host's, which has to get its turn.
 	FsyncBusy time.Duration
-	// SignInRSA is Sign as a storm has it, of whose sign-ins several are answered together.
-	SignInRSA time.Duration
 	// Check is what a played minion does about a sign-in.
 	Check time.Duration
 	// Return and Copy are the CPU of writing one into a job cache, as its publisher and as a replica do; SyncRet is what it adds to a sync.
@@ -179,7 +177,7 @@ func (r runs) trees() (out [][]treeSeen) {
 
 // lookAtMachine measures what can be measured at once.
 func lookAtMachine() (m machine, err error) {
-	key, err := saltcrypt.GenerateMasterKey(2048)
+	key, _, err := clusterKey()
 	if err != nil {
 		return m, err
 	}
@@ -194,23 +192,7 @@ func lookAtMachine() (m machine, err error) {
 	if err != nil {
 		return m, err
 	}
-	together := key.Together()
-	all, err := quickest(20, func() (err error) {
-		tasks := make([]*saltcrypt.Task, together)
-		for i := range tasks {
-			tasks[i] = &saltcrypt.Task{Algorithm: saltcrypt.PKCS1v15SHA1, In: []byte("how long do these take?")}
-		}
-		key.SignAll(tasks)
-		for _, t := range tasks {
-			err = errors.Join(err, t.Err)
-		}
-		return err
-	})
-	if err != nil {
-		return m, err
-	}
-	m.SignInRSA = all / time.Duration(together)
-	if err := m.lookAtMinions(key.PublicText()); err != nil {
+	if err := m.lookAtMinions(key.Public().Text()); err != nil {
 		return m, err
 	}
 	dir, err := os.MkdirTemp("", "saltcluster-bench-")

@@ -237,7 +237,7 @@ func factors(l map[string]line) scale.Factors {
 // costs are those of the model, with what can be measured of a machine at once.
 func (m machine) costs() *scale.Costs {
 	c := scale.MeasuredCosts()
-	c.SignIn += 2*m.SignInRSA - 2*c.Seal
+	c.SignIn += 2*m.Sign - 2*c.Seal
 	c.Seal, c.Fsync, c.RaftStore, c.SyncFile, c.DiskMiB = m.Sign, m.Fsync, 2*m.Fsync, m.SyncFile, m.DiskMiB
 	c.FsyncBusy = max(m.Fsync, m.FsyncBusy)
 	c.Apply, c.CopyIn, c.SyncRet, c.MinionSignIn = m.Return, m.Copy, m.SyncRet, m.Check

@@ -37,7 +37,7 @@ func TestSave(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run")
 	seen := &modelSeen{
 		Run: "today", CPUs: 2, Machine: machine{
-			Sign: time.Millisecond, SignInRSA: time.Millisecond, Fsync: time.Second, FsyncBusy: 2 * time.Second, Check: time.Millisecond, Return: 50 * time.Microsecond,
+			Sign: time.Millisecond, Fsync: time.Second, FsyncBusy: 2 * time.Second, Check: time.Millisecond, Return: 50 * time.Microsecond,
 			Copy: 30 * time.Microsecond, Pace: 100 * time.Microsecond, Files: "ext4",
 		},
 		Small: []*sights{{Minions: 3, All: jobsSeen{Heard: series{1, 2}, CPU: map[string]series{"haproxy": {3}}}, Memory: resident{Own: []float64{1}, Files: []float64{2}}}},
@@ -62,7 +62,7 @@ func TestSave(t *testing.T) {
 func TestAnOlderProgramsMeasurementsAreRefused(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run")
 	whole := func() *modelSeen {
-		m := machine{Sign: 1, SignInRSA: 1, Fsync: 1, FsyncBusy: 1, Check: 1, Return: 1, Copy: 1, Pace: 1}
+		m := machine{Sign: 1, Fsync: 1, FsyncBusy: 1, Check: 1, Return: 1, Copy: 1, Pace: 1}
 		return &modelSeen{Machine: m, Small: []*sights{{Trees: []treeSeen{{}}}, {}}}
 	}
 	for _, c := range []struct{ lacks, was, is string }{
@@ -115,7 +115,7 @@ func TestCalibrationFindsWhatIsSo(t *testing.T) {
 	truth := scale.Factors{Publisher: 2, Others: 3, Master: 1.5, Proxy: 0.5, Minions: 4}
 	site := scale.Site{Nodes: 3, Shared: true, Cores: 2, ProxyThreads: 2, ProxyPerPort: true, Replicas: 3}
 	m := machine{
-		Sign: time.Millisecond, SignInRSA: time.Millisecond, Fsync: time.Millisecond, Check: time.Millisecond, Return: 50 * time.Microsecond, Copy: 30 * time.Microsecond,
+		Sign: time.Millisecond, Fsync: time.Millisecond, Check: time.Millisecond, Return: 50 * time.Microsecond, Copy: 30 * time.Microsecond,
 		SyncRet: 20 * time.Microsecond, Pace: 100 * time.Microsecond, Files: "ext4",
 	}
 	const fixed, lateness = 0.01, 1.5 // s, and how much dearer what comes late is

@@ -80,7 +80,7 @@ func lacking(name string, had, has any) (lacks []string) {
 // A file system in memory may sync for nothing.
 func (m machine) free() (names []string) {
 	for name, d := range map[string]time.Duration{
-		"Sign": m.Sign, "SignInRSA": m.SignInRSA, "Fsync": m.Fsync, "FsyncBusy": m.FsyncBusy, "Check": m.Check, "Return": m.Return, "Copy": m.Copy, "Pace": m.Pace,
+		"Sign": m.Sign, "Fsync": m.Fsync, "FsyncBusy": m.FsyncBusy, "Check": m.Check, "Return": m.Return, "Copy": m.Copy, "Pace": m.Pace,
 	} {
 		if d <= 0 {
 			names = append(names, "Machine."+name)

@@ -41,7 +41,7 @@ func rangedText(n int) string {
 }
 
 func (m machine) String() string {
-	text := fmt.Sprintf("an RSA private operation takes %.2f ms, of a storm's sign-ins %.2f; on %s an fsync takes %.2f ms, a MiB %.2f ms, each small file in a sync of all %s", millis(m.Sign), millis(m.SignInRSA), m.Files,
+	text := fmt.Sprintf("an RSA private operation takes %.2f ms; on %s an fsync takes %.2f ms, a MiB %.2f ms, each small file in a sync of all %s", millis(m.Sign), m.Files,
 		millis(m.Fsync), millis(m.DiskMiB), m.SyncFile)
 	if m.Return == 0 {
 		return text

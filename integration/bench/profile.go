@@ -187,7 +187,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: "RSA", anywhere: []string{"crypto/rsa.", "crypto/internal/fips140/rsa.", "saltclusterd/sidecar/saltcrypt/fastrsa.", "saltclusterd/sidecar/saltcrypt/libcrypto."}},
+	{name: "RSA", anywhere: []string{"crypto/rsa.", "crypto/internal/fips140/rsa.", "saltclusterd/sidecar/saltcrypt/libcrypto."}},
 	{name: "system calls", inner: []string{"internal/runtime/syscall", "syscall.", "runtime.cgocall", "runtime.vdso"}},
 	{name: "memory", anywhere: []string{"runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.gcAssist", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.growslice", "runtime.newstack"}},
 	{name: "goroutines", anywhere: []string{"runtime.schedule", "runtime.mcall", "runtime.findRunnable", "runtime.goready", "runtime.ready", "runtime.futex", "runtime.netpoll", "runtime.sysmon", "runtime.wakep", "runtime.mstart", "runtime.lock2", "runtime.unlock2", "runtime.selectgo", "runtime.chansend", "runtime.chanrecv", "runtime.gopark", "time."}},

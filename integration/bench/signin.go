@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,15 +11,15 @@ import (
 	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltcrypt/libcrypto"
 )
 
 // duel is a stock master alone against the same one behind saltclusterd.
 type duel struct {
 	version    string
 	bare, ours *target
-	fast       *target // the same with RSA by OpenSSL; nil: there is no such build, or the host has no OpenSSL for it
-	// signInGoal and fastGoal are at most this much of the bare master's CPU per sign-in.
-	signInGoal, fastGoal float64
+	// goGoal and libcryptoGoal are at most this much of the bare master's CPU per sign-in, with RSA by Go and by OpenSSL.
+	goGoal, libcryptoGoal float64
 }
 
 // realMasters measures what needs stock masters.
@@ -34,8 +31,8 @@ func (b *bench) realMasters(ctx context.Context) error {
 	}
 	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
 		duels := []*duel{
-			{version: "3006.28", signInGoal: 0.95, fastGoal: 0.45},
-			{version: "3008.3", signInGoal: 0.55, fastGoal: 0.25},
+			{version: "3006.28", goGoal: 0.95, libcryptoGoal: 0.45},
+			{version: "3008.3", goGoal: 0.55, libcryptoGoal: 0.25},
 		}
 		for i, d := range duels {
 			b.say("start Salt %s, alone and behind saltclusterd", d.version)
@@ -44,11 +41,6 @@ func (b *bench) realMasters(ctx context.Context) error {
 			}
 			if d.ours, err = clusterNode(ctx, l, fmt.Sprint("ours", i+1), d.version, minions, b.fleet); err != nil {
 				return err
-			}
-			if b.wants("signin") {
-				if d.fast, err = b.opensslNode(ctx, l, fmt.Sprint("fast", i+1), d.version, minions); err != nil {
-					return err
-				}
 			}
 			for _, t := range d.targets() {
 				if err := t.enroll(ctx, minions); err != nil {
@@ -68,36 +60,8 @@ func (b *bench) realMasters(ctx context.Context) error {
 	})
 }
 
-// targets are those that take part.
-func (d *duel) targets() []*target {
-	if d.fast == nil {
-		return []*target{d.bare, d.ours}
-	}
-	return []*target{d.bare, d.ours, d.fast}
-}
-
-// opensslNode is clusterNode with the program of make build-openssl beside the usual one; nil when there is none, or it does without OpenSSL.
-func (b *bench) opensslNode(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity) (*target, error) {
-	if key, err := saltcrypt.GenerateMasterKey(2048); err != nil || key.Accelerated() != "" { // then it does without
-		return nil, err
-	}
-	program := filepath.Join(cmp.Or(b.bin, filepath.Join(lab.ModuleRoot(), "bin")), "openssl", "saltclusterd")
-	if _, err := os.Stat(program); err != nil {
-		b.say("sign-ins are not measured with OpenSSL: %v", err)
-		return nil, nil
-	}
-	t, err := clusterNodeOf(ctx, l, name, version, program, minions, b.fleet)
-	if err != nil {
-		return nil, err
-	}
-	loaded, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.daemon.PID()))
-	if err == nil && !bytes.Contains(loaded, []byte("libcrypto.so")) {
-		b.say("sign-ins are not measured with OpenSSL: the host has none that is fit")
-		return nil, nil
-	}
-	t.name += ", OpenSSL"
-	return t, err
-}
+// targets are the two sides.
+func (d *duel) targets() []*target { return []*target{d.bare, d.ours} }
 
 // atATime is how many sign-ins are under way at a time: enough to keep a master's workers busy.
 const atATime = 4
@@ -108,13 +72,13 @@ type signInCost struct{ all, daemon, master series }
 func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Identity) error {
 	costs := map[*target]*signInCost{}
 	var floor series
-	ordinary, err := saltcrypt.GenerateMasterKey(2048)
+	key, backend, err := clusterKey()
 	if err != nil {
 		return err
 	}
 	for round := range b.sizes.rounds + 1 {
 		b.say("sign-ins, round %d", round)
-		two, err := privateOperations(ordinary)
+		two, err := privateOperations(key)
 		if err != nil {
 			return err
 		}
@@ -147,20 +111,17 @@ func (b *bench) signin(ctx context.Context, duels []*duel, minions []*herd.Ident
 		})
 	}
 	for _, d := range duels {
-		row(d.version, floor.show("%.2f"), costs[d.bare], costs[d.ours], d.signInGoal)
-		switch {
-		case d.fast != nil:
-			row(d.version+", OpenSSL", "–", costs[d.bare], costs[d.fast], d.fastGoal)
-		case ordinary.Accelerated() != "":
-			row(d.version+", "+ordinary.Accelerated()+": the same", floor.show("%.2f"), costs[d.bare], costs[d.ours], d.fastGoal)
+		goal := d.libcryptoGoal
+		if backend == goBackend {
+			goal = d.goGoal
 		}
+		row(d.version, floor.show("%.2f"), costs[d.bare], costs[d.ours], goal)
 	}
 	b.out.table("Sign-ins (`_auth`) of accepted keys", fmt.Sprintf(
 		"CPU milliseconds per sign-in, whole process trees. %d sign-ins per side and round, %d at a time, each over a new connection; "+
 			"%d minions with 2048-bit keys play, %d keys are accepted; each reply is opened and verified. "+
-			"RSA: the two private operations that no answer can do without, measured by themselves in the same round. "+
-			"The lower rows judge accelerated RSA: the packaged program itself where it has instructions for it, else that of `make build-openssl`.",
-		b.signIns, atATime, b.minions, b.minions+b.fleet),
+			"RSA: the two private operations that no answer can do without, measured by themselves in the same round, done by %s.",
+		b.signIns, atATime, b.minions, b.minions+b.fleet, backend),
 		[]string{"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of that RSA", "of it the master", "ratio", "target", ""}, rows)
 	return nil
 }
@@ -194,8 +155,29 @@ func (b *bench) signInRound(ctx context.Context, t *target, minions []*herd.Iden
 	return u, nil
 }
 
+// privateKey is what the two backends of saltclusterd have in common.
+type privateKey interface {
+	Public() *saltcrypt.PublicKey
+	Sign(algorithm string, data []byte) ([]byte, error)
+	DecryptOAEP(algorithm string, ciphertext []byte) ([]byte, error)
+}
+
+const goBackend = "Go's crypto/rsa"
+
+// clusterKey makes a key of 2048 bits in the backend that saltclusterd chooses on this host.
+func clusterKey() (key privateKey, backend string, err error) {
+	m, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		return nil, "", err
+	}
+	if k, err := libcrypto.Accelerate(m); err == nil {
+		return k, k.Version(), nil
+	}
+	return m, goBackend, nil
+}
+
 // privateOperations is the CPU time of what a sign-in cannot do without: to open the minion's token and to sign the reply.
-func privateOperations(key *saltcrypt.MasterKey) (time.Duration, error) {
+func privateOperations(key privateKey) (time.Duration, error) {
 	const times = 100
 	sealed, err := key.Public().EncryptOAEP(saltcrypt.OAEPSHA1, []byte("token"))
 	if err != nil {

@@ -39,11 +39,6 @@ func bareMaster(ctx context.Context, l *lab.Lab, name, version string, minions [
 
 // clusterNode starts a stock master with saltclusterd before it, a cluster of one.
 func clusterNode(ctx context.Context, l *lab.Lab, name, version string, minions []*herd.Identity, fleet int) (*target, error) {
-	return clusterNodeOf(ctx, l, name, version, "", minions, fleet)
-}
-
-// clusterNodeOf is clusterNode with another program than the lab's, unless that is empty.
-func clusterNodeOf(ctx context.Context, l *lab.Lab, name, version, program string, minions []*herd.Identity, fleet int) (*target, error) {
 	h, err := l.Host(ctx, name)
 	if err != nil {
 		return nil, err
@@ -62,9 +57,6 @@ func clusterNodeOf(ctx context.Context, l *lab.Lab, name, version, program strin
 	d, err := m.NewDaemon(quiet)
 	if err != nil {
 		return nil, err
-	}
-	if program != "" {
-		d.Spec.Argv[0] = program
 	}
 	if err := m.Start(ctx); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package packages
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,9 +26,11 @@ func TestRpm(t *testing.T) {
 	h.has(h.sh("rpm -qpi "+rpm(oldVersion)), "Version     : "+oldVersion, "License     : Apache-2.0", "Architecture: x86_64")
 	h.has(h.sh("rpm -qpl "+rpm(oldVersion)), "/usr/bin/saltclusterd\n", "/usr/share/zsh/site-functions/_saltclusterctl", "/usr/lib/systemd/system/saltclusterd.service")
 	h.has(h.sh("rpm -qpc "+rpm(oldVersion)), "/etc/salt/saltclusterd")
-	if r := h.sh("rpm -qpR " + rpm(oldVersion) + " | grep -v ^rpmlib || :"); strings.Contains(r, "libc") {
+	r := strings.Fields(h.sh("rpm -qpR " + rpm(oldVersion) + " | grep -e libc -e libssl || :"))
+	if !slices.Equal(r, []string{"libc.so.6()(64bit)"}) {
 		t.Errorf("requires %s", r)
 	}
+	h.has(h.sh("rpm -qp --recommends "+rpm(oldVersion)), "libcrypto.so.3()(64bit)")
 	h.sh("mkdir -p /var/lib/rpm; rpm --initdb")
 	before := h.sh(listing)
 	h.sh("rpm -i --nodeps " + rpm(oldVersion))

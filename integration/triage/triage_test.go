@@ -32,14 +32,7 @@ func TestTriage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	const assembly = `{"Stats":{"files":1},"Golang errors":{"":[{"line":0,"column":0,"error":"# m\\na/b_amd64.go:14:6: missing function body\\na/b_amd64.go:19:6: missing function body"}]}}`
-	if err := triage(&strings.Builder{}, strings.NewReader(assembly), "", "/m"); err != nil {
-		t.Error(err)
-	}
-	for _, broken := range []string{"", `{"Issues":[],"Stats":{"files":0}}`, `{"Stats":{"files":1},"Golang errors":{"a":[{}]}}`,
-		strings.Replace(assembly, "a/b_amd64.go:19:6: missing function body", "a/b_amd64.go:19:6: undefined: x", 1),
-		strings.Replace(assembly, "missing function body\"", "too many errors\"", 1), // what is not said may be anything: integration/setup/gosec
-		strings.ReplaceAll(assembly, "b_amd64", "b")} {
+	for _, broken := range []string{"", `{"Issues":[],"Stats":{"files":0}}`, `{"Stats":{"files":1},"Golang errors":{"a":[{}]}}`} {
 		if err := triage(&strings.Builder{}, strings.NewReader(broken), "", "/m"); err == nil {
 			t.Errorf("%q: no error", broken)
 		}

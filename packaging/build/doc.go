@@ -2,7 +2,7 @@
 // with the bills of materials and SHA256SUMS.
 //
 // In: the sources of a commit, its version and its time. Out: dist/. For every
-// architecture the programs are compiled, static; manual pages, completions,
+// architecture the programs are compiled without cgo; manual pages, completions,
 // the default configuration and an example for HAProxy are what the programs themselves print; all of
 // it is laid out below dist/stage and listed in packaging/nfpm.yaml, which
 // says what goes where. nfpm, a pinned version, makes deb and rpm of that list;

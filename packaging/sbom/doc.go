@@ -9,6 +9,6 @@
 // # Promises
 //
 // The same programs give the same bytes: nothing in the document comes from the clock or the machine. Nothing is described that
-// is not what is promised elsewhere: a program that was built with cgo, that needs a dynamic linker, that holds a module which
+// is not what is promised elsewhere: a program that was built with cgo, that is linked with more than libc, that holds a module which
 // was replaced, one without a checksum, or one under a license that is not known, is an error.
 package main

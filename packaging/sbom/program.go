@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 )
 
 // Errors of programs that are not what is promised.
 var (
 	errCgo      = errors.New("it was built with cgo")
-	errDynamic  = errors.New("it needs a dynamic linker")
+	errDynamic  = errors.New("it is linked with a library other than libc")
 	errReplaced = errors.New("a module of it is replaced")
 	errNoSum    = errors.New("a module of it has no checksum")
 )
@@ -30,7 +31,7 @@ func inspect(path string) (program, error) {
 	if p.info, err = buildinfo.ReadFile(path); err != nil {
 		return p, fmt.Errorf("read %s: %w", path, err)
 	}
-	if err := errors.Join(check(p.info), static(path)); err != nil {
+	if err := errors.Join(check(p.info), linked(path)); err != nil {
 		return p, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
@@ -61,16 +62,23 @@ func check(info *debug.BuildInfo) error {
 	return nil
 }
 
-// static refuses what the kernel would give to a dynamic linker first.
-func static(path string) error {
+// libc are the libraries that every host with glibc has. What saltclusterd loads at run time it can do without.
+var libc = []string{"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+
+// linked refuses a program that needs more than libc to start.
+func linked(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the program: %w", err)
 	}
 	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return errDynamic
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		return fmt.Errorf("read the program: %w", err)
+	}
+	for _, library := range needed {
+		if !slices.Contains(libc, library) {
+			return fmt.Errorf("%w: %s", errDynamic, library)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ func BenchmarkCrypticle(b *testing.B) {
 		b.Fatal(err)
 	}
 	c := NewCrypticle(k)
-	for _, size := range []int{1 << 10, 64 << 10} {
+	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
 		plain := bytes.Repeat([]byte{0x81}, size)
 		sealed := c.Seal(nil, plain, nil)
 		buf := make([]byte, 0, len(sealed)+Overhead)

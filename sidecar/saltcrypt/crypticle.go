@@ -13,9 +13,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"saltclusterd/sidecar/saltcrypt/stitched"
 )
 
 // Errors of Crypticle.Open.
@@ -32,8 +29,6 @@ const pad = "pickle::"
 const (
 	ivSize  = aes.BlockSize
 	macSize = sha256.Size
-	// long is from how many bytes on the stitched implementation is worth its keys, which most Crypticles never expand.
-	long = 4 << 10
 	// Overhead is by how much Seal makes a text longer at most: IV, "pickle::", padding and MAC.
 	Overhead = ivSize + len(pad) + aes.BlockSize + macSize
 )
@@ -44,8 +39,7 @@ const (
 type Crypticle struct {
 	key    Key
 	block  cipher.Block
-	states sync.Pool                       // *state
-	long   atomic.Pointer[stitched.Sealer] // made when the first long text is sealed
+	states sync.Pool // *state
 }
 
 // state is what one call needs and the next can use again.
@@ -106,19 +100,6 @@ func (s *state) decrypter(b cipher.Block) cipher.BlockMode {
 	return s.dec
 }
 
-// sealer is what seals a text of n bytes faster than the standard library, nil when nothing does.
-func (c *Crypticle) sealer(n int) *stitched.Sealer {
-	if n < long {
-		return nil
-	}
-	s := c.long.Load()
-	if s == nil {
-		s = stitched.New(c.key[:aesKeySize], c.key[aesKeySize:])
-		c.long.Store(s)
-	}
-	return s
-}
-
 // SealedLen is the length of what Seal appends for n bytes of nonce and msgpack together.
 func SealedLen(n int) int {
 	plain := len(pad) + n
@@ -143,10 +124,6 @@ func (c *Crypticle) Seal(dst, msgpack, nonce []byte) []byte {
 	dst = append(dst, msgpack...)
 	for range fill {
 		dst = append(dst, byte(fill))
-	}
-	if sealer := c.sealer(len(dst) - start); sealer != nil {
-		mac := sealer.Seal(dst[start:])
-		return append(dst, mac[:]...)
 	}
 	body := dst[start+ivSize:]
 	s.encrypter(c.block).CryptBlocks(body, body)

@@ -1,7 +1,6 @@
 package saltcrypt
 
 import (
-	"crypto/fips140"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -12,8 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-
-	"saltclusterd/sidecar/saltcrypt/fastrsa"
 )
 
 // Errors about private keys.
@@ -35,7 +32,6 @@ type MasterKey struct {
 	pub  *PublicKey
 	text string // clean public text
 	x931 *rawRSA
-	fast *fastrsa.Key // nil: not with this key or processor
 }
 
 // ParseMasterKey reads a PEM private key, PKCS#1 (as Salt writes it) or PKCS#8. Errors: ErrEncryptedKey, ErrPrivateKey.
@@ -93,11 +89,7 @@ func newMasterKey(key *rsa.PrivateKey) (*MasterKey, error) {
 		return nil, fmt.Errorf("%w: its numbers do not belong together", ErrPrivateKey)
 	}
 	key.Precompute()
-	m := &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key)}
-	if !fips140.Enabled() {
-		m.fast = fastrsa.New(key)
-	}
-	return m, nil
+	return &MasterKey{key: key, pub: pub, text: pub.Text(), x931: newRawRSA(key)}, nil
 }
 
 // PEM is the private key as Salt writes it: PKCS#1, unencrypted. The result is a secret.
@@ -111,22 +103,6 @@ func (m *MasterKey) DER() []byte { return x509.MarshalPKCS1PrivateKey(m.key) }
 // PublicText is the public half as clean SubjectPublicKeyInfo PEM: pub_key of a sign-in reply.
 func (m *MasterKey) PublicText() string { return m.text }
 
-// Accelerated names the instructions that make private operations two to three times as fast (package fastrsa); empty where Go's RSA does them.
-func (m *MasterKey) Accelerated() string {
-	if m.fast == nil {
-		return ""
-	}
-	return m.fast.Instructions()
-}
-
-// Faults counts private operations that Accelerated's instructions did wrong. Each was done again; what they did wrong alone, by Go's RSA.
-func (m *MasterKey) Faults() uint64 {
-	if m.fast == nil {
-		return 0
-	}
-	return m.fast.Faults()
-}
-
 // Public is the public half.
 func (m *MasterKey) Public() *PublicKey { return m.pub }
 
@@ -136,13 +112,7 @@ func (m *MasterKey) Sign(algo string, data []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrAlgorithm
 	}
-	sum := digest(h, data)
-	if m.fast != nil {
-		if sig, err := m.fast.Private(padPKCS1(h, sum, m.key.Size())); err == nil {
-			return sig, nil
-		}
-	}
-	sig, err := rsa.SignPKCS1v15(nil, m.key, h, sum)
+	sig, err := rsa.SignPKCS1v15(nil, m.key, h, digest(h, data))
 	if err != nil {
 		return nil, fmt.Errorf("signing with %s: %w", algo, err)
 	}
@@ -165,88 +135,11 @@ func (m *MasterKey) DecryptOAEP(algo string, ct []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrAlgorithm
 	}
-	if m.fast != nil && len(ct) == m.key.Size() {
-		if em, err := m.fast.Private(ct); err == nil {
-			return unpadOAEP(h, em)
-		}
-	}
 	msg, err := rsa.DecryptOAEP(h.New(), nil, m.key, ct, nil)
 	if err != nil {
 		return nil, ErrDecrypt
 	}
 	return msg, nil
-}
-
-// Task is one of several private operations: a signature of In or the opening of it, under an algorithm. Out and Err are what Sign or DecryptOAEP returns.
-type Task struct {
-	Algorithm string
-	In, Out   []byte
-	Err       error
-}
-
-// Together is how many operations SignAll and DecryptAll do at once: one where they take as long as each alone.
-func (m *MasterKey) Together() int {
-	if m.fast == nil {
-		return 1
-	}
-	return m.fast.Together()
-}
-
-// SignAll is Sign of each. Four together take two thirds of the time of four where the processor has AVX-512 IFMA.
-func (m *MasterKey) SignAll(tasks []*Task) {
-	m.together(tasks,
-		func(t *Task) []byte {
-			h, ok := sigHash(t.Algorithm)
-			if !ok {
-				return nil
-			}
-			return padPKCS1(h, digest(h, t.In), m.key.Size())
-		},
-		func(t *Task, sig []byte) { t.Out = sig },
-		func(t *Task) { t.Out, t.Err = m.Sign(t.Algorithm, t.In) })
-}
-
-// DecryptAll is DecryptOAEP of each, as SignAll is Sign.
-func (m *MasterKey) DecryptAll(tasks []*Task) {
-	m.together(tasks,
-		func(t *Task) []byte {
-			if _, ok := encHash(t.Algorithm); !ok || len(t.In) != m.key.Size() {
-				return nil
-			}
-			return t.In
-		},
-		func(t *Task, em []byte) {
-			h, _ := encHash(t.Algorithm)
-			t.Out, t.Err = unpadOAEP(h, em)
-		},
-		func(t *Task) { t.Out, t.Err = m.DecryptOAEP(t.Algorithm, t.In) })
-}
-
-// together does the private operations of tasks at once, on the number that each of them says. Those that say none, or fail, are done alone, and so are fewer than
-// are worth it.
-func (m *MasterKey) together(tasks []*Task, number func(*Task) []byte, done func(*Task, []byte), alone func(*Task)) {
-	if n := m.Together(); n == 1 || len(tasks) < n {
-		for _, t := range tasks {
-			alone(t)
-		}
-		return
-	}
-	numbers, whose := make([][]byte, 0, len(tasks)), make([]*Task, 0, len(tasks))
-	for _, t := range tasks {
-		if n := number(t); n != nil {
-			numbers, whose = append(numbers, n), append(whose, t)
-		} else {
-			alone(t)
-		}
-	}
-	powers, errs := m.fast.PrivateAll(numbers)
-	for i, t := range whose {
-		if errs[i] == nil {
-			done(t, powers[i])
-		} else {
-			alone(t)
-		}
-	}
 }
 
 // Format prints [redacted] for every verb.

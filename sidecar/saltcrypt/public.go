@@ -1,12 +1,9 @@
 package saltcrypt
 
 import (
-	"bytes"
 	"crypto"
-	"crypto/fips140"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -15,8 +12,6 @@ import (
 	"math"
 	"math/big"
 	"regexp"
-
-	"saltclusterd/sidecar/saltcrypt/fastrsa"
 )
 
 const (
@@ -37,9 +32,8 @@ var (
 
 // PublicKey is an RSA public key of a minion or a master. Safe for concurrent use.
 type PublicKey struct {
-	key  *rsa.PublicKey
-	e    *big.Int
-	fast *fastrsa.Public // nil: not with this key or processor
+	key *rsa.PublicKey
+	e   *big.Int
 }
 
 // indented are the spaces that begin a line.
@@ -88,11 +82,7 @@ func newPublicKey(key *rsa.PublicKey) (*PublicKey, error) {
 	case key.E < 3 || key.E > math.MaxInt32 || key.E&1 == 0:
 		return nil, fmt.Errorf("%w: bad exponent", ErrPublicKey)
 	}
-	p := &PublicKey{key: key, e: big.NewInt(int64(key.E))}
-	if !fips140.Enabled() { // where crypto/rsa is to be what does it, and has rules of its own
-		p.fast = fastrsa.NewPublic(key)
-	}
-	return p, nil
+	return &PublicKey{key: key, e: big.NewInt(int64(key.E))}, nil
 }
 
 // Bits is the size of the modulus.
@@ -124,11 +114,6 @@ func (p *PublicKey) EncryptOAEP(algo string, msg []byte) ([]byte, error) {
 }
 
 func (p *PublicKey) encryptOAEP(h crypto.Hash, msg, label []byte) ([]byte, error) {
-	if p.fast != nil && len(msg) <= maxOAEP(h, p.key.Size()) {
-		if ct, err := p.fast.Power(padOAEP(h, msg, label, p.key.Size())); err == nil {
-			return ct, nil
-		}
-	}
 	return rsa.EncryptOAEP(h.New(), rand.Reader, p.key, msg, label)
 }
 
@@ -138,14 +123,12 @@ func (p *PublicKey) Verify(algo string, data, sig []byte) error {
 	if !ok {
 		return ErrAlgorithm
 	}
-	sum := digest(h, data)
-	if p.fast != nil {
-		if em, err := p.fast.Power(sig); err != nil || !bytes.Equal(em, padPKCS1(h, sum, p.key.Size())) {
-			return ErrSignature
-		}
-		return nil
-	}
-	if rsa.VerifyPKCS1v15(p.key, h, sum, sig) != nil {
+	return p.VerifyDigest(h, digest(h, data), sig)
+}
+
+// VerifyDigest is Verify of what was hashed already. Errors: ErrSignature.
+func (p *PublicKey) VerifyDigest(h crypto.Hash, digest, sig []byte) error {
+	if rsa.VerifyPKCS1v15(p.key, h, digest, sig) != nil {
 		return ErrSignature
 	}
 	return nil
@@ -162,6 +145,7 @@ func (p *PublicKey) VerifyPubSig(algo, text, pubSig string) error {
 }
 
 func digest(h crypto.Hash, data []byte) []byte {
-	var room [sha256.Size]byte
-	return append([]byte(nil), sumInto(&room, h, data)...)
+	d := h.New()
+	d.Write(data)
+	return d.Sum(nil)
 }

@@ -50,16 +50,6 @@ func (r *rawRSA) private(m *big.Int) (*big.Int, error) {
 	return s, nil
 }
 
-// raw is the bare private operation in whichever way is the fastest.
-func (m *MasterKey) raw(f *big.Int) (*big.Int, error) {
-	if m.fast != nil {
-		if s, err := m.fast.Private(f.FillBytes(make([]byte, m.key.Size()))); err == nil {
-			return new(big.Int).SetBytes(s), nil
-		}
-	}
-	return m.x931.private(f)
-}
-
 // blinding returns a random unit modulo n and its inverse.
 func (r *rawRSA) blinding() (b, inverse *big.Int, err error) {
 	for range 8 {
@@ -86,7 +76,7 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 	if f.Cmp(m.key.N) >= 0 { // only for a modulus whose length is no multiple of 8
 		return nil, ErrX931
 	}
-	s, err := m.raw(f)
+	s, err := m.x931.private(f)
 	if err != nil {
 		return nil, err
 	}
@@ -109,15 +99,8 @@ func (p *PublicKey) VerifyX931(sig []byte) ([]byte, error) {
 	return unpadX931(em)
 }
 
-// raw is the bare public operation, of as many bytes as the modulus has, in whichever way is the fastest. Errors: ErrX931.
+// raw is the bare public operation. Its result has the length of the modulus. Errors: ErrX931.
 func (p *PublicKey) raw(sig []byte) ([]byte, error) {
-	if p.fast != nil {
-		em, err := p.fast.Power(sig)
-		if err != nil {
-			return nil, ErrX931
-		}
-		return em, nil
-	}
 	s := new(big.Int).SetBytes(sig)
 	if len(sig) != p.key.Size() || s.Cmp(p.key.N) >= 0 {
 		return nil, ErrX931

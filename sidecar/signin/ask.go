@@ -28,7 +28,7 @@ func (s *Service) ask(ctx context.Context, l *line, r *Request) {
 		return
 	}
 	if reply == nil {
-		s.accept(ctx, []*answering{{l: l, r: r}}, outcome)
+		s.accept(ctx, l, r, outcome)
 		return
 	}
 	s.finish(l, r, reply, outcome)
@@ -107,7 +107,7 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 // finds it decided.
 func (s *Service) undecided(r *Request, reason error) (reply []byte, outcome string, err error) {
 	s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", reason)
-	if !s.spend(s.ctx, 1, func() { reply, err = s.replier.pending(r.Auth) }) { // the time for asking may be over, of which the reason is
+	if !s.spend(s.ctx, func() { reply, err = s.replier.pending(r.Auth) }) { // the time for asking may be over, of which the reason is
 		return nil, outcomeUndecided, fmt.Errorf("answer pending: %w", context.Cause(s.ctx))
 	}
 	return reply, outcomeUndecided, err

@@ -3,8 +3,6 @@ package signin
 import (
 	"testing"
 	"time"
-
-	"saltclusterd/sidecar/saltcrypt"
 )
 
 // accepted returns a function that signs a minion in whose key is accepted, from the parsed request to the reply.
@@ -33,10 +31,7 @@ func BenchmarkSignIn(b *testing.B) {
 }
 
 func TestAllocations(t *testing.T) {
-	ceiling := 30.
-	if key, err := saltcrypt.GenerateMasterKey(2048); err != nil || key.Accelerated() == "" {
-		ceiling = 40 // crypto/rsa's
-	}
+	const ceiling = 40.
 	signIn := accepted(t)
 	signIn()
 	n := testing.AllocsPerRun(50, signIn)

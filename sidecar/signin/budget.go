@@ -37,8 +37,8 @@ func newBudget(cpus int, share float64, cost time.Duration, now func() time.Time
 	return b
 }
 
-// spend runs f, which computes so many sign-ins, when the share allows it; false when ctx ended before.
-func (b *budget) spend(ctx context.Context, n int, f func()) bool {
+// spend runs f, which computes a sign-in, when the share allows it; false when ctx ended before.
+func (b *budget) spend(ctx context.Context, f func()) bool {
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -56,7 +56,7 @@ func (b *budget) spend(ctx context.Context, n int, f func()) bool {
 	}
 	began := b.now()
 	f()
-	b.pay(b.now().Sub(began), n)
+	b.pay(b.now().Sub(began))
 	return true
 }
 
@@ -73,11 +73,11 @@ func (b *budget) wait() time.Duration {
 	return time.Duration(-b.balance / b.cpus * float64(time.Second))
 }
 
-func (b *budget) pay(cost time.Duration, n int) {
+func (b *budget) pay(cost time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.balance -= cost.Seconds()
-	b.cost += (cost.Seconds()/float64(n) - b.cost) * min(1, costWeight*float64(n))
+	b.cost += (cost.Seconds() - b.cost) * costWeight
 }
 
 // rate is how many sign-ins a second the share allows at their present cost.

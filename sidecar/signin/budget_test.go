@@ -31,7 +31,7 @@ func TestBudgetShare(t *testing.T) {
 			for range tc.slots {
 				go func() {
 					n := 0
-					for b.spend(ctx, 1, func() { time.Sleep(4 * time.Millisecond) }) {
+					for b.spend(ctx, func() { time.Sleep(4 * time.Millisecond) }) {
 						n++
 					}
 					done <- n
@@ -52,28 +52,12 @@ func TestBudgetShare(t *testing.T) {
 	}
 }
 
-// Several that are computed together cost what each takes, and count as so many.
-func TestBudgetOfSeveral(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one, several := newBudget(2, 0.5, time.Millisecond, time.Now), newBudget(2, 0.5, time.Millisecond, time.Now)
-		for range 100 {
-			one.spend(t.Context(), 1, func() { time.Sleep(3 * time.Millisecond) })
-		}
-		for range 25 {
-			several.spend(t.Context(), 4, func() { time.Sleep(12 * time.Millisecond) })
-		}
-		if a, b := one.rate(), several.rate(); math.Abs(a-1/0.003) > 5 || math.Abs(a-b) > 5 {
-			t.Errorf("rate %g; four at a time %g", a, b)
-		}
-	})
-}
-
 func TestBudgetEndsWithItsContext(t *testing.T) {
 	b := newBudget(1, 0.05, time.Millisecond, time.Now)
-	b.pay(time.Hour, 1)
+	b.pay(time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if b.spend(ctx, 1, func() { t.Error("ran") }) {
+	if b.spend(ctx, func() { t.Error("ran") }) {
 		t.Error("said it ran")
 	}
 }

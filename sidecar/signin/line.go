@@ -170,21 +170,6 @@ func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	return q.next(order)
 }
 
-// takeAlike returns another one whose key is accepted, if there is one whose minion listens, to be answered together with the one that was taken before.
-// With one that is late it may be another that is: nobody else could be taken then.
-func (q *queue) takeAlike(first *line) (l *line, r *Request, gone []*Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	order := []lane{known}
-	if first.old {
-		order = append(order, late)
-	}
-	if l, r, gone = q.next(order); l != nil {
-		q.since++
-	}
-	return l, r, gone
-}
-
 // next takes from the first of the lanes that has somebody. The caller holds mu.
 func (q *queue) next(order []lane) (l *line, r *Request, gone []*Request) {
 	for {

@@ -17,11 +17,6 @@ import (
 type Identity interface {
 	Sign(algorithm string, data []byte) ([]byte, error)
 	DecryptOAEP(algorithm string, ciphertext []byte) ([]byte, error)
-	// SignAll and DecryptAll are these of each task, in less time where several are done at once.
-	SignAll([]*saltcrypt.Task)
-	DecryptAll([]*saltcrypt.Task)
-	// Together is how many are worth doing at once, 1: they win nothing.
-	Together() int
 	PublicText() string
 }
 
@@ -40,13 +35,16 @@ type replier struct {
 	pinned      func(id, pub string, p Pin)
 }
 
-// Another is a second identity of the cluster while one takes the place of the other: a minion that has pinned it is answered under
-// it, so that those who know the new one and those who do not can both sign in.
+// SecondIdentity is an Identity that signs the digest of the AES key as well (salt/crypt.py private_encrypt).
+type SecondIdentity interface {
+	Identity
+	SignX931(msg []byte) ([]byte, error)
+}
+
+// Another is a second identity of the cluster while one takes the place of the other: a minion that has pinned it is
+// answered under it, so that those who know the new one and those who do not can both sign in.
 type Another struct {
-	Identity interface {
-		Identity
-		SignX931(msg []byte) ([]byte, error)
-	}
+	Identity  SecondIdentity
 	PubSigner PubSigner // as Config.PubSigner, for this identity
 
 	mu    sync.Mutex
@@ -86,52 +84,35 @@ type acceptance struct {
 	epoch   *epochs.Material
 	session string // the session key, as text
 
-	token saltcrypt.Task // the minion's, which is opened; no Out: it has sent none, or we cannot
+	token []byte // the minion's, decrypted; nil: it sent none, or it does not decrypt
 	pin   Pin
-	sign  saltcrypt.Task // the reply
 	reply []byte
 	err   error
 }
 
-// accept builds the signed replies that let minions in (salt/channel/server.py _auth): the epoch's AES key and the session key, each encrypted to
-// the minion. The private operations of all are done together.
-func (r *replier) accept(all []*acceptance) {
-	another := r.another.Load() // one for all of it: who has shown that it has pinned that identity is answered under it
-	r.openTokens(all, another)
+// accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the
+// session key, each encrypted to the minion.
+func (r *replier) accept(a *acceptance) {
+	another := r.another.Load() // one for all of it: a minion that has pinned that identity is answered under it
+	r.openToken(a, another)
 	if r.pinned != nil {
-		for _, a := range all {
-			r.pinned(a.req.ID, a.req.Pub, a.pin)
-		}
+		r.pinned(a.req.ID, a.req.Pub, a.pin)
 	}
-	tasks := make([]*saltcrypt.Task, 0, len(all))
-	for _, a := range all {
-		identity, err := r.load(a, another)
-		switch {
-		case err != nil:
-			a.err = err
-		case identity == r.identity:
-			tasks = append(tasks, &a.sign)
-		default:
-			a.sign.Out, a.sign.Err = identity.Sign(a.sign.Algorithm, a.sign.In)
-		}
+	load, identity, err := r.load(a, another)
+	if err != nil {
+		a.err = err
+		return
 	}
-	if len(tasks) > 0 {
-		r.identity.SignAll(tasks)
-	}
-	for _, a := range all {
-		if a.err == nil {
-			a.reply, a.err = signedWith(a.sign.In, a.sign.Out, a.sign.Err)
-		}
-	}
+	a.reply, a.err = signed(identity, load, a.req.SigAlgo)
 }
 
-// load makes what is to be signed of a reply, and says under which identity.
-func (r *replier) load(a *acceptance, another *Another) (Identity, error) {
+// load returns what is to be signed of a reply, and the identity that signs it.
+func (r *replier) load(a *acceptance, another *Another) ([]byte, Identity, error) {
 	identity, pubSigner, epochSig := r.identity, r.pubSigner(), a.epoch.Sig
 	if another != nil && a.pin == PinAnother {
 		sig, err := another.sign(a.epoch)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		identity, pubSigner, epochSig = another.Identity, another.PubSigner, sig
 	}
@@ -142,54 +123,45 @@ func (r *replier) load(a *acceptance, another *Another) (Identity, error) {
 		Nonce:       a.req.Nonce,
 	}
 	var err error
-	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the master goes back encrypted to
-	// the minion. One that does not decrypt, or does not fit into what the minion's key encrypts, is left out, as stock does; the minion then refuses us.
-	if a.token.Out != nil {
-		if token, err := a.key.EncryptOAEP(a.req.EncAlgo, a.token.Out); err == nil {
+	// The token proves to a minion that pinned our public key that we hold the private one: what it encrypted to the
+	// master goes back encrypted to the minion. One that does not decrypt, or does not fit into what the minion's key
+	// encrypts, is left out, as stock does; the minion then refuses us.
+	if a.token != nil {
+		if token, err := a.key.EncryptOAEP(a.req.EncAlgo, a.token); err == nil {
 			accept.Token = token
 		}
 	}
 	if accept.AES, err = a.key.encrypt(sealAES, a.req.EncAlgo, a.epoch.KeyText); err != nil {
-		return nil, fmt.Errorf("encrypt aes key: %w", err)
+		return nil, nil, fmt.Errorf("encrypt aes key: %w", err)
 	}
 	if accept.Session, err = a.key.encrypt(sealSession, a.req.EncAlgo, a.session); err != nil {
-		return nil, fmt.Errorf("encrypt session key: %w", err)
+		return nil, nil, fmt.Errorf("encrypt session key: %w", err)
 	}
 	if pubSigner != nil {
 		if accept.PubSig, err = pubSigner.PubSig(a.req.SigAlgo); err != nil {
-			return nil, fmt.Errorf("sign master.pub: %w", err)
+			return nil, nil, fmt.Errorf("sign master.pub: %w", err)
 		}
 		accept.HasPubSig = true
 	}
-	a.sign = saltcrypt.Task{Algorithm: a.req.SigAlgo, In: saltwire.AppendAuthAccept(nil, accept)}
-	return identity, nil
+	return saltwire.AppendAuthAccept(nil, accept), identity, nil
 }
 
-// openTokens opens what minions have encrypted to their master. The key that opens it is the one that the minion has pinned.
-func (r *replier) openTokens(all []*acceptance, another *Another) {
-	tasks := make([]*saltcrypt.Task, 0, len(all))
-	for _, a := range all {
-		if len(a.req.Token) > 0 {
-			a.token = saltcrypt.Task{Algorithm: a.req.EncAlgo, In: a.req.Token}
-			tasks = append(tasks, &a.token)
-		}
+// openToken decrypts what a minion has encrypted to its master. The key that decrypts it is the one that the minion
+// has pinned.
+func (r *replier) openToken(a *acceptance, another *Another) {
+	if len(a.req.Token) == 0 {
+		a.pin = PinNone
+		return
 	}
-	if len(tasks) > 0 {
-		r.identity.DecryptAll(tasks)
+	var err error
+	if a.token, err = r.identity.DecryptOAEP(a.req.EncAlgo, a.req.Token); err == nil {
+		a.pin = PinOurs
+		return
 	}
-	for _, a := range all {
-		switch {
-		case len(a.req.Token) == 0:
-			a.pin = PinNone
-		case a.token.Err == nil:
-			a.pin = PinOurs
-		default:
-			a.pin = PinForeign
-			if another != nil {
-				if token, err := another.Identity.DecryptOAEP(a.req.EncAlgo, a.req.Token); err == nil {
-					a.token.Out, a.pin = token, PinAnother
-				}
-			}
+	a.token, a.pin = nil, PinForeign
+	if another != nil {
+		if token, err := another.Identity.DecryptOAEP(a.req.EncAlgo, a.req.Token); err == nil {
+			a.token, a.pin = token, PinAnother
 		}
 	}
 }
@@ -210,7 +182,7 @@ func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 	identity := r.identity
 	if another := r.another.Load(); another != nil {
 		a := &acceptance{req: req}
-		if r.openTokens([]*acceptance{a}, another); a.pin == PinAnother {
+		if r.openToken(a, another); a.pin == PinAnother {
 			identity = another.Identity
 		}
 	}
@@ -219,10 +191,6 @@ func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 
 func signed(identity Identity, load []byte, algorithm string) ([]byte, error) {
 	sig, err := identity.Sign(algorithm, load)
-	return signedWith(load, sig, err)
-}
-
-func signedWith(load, sig []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign reply: %w", err)
 	}

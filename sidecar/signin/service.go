@@ -270,7 +270,7 @@ func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) b
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	switch {
 	case s.ours(st, r):
-		s.accept(ctx, s.alike(&answering{l: l, r: r}), "accepted")
+		s.accept(ctx, l, r, "accepted")
 		return mayAsk
 	case !mayAsk: // it was accepted when it came
 		s.queue.back(l)
@@ -301,7 +301,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	var reply []byte
 	if !st.Known && s.turn.answer() {
 		var err error
-		s.spend(ctx, 1, func() { reply, err = s.replier.pending(r.Auth) })
+		s.spend(ctx, func() { reply, err = s.replier.pending(r.Auth) })
 		if err != nil {
 			s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
 		}
@@ -320,77 +320,39 @@ func (s *Service) cry(limit string) {
 	}
 }
 
-// spend computes so many sign-ins when they may use the CPU; f does not run when the service ends before.
-func (s *Service) spend(ctx context.Context, n int, f func()) bool {
-	return s.budget.Load().spend(ctx, n, f)
+// spend computes a sign-in when it may use the CPU; f does not run when the service ends before.
+func (s *Service) spend(ctx context.Context, f func()) bool {
+	return s.budget.Load().spend(ctx, f)
 }
 
-// answering is a sign-in whose turn it is, and the reply to it.
-type answering struct {
-	l *line
-	r *Request
-	acceptance
-}
-
-// alike has those that can be answered together with the first one: as many as private operations are worth doing at once. Where one takes as long
-// beside others as alone, who comes first would only wait for the others.
-func (s *Service) alike(first *answering) []*answering {
-	together := s.cfg.Identity.Together()
-	all := append(make([]*answering, 0, together), first)
-	for len(all) < together {
-		l, r, gone := s.queue.takeAlike(first.l)
-		s.drop(gone, "gone")
-		if l == nil {
-			break
-		}
-		if !s.ours(s.cfg.Keys.Standing(r.Auth.ID), r) { // it was when it came
-			s.queue.back(l)
-			continue
-		}
-		s.metrics.waited(r)
-		all = append(all, &answering{l: l, r: r})
+// accept builds the accepting reply of a sign-in and answers every try with it.
+func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome string) {
+	var a acceptance
+	if !s.spend(ctx, func() { s.build(&a, r.Auth) }) {
+		outcome = "given_up"
 	}
-	return all
-}
-
-// accept builds the accepting replies and answers every try with its own.
-func (s *Service) accept(ctx context.Context, all []*answering, outcome string) {
-	built := s.spend(ctx, len(all), func() { s.build(all) })
-	for _, t := range all {
-		became := outcome
-		if !built {
-			became = "given_up"
-		}
-		if t.reply != nil && s.cfg.SignedIn != nil && !s.cfg.SignedIn(t.r.Auth.ID, t.token.Out) {
-			t.reply, became = nil, "not_told"
-		}
-		switch {
-		case errors.Is(t.err, ErrChanged):
-			s.cfg.Logger.Warn("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
-			became = "undecided"
-		case t.err != nil:
-			s.cfg.Logger.Error("sign-in not answered", "minion", t.r.Auth.ID, "err", t.err)
-			became = "error"
-		}
-		if s.finish(t.l, t.r, t.reply, became) && s.cfg.Event != nil && became == "accepted" {
-			s.cfg.Event(t.r.Auth)
-		}
+	if a.reply != nil && s.cfg.SignedIn != nil && !s.cfg.SignedIn(r.Auth.ID, a.token) {
+		a.reply, outcome = nil, "not_told"
+	}
+	switch {
+	case errors.Is(a.err, ErrChanged):
+		s.cfg.Logger.Warn("sign-in not answered", "minion", r.Auth.ID, "err", a.err)
+		outcome = "undecided"
+	case a.err != nil:
+		s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", a.err)
+		outcome = "error"
+	}
+	if s.finish(l, r, a.reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
+		s.cfg.Event(r.Auth)
 	}
 }
 
-func (s *Service) build(all []*answering) {
+func (s *Service) build(a *acceptance, auth saltwire.AuthRequest) {
 	began := time.Now()
-	replies := make([]*acceptance, 0, len(all))
-	for _, t := range all {
-		if t.err = s.prepare(&t.acceptance, t.r.Auth); t.err == nil {
-			replies = append(replies, &t.acceptance)
-		}
+	if a.err = s.prepare(a, auth); a.err == nil {
+		s.replier.accept(a)
 	}
-	s.replier.accept(replies)
-	each := time.Since(began).Seconds() / float64(len(all))
-	for range all {
-		s.metrics.seconds.Observe(each)
-	}
+	s.metrics.seconds.Observe(time.Since(began).Seconds())
 }
 
 // prepare has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited, for the master or for its

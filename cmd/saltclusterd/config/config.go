@@ -68,6 +68,7 @@ type Edge struct {
 // SignIn bounds what minions that sign in may cost.
 type SignIn struct {
 	CPUPercent        int // of the CPUs, at most
+	RSABackend        string
 	NewRate           int // keys that nobody knows yet, per second
 	NewRatePerAddress int
 	MaxPendingKeys    int

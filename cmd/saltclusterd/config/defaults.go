@@ -37,7 +37,7 @@ func DefaultConfig() Config {
 			MinionRequestBytes:       64 * MiB,
 			MinionAnswerBytes:        128 * MiB,
 		},
-		SignIn: SignIn{CPUPercent: 50, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000, KeysMaxDelete: 10},
+		SignIn: SignIn{CPUPercent: 50, RSABackend: RSAAuto, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000, KeysMaxDelete: 10},
 		Cluster: Cluster{
 			Interface:          "0.0.0.0",
 			PoolPort:           4520,

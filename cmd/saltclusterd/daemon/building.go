@@ -124,7 +124,10 @@ func (s *service) buildProxy() error {
 		return err
 	}
 	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().informs })
-	operations := m.operations()
+	operations, err := m.operations()
+	if err != nil {
+		return err
+	}
 	s.signin = signin.New(signin.Config{
 		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
 		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: m.identity.RecordPin,

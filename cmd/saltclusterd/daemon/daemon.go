@@ -160,6 +160,9 @@ func (d *Daemon) readHost(ctx context.Context) (err error) {
 	if d.witness() {
 		return nil
 	}
+	if err := d.checkRSA(); err != nil {
+		return err
+	}
 	return d.readMaster(ctx)
 }
 

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
 )
 
@@ -31,6 +32,10 @@ func (m *member) buildIdentity() {
 			return err
 		},
 		Status: m.identityStatus, Client: m.client(), Logger: m.log,
+		Accelerate: func(key *saltcrypt.MasterKey) signin.SecondIdentity {
+			accelerated, _ := d.accelerate(key)
+			return accelerated
+		},
 	}
 	if m.seed.Witness {
 		cfg.WriteKeys = func(_, public []byte) error { return membership.WritePublicIdentity(d.cfg.Cluster.PKIDir, public) }

@@ -1,33 +1,74 @@
 package daemon
 
 import (
+	"crypto/fips140"
 	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltcrypt/libcrypto"
 	"saltclusterd/sidecar/signin"
 )
 
-// operations are the cluster's private key as sign-ins and publications use it: our own where the processor makes it as fast as OpenSSL's,
-// OpenSSL's where this program was built for it and the host has one that is fit, else Go's.
-func (m *member) operations() signin.Identity {
-	if how := m.key.Accelerated(); how != "" {
-		m.log.Info("RSA is done by saltclusterd", "instructions", how)
+var (
+	errRSAConfigured = errors.New("option rsa_backend")
+	errRSAFIPS       = errors.New("the FIPS 140-3 module of Go is on (GODEBUG=fips140)")
+)
+
+// rsaUnavailable is why the private operations cannot be done by the host's libcrypto, nil when they can.
+func (d *Daemon) rsaUnavailable() error {
+	switch {
+	case d.cfg.SignIn.RSABackend == config.RSAGo:
+		return errRSAConfigured
+	case fips140.Enabled():
+		return errRSAFIPS
+	}
+	return libcrypto.Load()
+}
+
+// checkRSA refuses to start where rsa_backend asks for a library that cannot be used.
+func (d *Daemon) checkRSA() error {
+	if d.cfg.SignIn.RSABackend != config.RSALibcrypto {
+		return nil
+	}
+	if err := d.rsaUnavailable(); err != nil {
+		return fmt.Errorf("load libcrypto.so.3 (option rsa_backend): %w; install libssl3 or openssl-libs, or set rsa_backend: auto", err)
+	}
+	return nil
+}
+
+// accelerate gives a key to the host's libcrypto. It returns the key itself, and the reason, where Go does the
+// operations.
+func (d *Daemon) accelerate(key *saltcrypt.MasterKey) (signin.SecondIdentity, error) {
+	if err := d.rsaUnavailable(); err != nil {
+		return key, err
+	}
+	k, err := libcrypto.Accelerate(key)
+	if err != nil {
+		return key, err
+	}
+	return k, nil
+}
+
+// operations returns the cluster's private key for sign-ins and publications, and logs the backend once.
+func (m *member) operations() (signin.Identity, error) {
+	key, reason := m.d.accelerate(m.key)
+	switch k, ok := key.(*libcrypto.Key); {
+	case ok:
+		m.log.Info("RSA backend selected", "backend", config.RSALibcrypto, "version", k.Version(), "left_to_go", k.Left())
 		m.d.reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "saltcluster_sidecar_rsa_faults_total",
-			Help: "Private operations with a wrong result, which Go's RSA did again: more than none means faulty hardware.",
-		}, func() float64 { return float64(m.key.Faults()) }))
-		return m.key
+			Help: "Signatures of libcrypto that were wrong and made again by Go: more than none means faulty hardware.",
+		}, func() float64 { return float64(k.Faults()) }))
+	case m.d.cfg.SignIn.RSABackend == config.RSALibcrypto:
+		return nil, fmt.Errorf("give the cluster's key to libcrypto (option rsa_backend): %w", reason)
+	case errors.Is(reason, libcrypto.ErrUnavailable):
+		m.log.Warn("RSA backend selected", "backend", config.RSAGo, "reason", reason)
+	default:
+		m.log.Info("RSA backend selected", "backend", config.RSAGo, "reason", reason)
 	}
-	k, err := libcrypto.Accelerate(m.key)
-	switch {
-	case errors.Is(err, libcrypto.ErrNotBuilt):
-		return m.key
-	case err != nil:
-		m.log.Warn("RSA is done by Go", "err", err)
-		return m.key
-	}
-	m.log.Info("RSA is done by OpenSSL", "version", k.Version(), "left_to_go", k.Left())
-	return k
+	return key, nil
 }

@@ -90,8 +90,10 @@ type Config struct {
 	Takeover func(context.Context, admin.Progress) error
 	// Status asks a node for its status; this one as well.
 	Status func(context.Context, node.ID) (Status, error)
-	Client peerrpc.Client
-	Logger *slog.Logger
+	// Accelerate gives a key to the backend that does RSA; nil: Go does it.
+	Accelerate func(*saltcrypt.MasterKey) signin.SecondIdentity
+	Client     peerrpc.Client
+	Logger     *slog.Logger
 }
 
 // Change carries out a change of the cluster's identity on this node.
@@ -275,7 +277,11 @@ func (c *Change) openSecond(fp string, sealed []byte, options *localmaster.Confi
 	if err != nil {
 		return nil, err
 	}
-	return &signin.Another{Identity: key, PubSigner: pubSigner}, nil
+	another := &signin.Another{Identity: key, PubSigner: pubSigner}
+	if c.cfg.Accelerate != nil {
+		another.Identity = c.cfg.Accelerate(key)
+	}
+	return another, nil
 }
 
 // Problems returns what the status shows of a change.

@@ -1,5 +1,16 @@
-//go:build !(libcrypto && cgo && linux)
+//go:build !(linux && (amd64 || arm64)) || nolibcrypto
 
 package libcrypto
 
-func load([]byte) (engine, error) { return nil, ErrNotBuilt }
+import "fmt"
+
+type library struct{}
+
+func load() (*library, error) {
+	return nil, fmt.Errorf("%w: this program was built without it", ErrUnavailable)
+}
+
+func newEngine([]byte) (engine, error) {
+	_, err := load()
+	return nil, err
+}

@@ -3,8 +3,6 @@ package signin
 import (
 	"bytes"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +15,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// crowd is sign-ins that wait when the service opens, so that it answers as many together as it can.
+// crowd is sign-ins that wait when the service opens.
 type crowd struct {
 	*cluster
 	svc *Service
@@ -65,8 +63,8 @@ func (c *crowd) sign(t *testing.T, i int) saltwire.AuthRequest {
 	return auth
 }
 
-// Each of those that are answered together gets its own answer: with its token, under its algorithms, under the identity that it has pinned.
-func TestTogether(t *testing.T) {
+// TestAccept_Crowd gives each sign-in its own answer: with its token, under its algorithms, under the identity that it has pinned.
+func TestAccept_Crowd(t *testing.T) {
 	second, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
 		t.Fatal(err)
@@ -142,66 +140,6 @@ func TestTogether(t *testing.T) {
 		if err := under.Public().Verify(auth.SigAlgo, r.Load, r.Sig); err != nil {
 			t.Errorf("%d, one %s: %v", i, kind.name, err)
 		}
-	}
-}
-
-// several is an identity that has so many done at once, tells how many there were, and takes its time.
-type several struct {
-	*saltcrypt.MasterKey
-	together int
-	takes    time.Duration // for one
-
-	mu    sync.Mutex
-	sizes []int
-}
-
-func (s *several) Together() int { return s.together }
-
-func (s *several) SignAll(tasks []*saltcrypt.Task) {
-	s.mu.Lock()
-	s.sizes = append(s.sizes, len(tasks))
-	s.mu.Unlock()
-	time.Sleep(time.Duration(len(tasks)) * s.takes)
-	s.MasterKey.SignAll(tasks)
-}
-
-// As many are answered together as are worth it for the identity, and each is measured, and paid for, as one.
-func TestAsManyAsAreWorthIt(t *testing.T) {
-	for _, tc := range []struct{ together, batches int }{{4, 6}, {1, 24}} {
-		synctest.Test(t, func(t *testing.T) {
-			reg := prometheus.NewRegistry()
-			identity := &several{together: tc.together, takes: 10 * time.Millisecond}
-			c := newCrowd(t, func(cfg *Config) {
-				identity.MasterKey = cfg.Identity.(*saltcrypt.MasterKey)
-				cfg.Identity, cfg.Registerer = identity, reg
-			})
-			for i := range 24 {
-				c.come(c.sign(t, i), false)
-			}
-			c.answered(t)
-			want := slices.Repeat([]int{tc.together}, tc.batches)
-			if !slices.Equal(identity.sizes, want) {
-				t.Errorf("together %v, want %v", identity.sizes, want)
-			}
-			synctest.Wait() // the last ones are paid for when they have been answered
-			if got := c.svc.Rate(); got < 100 || got > 150 {
-				t.Errorf("%g a second, of 10 ms each", got)
-			}
-			found, err := reg.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range found {
-				h := f.GetMetric()[0].GetHistogram()
-				switch name := f.GetName(); {
-				case h == nil:
-				case h.GetSampleCount() != 24:
-					t.Errorf("%s of %d", name, h.GetSampleCount())
-				case name == "saltcluster_signin_compute_seconds" && math.Abs(h.GetSampleSum()-0.24) > 1e-6:
-					t.Errorf("computed for %g s", h.GetSampleSum())
-				}
-			}
-		})
 	}
 }
 
@@ -285,7 +223,7 @@ func TestGivenUp(t *testing.T) {
 		if err := c.svc.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c.svc.budget.Load().pay(time.Hour, 1) // nobody's turn comes soon
+		c.svc.budget.Load().pay(time.Hour) // nobody's turn comes soon
 		for i := range 8 {
 			c.come(c.sign(t, i), false)
 		}
@@ -322,8 +260,8 @@ func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// One whose key is accepted no more when its turn comes is not answered together with those whose keys are: the master decides.
-func TestTogetherLooksAgain(t *testing.T) {
+// TestAccept_KeyRemoved has the master decide about a minion whose key is no longer accepted when its turn comes.
+func TestAccept_KeyRemoved(t *testing.T) {
 	c := newCrowd(t)
 	for i := range 3 {
 		c.come(c.sign(t, i), false)
