@@ -3,7 +3,6 @@ package consensus
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -32,17 +31,6 @@ type pending struct {
 	req  state.Request
 	size int
 	done chan answer // buffered
-}
-
-// urgent says whether others are to hear of the decision at once: somebody waits for his edit to be everywhere.
-func (p *pending) urgent() bool {
-	return slices.ContainsFunc(p.req.Commands, func(c state.Command) bool {
-		switch c.(type) {
-		case state.RootsPropose, state.RootsConfirm:
-			return true
-		}
-		return false
-	})
 }
 
 type answer struct {
@@ -99,10 +87,9 @@ func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
 		}
 		held = rest
 		began := time.Now()
-		hurry := slices.ContainsFunc(batch, (*pending).urgent)
 		b.commit(r, batch)
-		if hurry && len(b.queue) == 0 {
-			// Followers hear of a commit with the next entry, or Timing.Commit later. Nobody waits for this one.
+		if held == nil && len(b.queue) == 0 {
+			// Followers learn of a commit with the next entry, or Timing.Commit later. Nothing waits for this one.
 			_ = r.Barrier(enqueueWait)
 		}
 		m.observeBatch(len(batch), time.Since(began))

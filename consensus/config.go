@@ -62,7 +62,7 @@ type Timing struct {
 	Heartbeat   time.Duration // a follower without news for 1-2 of these stands for election
 	Election    time.Duration // a candidate tries again after 1-2 of these
 	Lease       time.Duration // a leader without a majority for this long steps down
-	Commit      time.Duration // the longest a commit index waits to be told
+	Commit      time.Duration // after 1-2 of these an idle leader repeats its commit index
 	Transport   time.Duration // input/output deadline of raft's connections
 	Reconcile   time.Duration // period of the leader's look at roster and configuration
 	Stable      time.Duration // a learner must be caught up this long before it votes
@@ -81,7 +81,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond,
-		Lease: 250 * time.Millisecond, Commit: 50 * time.Millisecond,
+		Lease: 250 * time.Millisecond, Commit: 500 * time.Millisecond,
 		Transport: 5 * time.Second, Reconcile: 500 * time.Millisecond, Stable: 2 * time.Second,
 		Contact: 500 * time.Millisecond, Recent: 3 * time.Second, Attempt: 2 * time.Second,
 		Propose: 10 * time.Second, BoltLock: 3 * time.Second,

@@ -242,3 +242,21 @@ func TestRotateEpochIsCoalesced(t *testing.T) {
 		t.Errorf("no key: %v", err)
 	}
 }
+
+// TestPropose_FollowersLearnAtOnce checks that followers learn of a decision that no other follows, although an idle leader repeats
+// its commit index after an hour only.
+func TestPropose_FollowersLearnAtOnce(t *testing.T) {
+	c := form(t, 3, func(cfg *Config) { cfg.Timing.Commit = time.Hour })
+	for i := range 3 {
+		id := fmt.Sprint("web", i)
+		c.must(c.leader(), accept(id))
+		c.eventually(id+" is known everywhere", func() (bool, string) {
+			for _, n := range c.nodes {
+				if _, ok := n.View().Key(id); !ok {
+					return false, string(n.cfg.ID)
+				}
+			}
+			return true, ""
+		})
+	}
+}
