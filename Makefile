@@ -62,7 +62,7 @@ fuzz-live: setup build ## a hostile minion with an accepted key against a live c
 	@exec bin/hostile $(ARGS)
 
 sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from them
-	@$(GO) run ./packaging/sbom -modules "$$($(GO) env GOMODCACHE)" -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/sbom -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
 	@echo dist/saltclusterd.cdx.json
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
