@@ -364,6 +364,10 @@ func holds(ctx context.Context, path string, text []byte) error {
 
 // startRsync starts an rsync daemon on each node.
 func (r *rootsBench) startRsync(ctx context.Context) error {
+	rsync, err := exec.LookPath("rsync")
+	if err != nil {
+		return fmt.Errorf("find rsync (make setup installs it): %w", err)
+	}
 	for _, n := range r.c.Nodes {
 		plain, to := filepath.Join(n.Dir(), plainDir), filepath.Join(n.Dir(), copyDir)
 		if err := errors.Join(emptyDir(plain), emptyDir(to)); err != nil {
@@ -377,7 +381,7 @@ func (r *rootsBench) startRsync(ctx context.Context) error {
 		}
 		p := n.NewProcess(lab.Spec{
 			Name:  "rsyncd",
-			Argv:  []string{"rsync", "--daemon", "--no-detach", "--config=" + config, "--address=" + n.Addr, "--port=" + port},
+			Argv:  []string{rsync, "--daemon", "--no-detach", "--config=" + config, "--address=" + n.Addr, "--port=" + port},
 			Ready: func(ctx context.Context) error { return n.Accepts(ctx, n.Addr+":"+port) },
 		})
 		if err := p.Start(ctx); err != nil {

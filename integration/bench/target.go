@@ -71,9 +71,6 @@ var quiet = lab.Settings{"log_level": "warning"}
 
 // accept puts keys into the directory of accepted ones, as salt-key does. The master must not run yet.
 func (t *target) accept(key herd.Key, ids ...string) error {
-	for i := range fleet {
-		ids = append(ids, fmt.Sprintf("idle%d", i))
-	}
 	return herd.Accept(filepath.Join(t.salt.PKIDir(), "minions"), key, ids...)
 }
 
@@ -136,7 +133,7 @@ func (b *bench) versus(
 	return nil
 }
 
-// play makes minions that are played, with accepted keys.
+// play makes minions that are played, with accepted keys, and those of a fleet that does not play.
 func (t *target) play(n int) error {
 	key, err := herd.NewFastKey()
 	if err != nil {
@@ -149,6 +146,9 @@ func (t *target) play(n int) error {
 			return err
 		}
 		t.minions, ids = append(t.minions, m), append(ids, m.ID)
+	}
+	for i := range fleet {
+		ids = append(ids, fmt.Sprintf("idle%d", i))
 	}
 	return t.accept(key, ids...)
 }

@@ -14,7 +14,7 @@ const sizing = "../../../docs/sizing.md"
 
 var command = regexp.MustCompile(`^    make scale ARGS="(.*)"$`)
 
-var quick = regexp.MustCompile(`-what (keys|needs|roots|rows)\b`)
+var quick = regexp.MustCompile(`-what (keys|needs)\b`)
 
 // Every table of docs/sizing.md that has a command is what the command prints. Those of large herds take seconds, and are looked at with
 // SALTCLUSTER_LONG only, as make test-scale has it.
