@@ -14,7 +14,8 @@
 //   - keys: how soon a changed or rejected key has its effect, against a stock master alone.
 //
 // CPU is that of whole process trees, ended children included. Sides take turns in every round, and ratios are formed
-// within a round. Figures are minimum/median/maximum over the rounds. Processes and sockets are in an integration/lab.
+// within a round. Figures are minimum/median/maximum over the rounds. Processes and sockets are in an
+// integration/lab.
 package main
 
 import (

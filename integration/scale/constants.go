@@ -27,7 +27,7 @@ const (
 	groupBytes   = 16 << 20
 	batchRecords = 256
 
-	// sidecar/jobcache paces all events, and on 3008, which cuts a subscriber that is far behind, those of one job as well.
+	// sidecar/jobcache paces all events, and on 3008, which cuts a subscriber that is far behind, those of one job.
 	busRate  = 2000.0
 	busBurst = 4000.0
 	jobRate  = 500.0

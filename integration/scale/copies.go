@@ -2,8 +2,9 @@ package scale
 
 import "time"
 
-// copyLine is the way of a job to one replica: records wait a moment for others, then go batch by batch, each answered when
-// it is on the other's disk. The program's queue is bounded, and what does not fit is found by comparing the job.
+// copyLine is the way of a job to one replica: records wait a moment for others, then go batch by batch, each
+// answered when it is on the other's disk. The program's queue is bounded, and what does not fit is found by
+// comparing the job.
 type copyLine struct {
 	from, to *node
 	job      *running

@@ -2,9 +2,9 @@ package scale
 
 import "slices"
 
-// raft is the way of one decision after the other: the leader writes the entry to its own disk and sends it to each other
-// node; when a majority of the voters has it on disk the leader applies it and answers. The others hear of the commit with
-// the next message, which comes with the next entry or after a random time.
+// raft is the way of one decision after the other: the leader writes the entry to its own disk and sends it to each
+// other node; when a majority of the voters has it on disk the leader applies it and answers. The others hear of the
+// commit with the next message, which comes with the next entry or after a random time.
 type raft struct {
 	w         *World
 	leader    *node
