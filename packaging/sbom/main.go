@@ -43,10 +43,13 @@ var corrected = map[string][]string{
 	"go.yaml.in/yaml/v3":              {"Apache-2.0", "MIT"},
 }
 
+// libc are the libraries that every host with glibc has; a program may need no other ones to start.
+var libc = []string{"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+
 // Errors of programs that are not what is promised.
 var (
 	errCgo      = errors.New("built with cgo")
-	errDynamic  = errors.New("needs a dynamic linker")
+	errDynamic  = errors.New("linked with a library other than libc")
 	errReplaced = errors.New("replaced module")
 	errNoSum    = errors.New("module without checksum")
 	errLicense  = errors.New("license not allowed")
@@ -107,8 +110,14 @@ func inspect(path string) error {
 		return err
 	}
 	defer f.Close()
-	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return errDynamic
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		return err
+	}
+	for _, library := range needed {
+		if !slices.Contains(libc, library) {
+			return fmt.Errorf("%w: %s", errDynamic, library)
+		}
 	}
 	return check(info)
 }
