@@ -18,7 +18,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
-	test-identity test-operate test-budget test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale test-scale \
+	test-identity test-operate test-budget test-systemd test-packages test-formula test-container test-kubernetes packages fuzz fuzz-live sbom bench scale \
 	chaos soak lint clean
 
 help: ## this list
@@ -66,7 +66,7 @@ fuzz-live: setup build ## a hostile minion with an accepted key against a live c
 	@exec bin/hostile $(ARGS)
 
 sbom: build ## dist/saltclusterd.cdx.json: what is in the programs, read from them
-	@$(GO) run ./packaging/sbom -modules "$$($(GO) env GOMODCACHE)" -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/sbom -o dist/saltclusterd.cdx.json bin/saltclusterd bin/saltclusterctl
 	@echo dist/saltclusterd.cdx.json
 
 test-integration: build ## real Salt, real HAProxy, real faults (RUN=pattern picks scenarios)
@@ -160,14 +160,11 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 	@integration/setup/packages chromium
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/page/ $(ARGS)
 
-bench: setup build ## ratios against libzmq and bare stock masters, as a table
+bench: setup build ## ratios against libzmq, bare stock masters and rsync, as tables (ARGS="-what keys", ARGS=-h)
 	$(GO) run ./integration/bench $(ARGS)
 
 scale: ## how a cluster of 3 to 50 nodes with up to 100,000 minions would fare, by simulation (ARGS="-nodes 3,10 -minions 50000"; ARGS=-h)
 	@$(GO) run ./integration/scale/cmd $(ARGS)
-
-test-scale: setup build ## the simulation beside real clusters of 1,000 and 5,000 played minions, calibrated with 500 and 2,000 (ARGS="-save FILE", "-against FILE", both to measure once more, "-herd 1000")
-	$(GO) run ./integration/bench -what model $(ARGS)
 
 chaos: setup build ## random faults for five minutes, judged by what minions, job caches and nodes say (ARGS="-seed N -for 5m -nodes 5")
 	@$(GO) build -o bin/chaos ./integration/chaos/cmd

@@ -3,99 +3,94 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"saltclusterd/integration/lab"
 )
 
 const (
-	// cheapCommand asks the master for next to nothing: the environments of its file server. With cheapFields saltclusterd leaves it
-	// to the master.
-	cheapCommand = "_file_envs"
+	realRate, fullRate = 200, 1000 // requests/s to a stock master and to the stand-in
 
 	forwardCPUGoal = 150.0 // µs in saltclusterd per request
 	forwardP99Goal = 2.0   // ms added
 )
 
-var cheapFields = map[string]any{"sources": false}
-
-// forwardCost is what a series of flows cost.
-type forwardCost struct{ daemon, master, p50, p99 series }
-
-func (c *forwardCost) add(f flow, requests float64) {
-	c.daemon.add(micros(f.used.daemon) / requests)
-	c.master.add(millis(f.used.master) / requests)
-	c.p50.add(millis(f.p50))
-	c.p99.add(millis(f.p99))
-}
-
-// paired lets both targets take turns; the first round warms up.
-func (b *bench) paired(ctx context.Context, direct, through *target, conns, rate int) (d, t forwardCost, err error) {
-	requests := b.forwardFor.Seconds() * float64(rate)
-	for round := range b.sizes.rounds + 1 {
-		for _, side := range []struct {
-			*target
-			cost *forwardCost
-		}{{direct, &d}, {through, &t}} {
-			f, err := side.flow(ctx, cheapCommand, cheapFields, conns, rate, b.forwardFor)
-			if err != nil {
-				return d, t, err
-			}
-			if round > 0 {
-				side.cost.add(f, requests)
-			}
-		}
-	}
-	return d, t, nil
-}
-
-// forwardReal compares stock masters asked directly and through saltclusterd.
-func (b *bench) forwardReal(ctx context.Context, duels []*duel) error {
+// forward measures requests that saltclusterd leaves to the master.
+func (b *bench) forward(ctx context.Context) error {
 	var rows [][]string
-	for _, duel := range duels {
-		b.say("requests to Salt %s, directly and through", duel.version)
-		d, t, err := b.paired(ctx, duel.bare, duel.ours, 8, b.realRate)
+	stock := steadily(func(b *bench, ctx context.Context) error {
+		return b.versus(ctx, versions, func(ctx context.Context, bare, ours *target) error {
+			row, err := b.forwarded(ctx, bare, ours, 8, realRate)
+			rows = append(rows, append(row, "", "", ""))
+			return err
+		})
+	})
+	if err := stock(b, ctx); err != nil {
+		return err
+	}
+	// Processors may rest here: a thread that is woken must not wait until one that keeps them awake gives way.
+	err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
+		direct, through, err := b.standIn(ctx, l)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{
-			duel.version, t.daemon.show("%.0f"),
-			d.master.show("%.2f"), t.master.show("%.2f"), t.master.over(d.master).show("%.2f"),
-			d.p50.show("%.1f"), t.p50.show("%.1f"), d.p99.show("%.1f"), t.p99.show("%.1f"),
-		})
-	}
-	b.out.table("Forwarded requests, stock masters", fmt.Sprintf(
-		"`%s` at %d requests/s for %s per side and round, asked directly and through saltclusterd; each reply opened. "+
-			"The target for CPU per request is judged at the higher rate below.",
-		cheapCommand, b.realRate, b.forwardFor),
-		[]string{"Salt", "saltclusterd CPU µs/request", "master CPU ms/request, direct", "through", "ratio",
-			"p50 ms direct", "through", "p99 ms direct", "through"}, rows)
-	return nil
-}
-
-// forwardFull measures saltclusterd at a rate that no stock master reaches.
-func (b *bench) forwardFull(ctx context.Context, direct, through *target) error {
-	b.say("%d requests/s to the stand-in, directly and through", b.fullRate)
-	d, t, err := b.paired(ctx, direct, through, 100, b.fullRate)
+		row, err := b.forwarded(ctx, direct, through, 100, fullRate)
+		rows = append(rows, row)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	added := t.p99.minus(d.p99)
-	b.out.table(fmt.Sprintf("Forwarded requests at %d/s, a stand-in for the master", b.fullRate), fmt.Sprintf(
-		"The master is a ROUTER written for this benchmark that opens each request and seals an empty map, so that it keeps up; "+
-			"saltclusterd is the real one. %s per side and round over 100 connections; each reply opened.", b.forwardFor),
-		[]string{"figure", "direct", "through saltclusterd", "difference", "target", ""}, [][]string{
-			{"saltclusterd CPU µs/request", "–", t.daemon.show("%.0f"), "**" + t.daemon.show("%.0f") + "**",
-				fmt.Sprintf("≤ %.0f", forwardCPUGoal), atMost(t.daemon, forwardCPUGoal)},
-			{"p50 ms", d.p50.show("%.2f"), t.p50.show("%.2f"), t.p50.minus(d.p50).show("%.2f"), "", ""},
-			{"p99 ms", d.p99.show("%.2f"), t.p99.show("%.2f"), "**" + added.show("%.2f") + "**",
-				fmt.Sprintf("< %.0f", forwardP99Goal), p99Verdict(d.p99, added)},
-		})
+	b.table("Forwarded requests", fmt.Sprintf("`_file_envs` for %s per side and round, asked directly and through "+
+		"saltclusterd; each reply opened. The stand-in is a ROUTER that opens each request and seals an empty map: no stock "+
+		"master answers %d requests/s. Its rows have the targets.", b.forwardFor(), fullRate),
+		[]string{
+			"master", "requests/s", "saltclusterd CPU µs/request", "master CPU ms/request, direct", "through", "ratio",
+			"p50 ms direct", "through", "p99 ms direct", "through", "added", "target", "",
+		}, rows)
 	return nil
 }
 
-// p99Verdict judges the added latency only where the direct way is steadier than the bound: on a busy machine a difference of two
-// quantiles is chance.
-func p99Verdict(direct, added series) string {
-	if d := direct.sorted(); len(d) == 0 || d[len(d)-1]-d[0] > forwardP99Goal {
-		return "not decidable: the direct way alone varies by more"
+func (b *bench) forwardFor() time.Duration { return pick(b, 4*time.Second, 2*time.Second) }
+
+// forwarded has both sides asked at a rate, for the environments of the file server, which cost a master next to
+// nothing. With a field that no minion sends saltclusterd leaves that to the master.
+func (b *bench) forwarded(ctx context.Context, direct, through *target, conns, rate int) ([]string, error) {
+	b.say("%d requests/s to %s, directly and through", rate, direct.name)
+	l := load{
+		cmd: "_file_envs", count: rate * int(b.forwardFor().Seconds()), conns: conns, perSecond: rate,
+		fields: func(int) map[string]any { return map[string]any{"sources": false} },
 	}
-	return atMost(added, forwardP99Goal)
+	var p50, p99 [2]series
+	d, t, err := b.turns(direct, through, l.count, func(side *target) (used, error) {
+		u, took, err := side.ask(ctx, l)
+		i := 0
+		if side == through {
+			i = 1
+		}
+		p50[i].add(millis(quantile(took, 0.5)))
+		p99[i].add(millis(quantile(took, 0.99)))
+		return u, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p50 { // without the round that warms up
+		p50[i], p99[i] = p50[i][1:], p99[i][1:]
+	}
+	cpu := t.daemon.times(1000)
+	row := []string{
+		direct.name, fmt.Sprint(rate), cpu.bold("%.0f"), d.master.show("%.2f"), t.master.show("%.2f"),
+		t.master.over(d.master).show("%.2f"), p50[0].show("%.2f"), p50[1].show("%.2f"), p99[0].show("%.2f"), p99[1].show("%.2f"),
+	}
+	if direct.salt != nil {
+		return row, nil
+	}
+	added := p99[1].minus(p99[0])
+	verdict := atMost(added, forwardP99Goal)
+	if v := p99[0].sorted(); v[len(v)-1]-v[0] > forwardP99Goal { // a difference of two such quantiles is chance
+		verdict = "not decidable: the direct way alone varies by more"
+	}
+	return append(row, added.bold("%.2f"), fmt.Sprintf("≤ %.0f µs, < %.0f ms", forwardCPUGoal, forwardP99Goal),
+		atMost(cpu, forwardCPUGoal)+", "+verdict), nil
 }

@@ -10,76 +10,53 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// keyWithin bounds each step.
-const keyWithin = 2 * time.Minute
+const (
+	keyWithin = 2 * time.Minute
 
-// keyTimes is how long a real minion and salt-key need.
+	// rejected is what a minion logs before it sleeps for 10 to 20 s and ends (salt/crypt.py AsyncAuth.sign_in).
+	rejected = "has rejected this minion's public key"
+)
+
+// keyTimes is how long a real minion and salt-key need, in s.
 type keyTimes struct{ denied, command, rejected series }
 
-// keys compares how long a changed key and a rejection take with a real minion of the master's version: until the key is among the
-// denied ones after the minion was started with another key; for salt-key -r; and from there until the minion is told.
+// keys compares how long a changed key and a rejection take to have their effect, with a real minion.
 func (b *bench) keys(ctx context.Context) error {
 	var rows [][]string
-	for _, version := range lab.Versions {
-		err := b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-			b.say("keys of Salt %s, alone and behind saltclusterd", version)
-			bare, err := bareMaster(ctx, l, "bare", version, nil, 0)
-			if err != nil {
+	err := b.versus(ctx, lab.Versions, func(ctx context.Context, bare, ours *target) error {
+		var alone, behind keyTimes
+		for round := range b.rounds {
+			if err := bare.timeKeys(ctx, round, &alone); err != nil {
 				return err
 			}
-			ours, err := clusterNode(ctx, l, "ours", version, nil, 0)
-			if err != nil {
+			if err := ours.timeKeys(ctx, round, &behind); err != nil {
 				return err
 			}
-			var alone, through keyTimes
-			for round := range b.sizes.rounds {
-				if err := bare.timeKeys(ctx, version, round, &alone); err != nil {
-					return err
-				}
-				if err := ours.timeKeys(ctx, version, round, &through); err != nil {
-					return err
-				}
-			}
-			for _, row := range []struct {
-				name        string
-				bare, other series
-			}{
-				{"a changed key is denied", alone.denied, through.denied}, {"`salt-key -r`", alone.command, through.command},
-				{"a rejected minion is told", alone.rejected, through.rejected},
-			} {
-				rows = append(rows, []string{
-					version, row.name, row.bare.show("%.1f"), row.other.show("%.1f"), "**" + row.other.over(row.bare).show("%.2f") + "**",
-				})
-			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
+		row := func(name string, bare, ours series, version string) {
+			rows = append(rows, []string{version, name, bare.show("%.1f"), ours.show("%.1f"), ours.over(bare).bold("%.2f")})
+		}
+		row("a changed key is denied", alone.denied, behind.denied, bare.version)
+		row("`salt-key -r`", alone.command, behind.command, bare.version)
+		row("a rejected minion is told", alone.rejected, behind.rejected, bare.version)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	b.out.table("Changed and rejected keys", "Seconds, min/median/max: from the start of a minion with another key than the accepted one until that is among "+
-		"the denied keys; for `salt-key -r` of a pending key; and from its end until the minion, which asks every 2 s here, is told. After that it sleeps for 10 to 20 s by itself, and ends.",
+	b.table("Changed and rejected keys", "Seconds: from the start of a minion with another key than the accepted one "+
+		"until that is denied; for `salt-key -r` of a pending key; and from its end until the minion, which asks every "+
+		"2 s here, is told.",
 		[]string{"Salt", "step", "master alone", "behind saltclusterd", "ratio"}, rows)
 	return nil
 }
 
-func (t *target) timeKeys(ctx context.Context, version string, round int, to *keyTimes) error {
-	m, err := t.from.NewMinion(version, fmt.Sprintf("%s-%d", t.salt.Host().Name, round), t.salt.Host().Addr)
+func (t *target) timeKeys(ctx context.Context, round int, to *keyTimes) error {
+	m, err := t.from.NewMinion(t.version, fmt.Sprintf("%s-%d", t.host.Name, round), t.host.Addr)
 	if err != nil {
 		return err
 	}
-	started := time.Now()
-	state := func(dir string) error {
-		return lab.Eventually(ctx, keyWithin, m.ID+" in "+dir, func(context.Context) error {
-			_, err := os.Stat(filepath.Join(t.salt.PKIDir(), dir, m.ID))
-			return err
-		})
-	}
-	start := func() error {
-		started = time.Now()
-		return m.Start(ctx)
-	}
-	if err := start(); err != nil {
+	if err := m.Start(ctx); err != nil {
 		return err
 	}
 	if err := t.salt.AcceptKeys(ctx, keyWithin, m.ID); err != nil {
@@ -91,34 +68,33 @@ func (t *target) timeKeys(ctx context.Context, version string, round int, to *ke
 	if err := os.RemoveAll(m.PKIDir()); err != nil {
 		return err
 	}
-	if err := start(); err != nil {
-		return err
-	}
-	if err := state("minions_denied"); err != nil {
+	started := time.Now()
+	if err := t.startAndFind(ctx, m, "minions_denied"); err != nil {
 		return err
 	}
 	to.denied.add(time.Since(started).Seconds())
 	if err := m.Kill(); err != nil {
 		return err
 	}
-	if m, err = t.from.NewMinion(version, fmt.Sprintf("%s-%d-rejected", t.salt.Host().Name, round), t.salt.Host().Addr); err != nil {
+	if m, err = t.from.NewMinion(t.version, fmt.Sprintf("%s-%d-rejected", t.host.Name, round), t.host.Addr); err != nil {
 		return err
 	}
-	if err := start(); err != nil {
-		return err
-	}
-	if err := state("minions_pre"); err != nil {
+	if err := t.startAndFind(ctx, m, "minions_pre"); err != nil {
 		return err
 	}
 	started = time.Now()
-	if err := t.saltKey(ctx, "-r", m.ID); err != nil {
+	res, err := t.salt.Run(ctx, "salt-key", "-y", "-r", m.ID)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
 		return err
 	}
 	to.command.add(time.Since(started).Seconds())
 	started = time.Now()
 	err = lab.Eventually(ctx, keyWithin, m.ID+" to be told", func(context.Context) error {
 		if !m.Logged(rejected) {
-			return fmt.Errorf("it has not logged %q", rejected)
+			return fmt.Errorf("not logged: %q", rejected)
 		}
 		return nil
 	})
@@ -129,13 +105,13 @@ func (t *target) timeKeys(ctx context.Context, version string, round int, to *ke
 	return m.Kill()
 }
 
-// rejected is what a minion logs before it sleeps for 10 to 20 s, at random, and ends (salt/crypt.py AsyncAuth.sign_in).
-const rejected = "has rejected this minion's public key"
-
-func (t *target) saltKey(ctx context.Context, args ...string) error {
-	res, err := t.salt.Run(ctx, "salt-key", append([]string{"-y"}, args...)...)
-	if err != nil {
+// startAndFind starts a minion and waits until its key is in a directory of the master.
+func (t *target) startAndFind(ctx context.Context, m *lab.Minion, dir string) error {
+	if err := m.Start(ctx); err != nil {
 		return err
 	}
-	return res.Err()
+	return lab.Eventually(ctx, keyWithin, m.ID+" in "+dir, func(context.Context) error {
+		_, err := os.Stat(filepath.Join(t.salt.PKIDir(), dir, m.ID))
+		return err
+	})
 }

@@ -1,3 +1,21 @@
+// Command bench measures saltclusterd and prints markdown tables, as docs/performance.md has them.
+//
+// Every part compares with something else in the same run on the same machine:
+//
+//   - echo, fanout: ports 4506 and 4505 against libzmq.
+//   - signin: CPU per `_auth` of an accepted key, against a stock master alone.
+//   - forward: CPU and latency of requests that saltclusterd forwards, against asking the master directly: stock
+//     masters, and at 1,000 requests/s a stand-in, because no stock master answers that many.
+//   - memory: resident memory with idle subscribers, against a process without any.
+//   - idle: wake-ups and CPU of three idle nodes with six minions, against the stock masters beside them.
+//   - herd: test.ping of a thousand played minions (integration/herd), against a stock master alone.
+//   - roots: trees and edits between nodes, against rsync.
+//   - files: CPU per chunk, hash and list of files, against a stock master alone.
+//   - keys: how soon a changed or rejected key has its effect, against a stock master alone.
+//
+// CPU is that of whole process trees, ended children included. Sides take turns in every round, and ratios are formed
+// within a round. Figures are minimum/median/maximum over the rounds. Processes and sockets are in an
+// integration/lab.
 package main
 
 import (
@@ -15,147 +33,125 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// options of a run.
-type options struct {
-	what     []string
-	rounds   int
-	quick    bool
-	write    bool
-	keep     bool
-	loopback bool
-	bin      string
-	herdSize int
-	flood    time.Duration
-	save     string
-	against  string
-	resting  bool
+// parts in the order in which they run.
+var parts = []struct {
+	name string
+	do   func(*bench, context.Context) error
+}{
+	{"echo", (*bench).echo},
+	{"fanout", (*bench).fanout},
+	{"signin", steadily((*bench).signin)},
+	{"forward", (*bench).forward},
+	{"memory", (*bench).memory},
+	{"idle", (*bench).idle},
+	{"herd", (*bench).herds},
+	{"roots", (*bench).roots},
+	{"files", steadily((*bench).files)},
+	{"keys", (*bench).keys},
 }
 
-// sections in the order in which they run; the first three are edgebench's.
-var sections = []string{"echo", "fanout", "stalled", "signin", "cluster", "forward", "flood", "upgrade", "memory", "herd", "req", "events", "mines", "replicas", "failover", "join", "roots", "files", "pillar", "keys"}
+// bench is one run.
+type bench struct {
+	what   []string
+	rounds int
+	quick  bool
+	keep   bool
+	bin    string
+	herd   int // minions
 
-// extra sections run only when they are asked for.
-var extra = []string{"model", "profile"}
+	run  string // when and where
+	say  func(format string, args ...any)
+	labs []*lab.Lab // closed, directories not removed yet
+}
+
+// pick returns the size of a full run, or of a quick one.
+func pick[T any](b *bench, full, quick T) T {
+	if b.quick {
+		return quick
+	}
+	return full
+}
 
 func main() {
-	o, err := parse(os.Args[1:])
+	if len(os.Args) > 1 && os.Args[1] == "serve" { // the program itself as the server of echo and fanout
+		fmt.Fprintln(os.Stderr, serve(os.Args[2:]))
+		os.Exit(1)
+	}
+	b, err := parse(os.Args[1:])
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		ctx, cancel := context.WithTimeout(ctx, o.size().limit)
-		err = run(ctx, o)
-		cancel()
+		err = b.measure(ctx)
 		stop()
 	}
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func parse(args []string) (options, error) {
-	var o options
+func parse(args []string) (*bench, error) {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	b := &bench{}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	what := fs.String("what", strings.Join(sections, ","), "what to measure")
-	fs.IntVar(&o.rounds, "n", 0, "rounds, in each of which all sides take their turn (default 5, quick 2)")
-	fs.BoolVar(&o.quick, "quick", false, "small and short: does it work, roughly how much; not for docs/performance.md")
-	fs.BoolVar(&o.write, "write", false, "put the tables into docs/performance.md")
-	fs.BoolVar(&o.keep, "keep", false, "keep the lab's directory with logs")
-	fs.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces")
-	fs.StringVar(&o.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
-	fs.IntVar(&o.herdSize, "herd", 0, "minions of the parts herd, replicas and failover (default 1000, quick 200); with 5000 a bare master of each version is given half an hour")
-	fs.BoolVar(&o.resting, "resting", false, "let processors rest between requests also where CPU per request is measured: their clock falls then, for both sides not alike")
-	fs.DurationVar(&o.flood, "flood-for", 0, "how long a flood goes on in one piece (default 30s, quick 2s)")
-	fs.StringVar(&o.save, "save", "", "model: write what was measured to this file")
-	fs.StringVar(&o.against, "against", "", "model: measure nothing, take what an earlier run has saved; with -save the large herds are measured once more and added")
+	what := fs.String("what", strings.Join(names, ","), "what to measure")
+	fs.IntVar(&b.rounds, "n", 0, "rounds, in each of which all sides take their turn (default 5, quick 2)")
+	fs.BoolVar(&b.quick, "quick", false, "small and short: does it work, roughly how much; not for docs/performance.md")
+	fs.BoolVar(&b.keep, "keep", false, "keep the lab's directory with logs")
+	fs.StringVar(&b.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
+	fs.IntVar(&b.herd, "herd", 0, "minions of the part herd (default 1000, quick 200)")
 	if err := fs.Parse(args); err != nil {
-		return o, err
+		return nil, err
 	}
-	for _, w := range strings.Split(*what, ",") {
-		if all := append(slices.Clone(sections), extra...); !slices.Contains(all, w) {
-			return o, fmt.Errorf("-what: %q is none of %s", w, strings.Join(all, ", "))
+	b.what = strings.Split(*what, ",")
+	for _, w := range b.what {
+		if !slices.Contains(names, w) {
+			return nil, fmt.Errorf("invalid -what %q: want some of %s", w, strings.Join(names, ", "))
 		}
-		o.what = append(o.what, w)
 	}
-	return o, nil
+	if b.rounds == 0 {
+		b.rounds = pick(b, 5, 2)
+	}
+	if b.herd == 0 {
+		b.herd = pick(b, 1000, 200)
+	}
+	return b, nil
 }
 
-func (o options) wants(what ...string) bool {
-	return slices.ContainsFunc(what, func(w string) bool { return slices.Contains(o.what, w) })
-}
-
-func run(ctx context.Context, o options) error {
+func (b *bench) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Hour)
+	defer cancel()
 	start := time.Now()
-	b := &bench{options: o, sizes: o.size(), out: newReport(o)}
+	b.run = header(b.quick)
 	b.say = func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "bench: %5.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}
 	var failed []error
-	for _, part := range []struct {
-		names []string
-		run   func(context.Context) error
-	}{
-		{sections[:3], b.edge},
-		{[]string{"signin", "forward"}, b.steadily(b.realMasters)},
-		{[]string{"cluster"}, b.steadily(b.signInsOfCluster)},
-		{[]string{"forward", "flood", "upgrade", "memory"}, b.standIn},
-		{[]string{"herd"}, b.herds},
-		{[]string{"req"}, b.steadily(b.reqs)},
-		{[]string{"events"}, b.steadily(b.events)},
-		{[]string{"mines"}, b.steadily(b.mines)},
-		{[]string{"replicas"}, b.replicas},
-		{[]string{"failover"}, b.failover},
-		{[]string{"join"}, b.joins},
-		{[]string{"roots"}, b.roots},
-		{[]string{"files"}, b.steadily(b.files)},
-		{[]string{"pillar"}, b.steadily(b.pillars)},
-		{[]string{"keys"}, b.keys},
-		{extra[:1], b.model},
-		{extra[1:], b.profiles},
-	} {
-		if !o.wants(part.names...) {
+	for _, p := range parts {
+		if !slices.Contains(b.what, p.name) || ctx.Err() != nil {
 			continue
 		}
-		// What is there is printed and kept, and the others are measured, when one part cannot be.
-		if err := part.run(ctx); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", strings.Join(part.names, ", "), err))
+		if err := p.do(b, ctx); err != nil { // the other parts are measured nonetheless
+			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
 			b.say("%v", failed[len(failed)-1])
 		}
-		if ctx.Err() != nil {
-			break
-		}
 	}
-	b.say("done")
 	for _, l := range b.labs {
 		failed = append(failed, l.Remove())
-	}
-	if o.write {
-		failed = append(failed, b.out.write())
 	}
 	return errors.Join(failed...)
 }
 
-// bench is one run.
-type bench struct {
-	options
-	sizes
-	out *report
-	say func(format string, args ...any)
-
-	labs []*lab.Lab // that are closed, but for their directories
-}
-
-// inLab runs f in a lab of its own, whose directory stays until the run ends: ext4 gives the number of a file that was removed to no other one for
-// minutes, and looks past all of them whenever a file is made, so that what one side leaves behind would make the next one's files dearer.
+// inLab runs f in a lab of its own. The directory stays until the run ends: ext4 without a journal does not reuse the
+// inode of a removed file for minutes and looks past it with each new file, which would burden the next part.
 func (b *bench) inLab(ctx context.Context, f func(context.Context, *lab.Lab) error) error {
-	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep, Linger: true, Loopback: b.loopback, Logf: b.say})
+	l, err := lab.New(ctx, lab.Options{Bin: b.bin, Keep: b.keep, Linger: true, Logf: b.say})
 	if err != nil {
 		return err
 	}
-	err = f(ctx, l)
-	if err != nil {
+	if err = f(ctx, l); err != nil {
 		fmt.Fprintln(os.Stderr, l.Tails(15))
 	}
 	b.labs = append(b.labs, l)

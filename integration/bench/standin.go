@@ -10,28 +10,24 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
 
-// standIn plays a stock master where none is fast enough: it accepts every sign-in (there is only that of saltclusterd itself)
-// and answers every sealed request with an empty map.
+// standIn plays a stock master where none is fast enough: it accepts every sign-in (the only one is saltclusterd's) and
+// answers every sealed request with an empty map.
 type standIn struct {
 	key *saltcrypt.MasterKey
 	aes saltcrypt.Key
 
-	crypticle *saltcrypt.Crypticle // of aes
-	sessions  atomic.Pointer[map[string]*saltcrypt.Crypticle]
-	req       *edge.ReqEdge
-	pub       *edge.PubEdge
-
-	probesOnly atomic.Bool // of publish
+	sessions atomic.Pointer[map[string]*saltcrypt.Crypticle]
+	req      *edge.ReqEdge
+	pub      *edge.PubEdge
 }
 
-// newStandIn listens where the master of that host would, with the identity it would have.
+// newStandIn listens at the address of a master, with an identity of its own.
 func newStandIn(ctx context.Context, m *lab.Master) (*standIn, error) {
 	s := &standIn{}
 	var err error
@@ -41,7 +37,6 @@ func newStandIn(ctx context.Context, m *lab.Master) (*standIn, error) {
 	if s.aes, err = saltcrypt.NewKey(); err != nil {
 		return nil, err
 	}
-	s.crypticle = saltcrypt.NewCrypticle(s.aes)
 	s.sessions.Store(&map[string]*saltcrypt.Crypticle{})
 	if err := os.MkdirAll(m.PKIDir(), 0o700); err != nil {
 		return nil, err
@@ -58,17 +53,6 @@ func newStandIn(ctx context.Context, m *lab.Master) (*standIn, error) {
 		return nil, err
 	}
 	return s, m.Host().Do(func() error { return errors.Join(s.req.Open(ctx), s.pub.Open(ctx)) })
-}
-
-func (s *standIn) close() error { return errors.Join(s.req.Close(), s.pub.Close()) }
-
-// trust tells the session keys that minions got from saltclusterd.
-func (s *standIn) trust(creds []*herd.Credentials) {
-	all := map[string]*saltcrypt.Crypticle{}
-	for _, c := range creds {
-		all[c.ID()] = c.Session()
-	}
-	s.sessions.Store(&all)
 }
 
 // ServeReq implements edge.ReqHandler.
@@ -90,7 +74,7 @@ func (s *standIn) answer(body []byte) ([]byte, error) {
 	}
 	session := (*s.sessions.Load())[env.ID]
 	if session == nil {
-		return nil, errors.New("nobody's session")
+		return nil, errors.New("unknown session")
 	}
 	plain, err := session.Open(nil, env.Load)
 	if err != nil {
@@ -103,8 +87,8 @@ func (s *standIn) answer(body []byte) ([]byte, error) {
 	return saltwire.AppendRaw(nil, session.Seal(nil, saltwire.AppendMapHeader(nil, 0), []byte(p.Nonce))), nil
 }
 
-// parseSignIn reads what is needed of a sign-in. saltwire.ParseAuth would refuse that of saltclusterd: minions from the network
-// may not have a name like its.
+// parseSignIn reads what is needed of a sign-in. saltwire.ParseAuth refuses that of saltclusterd, whose id no minion from
+// the network may use.
 func parseSignIn(load []byte) (a saltwire.AuthRequest, err error) {
 	fields := map[string]*string{"nonce": &a.Nonce, "pub": &a.Pub, "enc_algo": &a.EncAlgo, "sig_algo": &a.SigAlgo}
 	err = saltwire.WalkMap(load, func(key, value []byte) error {
@@ -141,80 +125,30 @@ func (s *standIn) signIn(load []byte) ([]byte, error) {
 	return saltwire.AppendSigned(nil, signed, sig), err
 }
 
-// standIn measures what needs no stock master.
-func (b *bench) standIn(ctx context.Context) error {
-	return b.inLab(ctx, func(ctx context.Context, l *lab.Lab) error {
-		n, err := b.standInNode(ctx, l)
-		if err != nil {
-			return err
-		}
-		defer n.standIn.close()
-		if b.wants("forward") {
-			// Not awake: a thread that is woken must not wait until an idle one gives way.
-			if err := b.forwardFull(ctx, n.direct, n.through); err != nil {
-				return err
-			}
-		}
-		if b.wants("flood") {
-			if err := b.flood(ctx, l, n.through); err != nil {
-				return err
-			}
-		}
-		if b.wants("upgrade") {
-			if err := b.upgrade(ctx, n); err != nil {
-				return err
-			}
-		}
-		if b.wants("memory") {
-			return b.memory(ctx, n)
-		}
-		return nil
-	})
-}
-
-// standInNode is saltclusterd before a stand-in, and the ways to both.
-type standInNode struct {
-	standIn         *standIn
-	daemon          *lab.Daemon
-	direct, through *target
-}
-
-func (b *bench) standInNode(ctx context.Context, l *lab.Lab) (*standInNode, error) {
-	minions, err := newMinions(b.minions)
+// standIn starts saltclusterd in front of a stand-in, and returns the ways to both.
+func (b *bench) standIn(ctx context.Context, l *lab.Lab) (direct, through *target, err error) {
+	if through, err = newTarget(ctx, l, "3008.3", false); err != nil {
+		return nil, nil, err
+	}
+	if err := through.play(pick(b, 24, 8)); err != nil {
+		return nil, nil, err
+	}
+	s, err := newStandIn(ctx, through.salt)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	h, err := l.Host(ctx, "ours")
-	if err != nil {
-		return nil, err
+	context.AfterFunc(ctx, func() { _ = errors.Join(s.req.Close(), s.pub.Close()) })
+	if err := through.start(ctx, false); err != nil {
+		return nil, nil, err
 	}
-	from, err := l.Host(ctx, loadHost)
-	if err != nil {
-		return nil, err
+	if err := through.enroll(ctx); err != nil {
+		return nil, nil, err
 	}
-	m, err := h.NewMaster("3008.3", h.Local)
-	if err != nil {
-		return nil, err
+	sessions := map[string]*saltcrypt.Crypticle{}
+	for _, c := range through.creds {
+		sessions[c.ID()] = c.Session()
 	}
-	if err := accept(m, minions, 0); err != nil {
-		return nil, err
-	}
-	n := &standInNode{}
-	if n.standIn, err = newStandIn(ctx, m); err != nil {
-		return nil, err
-	}
-	if n.daemon, err = m.NewDaemon(lab.Settings{"log_level": "info"}); err != nil { // which says when it handed over
-		return nil, err
-	}
-	if err := found(ctx, n.daemon); err != nil {
-		return nil, err
-	}
-	n.through = &target{name: "through saltclusterd", addr: h.Addr + ":4506", from: from, daemon: n.daemon.Process}
-	n.direct = &target{name: "stand-in", addr: h.Local + ":4506", from: h}
-	if err := n.through.enroll(ctx, minions); err != nil {
-		return nil, err
-	}
-	n.direct.creds = n.through.creds
-	n.standIn.trust(n.through.creds)
-	return n, nil
+	s.sessions.Store(&sessions)
+	direct = &target{name: "a stand-in", addr: through.host.Local + ":4506", from: through.host, creds: through.creds}
+	return direct, through, nil
 }

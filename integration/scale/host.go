@@ -12,7 +12,6 @@ type Host struct {
 	sim   *Sim
 	idle  int
 	cores int
-	share float64 // of its time that is there
 	procs []*Proc
 	least time.Duration // what the process has had that was let in last
 	busy  time.Duration
@@ -20,14 +19,11 @@ type Host struct {
 
 // NewHost returns a machine without processes.
 func (s *Sim) NewHost(name string, cores int) *Host {
-	return &Host{Name: name, sim: s, idle: cores, cores: cores, share: 1}
+	return &Host{Name: name, sim: s, idle: cores, cores: cores}
 }
 
 // Busy is the CPU time that was used.
 func (h *Host) Busy() time.Duration { return h.busy }
-
-// takes is how long CPU time takes.
-func (h *Host) takes(d time.Duration) time.Duration { return time.Duration(float64(d) / h.share) }
 
 // dispatch gives idle cores to the processes that have had least.
 func (h *Host) dispatch() {
@@ -55,7 +51,7 @@ func (h *Host) run(p *Proc) {
 	w.begun = true
 	slice := min(w.left, quantum)
 	for len(w.marks) > 0 && w.marks[0].left >= w.left-slice {
-		h.sim.After(h.takes(w.left-w.marks[0].left), w.marks[0].do)
+		h.sim.After(w.left-w.marks[0].left, w.marks[0].do)
 		w.marks = w.marks[1:]
 	}
 	w.left -= slice
@@ -63,7 +59,7 @@ func (h *Host) run(p *Proc) {
 	h.idle--
 	p.running++
 	p.had += slice
-	h.sim.After(h.takes(slice), func() {
+	h.sim.After(slice, func() {
 		h.idle++
 		p.running--
 		p.Used += slice

@@ -1,26 +1,7 @@
 package scale
 
 import (
-	"fmt"
-	"strings"
 	"time"
-)
-
-// As a stock minion returns, and as sidecar/journal.go waits.
-const (
-	returnTimer    = 5 * time.Second
-	returnTimerMax = 10 * time.Second
-	returnTries    = 3
-	peerPatience   = 4 * time.Second
-	maxInFlight    = 16384
-)
-
-// As sidecar/jobcache/fire.go paces events: all of them, and on 3008, which cuts a subscriber that is far behind, those of one job, too.
-const (
-	busRate  = 2000.0
-	busBurst = 4000.0
-	jobRate  = 500.0
-	jobBurst = 6000.0
 )
 
 // bucket is a pace. Its tokens may be owed.
@@ -41,7 +22,6 @@ type Job struct {
 	Heard     int
 	LastHeard time.Duration
 	Acked     int
-	LastAck   time.Duration
 	LastEnd   time.Duration // acknowledged, or given up
 	Lost      int
 	Retries   int
@@ -52,31 +32,11 @@ type Job struct {
 
 	Fsyncs   int // of the publisher's journal
 	CPU      map[string]time.Duration
-	Steps    uint64
 	Networks []Network // of each node; the publisher is the first
 }
 
 // Network is what went over a node's card, bytes with everything that Ethernet adds.
-type Network struct{ Sent, Got [kinds]int64 }
-
-// Sum is all that was sent, and all that came.
-func (n Network) Sum() (sent, got int64) {
-	for k := range kinds {
-		sent, got = sent+n.Sent[k], got+n.Got[k]
-	}
-	return sent, got
-}
-
-// String tells what the bytes were for, in MB.
-func (n Network) String() string {
-	var all []string
-	for k, name := range kindNames {
-		if sum := n.Sent[k] + n.Got[k]; sum >= 50e3 {
-			all = append(all, fmt.Sprintf("%s %.1f", name, float64(sum)/1e6))
-		}
-	}
-	return strings.Join(all, ", ")
-}
+type Network struct{ Sent, Got int64 }
 
 // ret is a return.
 type ret struct {
@@ -123,26 +83,17 @@ func (w *World) Job() Job {
 	p.daemon.Do(w.Intake, func() {
 		for _, n := range w.nodes[1:] {
 			p.daemon.Do(w.Fan, func() {
-				p.peer(n, fanout, w.PubBytes, func() { n.daemon.Do(w.Fan, func() { j.publish(n) }) })
+				p.peer(n, w.PubBytes, func() { n.daemon.Do(w.Fan, func() { j.publish(n) }) })
 			})
 		}
 		j.publish(p)
 	})
 	w.Sim.Run(10 * time.Minute)
-	return j.result()
-}
-
-func (j *running) result() Job {
-	out := j.out
-	out.Steps = j.w.Sim.Steps()
-	out.CPU = j.w.used()
-	for _, n := range j.w.nodes {
-		out.Networks = append(out.Networks, Network{n.sent, n.got})
+	j.out.CPU, j.out.Fsyncs = w.used(), p.own.Groups
+	for _, n := range w.nodes {
+		j.out.Networks = append(j.out.Networks, Network{n.sent, n.got})
 	}
-	if j.publisher.own != nil {
-		out.Fsyncs = j.publisher.own.Groups
-	}
-	return out
+	return j.out
 }
 
 // publish seals a publication on one node and writes it to the minions there.
@@ -156,7 +107,7 @@ func (j *running) publish(n *node) {
 				mine = append(mine, m)
 			}
 			n.daemon.Series(len(mine), w.Deliver, func(i int) {
-				n.broadcast(func() { w.minion(w.MinionHears, func() { j.hear(mine[i]) }) })
+				n.outward(w.PubBytes, func() { j.hear(mine[i]) })
 			}, nil)
 		}
 	})
@@ -170,28 +121,18 @@ func (j *running) hear(m int) {
 	}
 	j.out.Heard++
 	j.out.LastHeard = j.now()
-	if m >= w.Answering {
-		return
-	}
 	r := &ret{job: j, minion: m}
-	think := w.Sim.Between(w.Think[0], w.Think[1])
-	if think == 0 {
-		j.try(r, 1, w.onward)
-		return
-	}
-	w.Sim.After(think, func() { j.try(r, 1, w.minion) })
+	w.Sim.After(w.Sim.Between(w.Think[0], w.Think[1]), func() { j.try(r, 1) })
 }
 
 func (j *running) now() time.Duration { return j.w.Sim.Now() - j.began }
 
 // try sends a return. The request connections are another hand of cards than the subscriptions.
-func (j *running) try(r *ret, try int, minion func(cost time.Duration, then func())) {
+func (j *running) try(r *ret, try int) {
 	w := j.w
 	e := w.nodes[(r.minion*7+r.minion/w.Nodes+try)%w.Nodes]
 	sent := &ret{job: j, minion: r.minion}
-	minion(w.MinionReturns, func() {
-		e.inward(w.returnBytes(), func() { e.read(func() { e.serve(sent, func() { j.ack(r) }) }) })
-	})
+	e.inward(w.returnBytes(), func() { e.read(func() { e.serve(sent, func() { j.ack(r) }) }) })
 	w.Sim.After(w.Sim.Between(returnTimer, returnTimerMax), func() {
 		switch {
 		case r.acked:
@@ -200,22 +141,18 @@ func (j *running) try(r *ret, try int, minion func(cost time.Duration, then func
 			j.out.LastEnd = j.now()
 		default:
 			j.out.Retries++
-			j.try(r, try+1, w.minion)
+			j.try(r, try+1)
 		}
 	})
 }
 
 func (j *running) ack(r *ret) {
-	w := j.w
-	w.minion(w.MinionAck, func() {
-		if r.acked {
-			return
-		}
-		r.acked = true
-		j.out.Acked++
-		j.out.LastAck = j.now()
-		j.out.LastEnd = j.out.LastAck
-	})
+	if r.acked {
+		return
+	}
+	r.acked = true
+	j.out.Acked++
+	j.out.LastEnd = j.now()
 }
 
 // read takes a request out of its socket when there is room for it.
@@ -248,11 +185,11 @@ func (n *node) serve(r *ret, ack func()) {
 	}
 	answered := false
 	n.daemon.Do(w.withBytes(w.RelayOut), func() {
-		n.peer(p, relayed, size+w.RelayBytes, func() {
+		n.peer(p, size+w.RelayBytes, func() {
 			p.daemon.Do(w.withBytes(w.RelayIn), func() {
 				p.take(r, w.Reply/4, func() {
 					p.daemon.Do(w.RelayIn/2, func() {
-						p.peer(n, relayed, w.AckBytes+w.RelayBytes, func() {
+						p.peer(n, w.AckBytes+w.RelayBytes, func() {
 							n.daemon.Do(w.RelayBack, func() {
 								if answered {
 									return
@@ -307,24 +244,23 @@ func (r *ret) settled(done func()) {
 func (n *node) keep(r *ret, p *node, done func()) {
 	w := n.w
 	if n.kept == nil {
-		to := n.newJournal()
-		to.follow(func(batch []*ret, then func()) { n.forward(p, batch, then) })
-		n.kept = []*journal{to}
+		n.kept = n.newJournal()
+		n.kept.follow(func(batch []*ret, then func()) { n.forward(p, batch, then) })
 	}
-	n.kept[0].append(entry{r, w.ReturnBytes + w.Payload, w.Reply, done})
+	n.kept.append(entry{r, w.ReturnBytes + w.Payload, w.Reply, done})
 }
 
 // forward hands a batch over, which the other node answers when all of it is on disk.
 func (n *node) forward(p *node, batch []*ret, then func()) {
 	w := n.w
 	n.daemon.Do(w.RelayOut+time.Duration(len(batch))*w.withBytes(w.Append), func() {
-		n.peer(p, relayed, w.RelayBytes+len(batch)*(w.returnBytes()), func() {
+		n.peer(p, w.RelayBytes+len(batch)*(w.returnBytes()), func() {
 			p.daemon.Do(w.RelayIn+time.Duration(len(batch))*w.Duplicate, func() {
 				left := len(batch)
 				for _, r := range batch {
 					p.take(r, 0, func() {
 						if left--; left == 0 {
-							p.peer(n, relayed, w.RelayBytes, then)
+							p.peer(n, w.RelayBytes, then)
 						}
 					})
 				}
@@ -343,7 +279,7 @@ func (j *running) files(batch []*ret, then func()) {
 		}
 		j.has[r.minion] = true
 		p.disk.returns++
-		if j.cached++; j.cached == w.Answering {
+		if j.cached++; j.cached == w.Minions {
 			j.out.Cached = j.now()
 		}
 		for _, l := range p.lines {

@@ -2,13 +2,6 @@ package scale
 
 import "time"
 
-// As sidecar/spool has them.
-const (
-	groupBytes   = 16 << 20
-	batchRecords = 256
-	checkpoint   = 2 * time.Second
-)
-
 // journal is sidecar/spool: one goroutine writes what waits and syncs it, and then tells all who wait; consumers follow.
 type journal struct {
 	n       *node
@@ -17,8 +10,7 @@ type journal struct {
 
 	records   []*ret
 	consumers []*consumer
-	// Groups and Synced count the fsyncs and what they were for.
-	Groups, Synced int
+	Groups    int // fsyncs
 }
 
 // entry is a record on its way to the disk.
@@ -63,9 +55,8 @@ func (j *journal) commit() {
 	}
 	w := j.n.w
 	j.n.daemon.Do(time.Duration(len(group))*w.withBytes(w.Append), func() {
-		j.n.disk.Serve(j.n.fsync()+scaled(w.DiskMiB, size), func() {
+		j.n.disk.Serve(w.Fsync+scaled(w.DiskMiB, size), func() {
 			j.Groups++
-			j.Synced += len(group)
 			for _, e := range group {
 				j.records = append(j.records, e.r)
 			}

@@ -5,19 +5,9 @@ import (
 	"time"
 )
 
-// As fsync/keydir has them.
-const (
-	keyDebounce = 25 * time.Millisecond
-	keySettle   = 60 * time.Millisecond
-	keyCommands = 256 // in a request
-	syncEach    = 32
-	keyBytes    = 700 // of a command with a key
-)
-
 // Keys is how long key changes take from the edit on one node until they are in the directories of all.
 type Keys struct {
-	All   []time.Duration // sorted; of each edit
-	Steps uint64
+	All []time.Duration // sorted; of each edit
 }
 
 // Quantile of the edits.
@@ -55,7 +45,6 @@ func (w *World) Keys(edits, atOnce int) Keys {
 	e.edit()
 	w.Sim.Run(time.Hour)
 	slices.Sort(e.out.All)
-	e.out.Steps = w.Sim.Steps()
 	return e.out
 }
 
@@ -78,8 +67,11 @@ func (e *editing) propose(editor *node, after int) {
 		return
 	}
 	upTo := min(e.total, after+keyCommands)
-	e.r.propose(editor, upTo, false, func() { e.propose(editor, upTo) })
+	e.r.propose(editor, upTo, func() { e.propose(editor, upTo) })
 }
+
+// editPause is at most the time between two edits.
+const editPause = 100 * time.Millisecond
 
 // wrote looks whether all nodes have all.
 func (e *editing) wrote() {
@@ -90,7 +82,7 @@ func (e *editing) wrote() {
 	}
 	if len(e.out.All)*e.atOnce < e.total {
 		e.out.All = append(e.out.All, e.w.Sim.Now()-e.began)
-		e.w.Sim.After(e.w.Sim.Between(0, 2*commitTimeout), e.edit)
+		e.w.Sim.After(e.w.Sim.Between(0, editPause), e.edit)
 	}
 }
 

@@ -25,17 +25,19 @@ func TestDeterminism(t *testing.T) {
 	site := Site{Nodes: 5, Minions: 2000, Think: [2]time.Duration{0, time.Second}}
 	for name, run := range map[string]func(w *World) any{
 		"job":   func(w *World) any { return w.Job() },
-		"storm": func(w *World) any { return w.Storm(0, time.Second, DefaultVersions) },
+		"storm": func(w *World) any { return w.Storm(time.Second, DefaultVersions) },
 		"keys":  func(w *World) any { return w.Keys(10, 40) },
-		"roots": func(w *World) any { return w.Rollout(Tree{Files: 3000, Bytes: 30e6}) },
 	} {
 		a, b := run(NewWorld(site, MeasuredCosts())), run(NewWorld(site, MeasuredCosts()))
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: two runs with one seed differ:\n%+v\n%+v", name, a, b)
 		}
+		if name == "keys" {
+			continue // nothing in it is left to chance
+		}
 		other := site
 		other.Seed = 2
-		if c := run(NewWorld(other, MeasuredCosts())); name != "roots" && reflect.DeepEqual(a, c) {
+		if c := run(NewWorld(other, MeasuredCosts())); reflect.DeepEqual(a, c) {
 			t.Errorf("%s: another seed changes nothing", name)
 		}
 	}
@@ -45,32 +47,15 @@ func TestDeterminism(t *testing.T) {
 // used is the costs of what was done.
 func TestJobConserves(t *testing.T) {
 	for _, site := range []Site{
-		{Nodes: 1, Minions: 500}, {Nodes: 3, Minions: 3000}, {Nodes: 3, Minions: 3000, Shared: true, Cores: 2},
-		{Nodes: 10, Minions: 5000, Replicas: 3, Payload: 20_000}, {Nodes: 3, Minions: 20_000}, {Nodes: 50, Minions: 5000}, {Nodes: 3, Minions: 700, Direct: true},
+		{Nodes: 1, Minions: 500}, {Nodes: 3, Minions: 3000}, {Nodes: 3, Minions: 3000, Cores: 2},
+		{Nodes: 10, Minions: 5000, Replicas: 3, Payload: 20_000}, {Nodes: 3, Minions: 20_000}, {Nodes: 50, Minions: 5000},
 	} {
 		c := MeasuredCosts()
 		j := NewWorld(site, c).Job()
 		if j.Heard != site.Minions || j.Acked != site.Minions || j.Lost+j.Retries+j.Kept > 0 {
 			t.Errorf("%+v: heard %d, acknowledged %d, lost %d, sent again %d, kept %d", site, j.Heard, j.Acked, j.Lost, j.Retries, j.Kept)
 		}
-		var sent, got [kinds]int64
-		for _, n := range j.Networks {
-			for k := range kinds {
-				sent[k], got[k] = sent[k]+n.Sent[k], got[k]+n.Got[k]
-			}
-		}
-		for _, k := range []kind{fanout, relayed, copied} {
-			if sent[k] != got[k] {
-				t.Errorf("%+v: %s: %d bytes sent, %d got", site, kindNames[k], sent[k], got[k])
-			}
-		}
-		m, p := site.Minions, site.Payload
-		if want := int64(m * (wire(c.PubBytes) + wire(c.AckBytes))); sent[toMinions] != want {
-			t.Errorf("%+v: %d bytes to minions, not %d", site, sent[toMinions], want)
-		}
-		if want := int64(m * wire(c.ReturnBytes+p)); got[ofMinions] != want {
-			t.Errorf("%+v: %d bytes from minions, not %d", site, got[ofMinions], want)
-		}
+		m := site.Minions
 		if want := time.Duration(m) * c.BusEvent; j.CPU["salt-master"] != want {
 			t.Errorf("%+v: the master used %v, not %v", site, j.CPU["salt-master"], want)
 		}
@@ -102,7 +87,7 @@ func TestJobIsBoundByWhatCosts(t *testing.T) {
 	newer.SaltMajor, newer.Minions = 3008, 8000
 	j = NewWorld(newer, lean(func(*Costs) {})).Job()
 	between(t, "those of one job have a slower one on 3008", j.LastEvent, 2000*time.Second/500, 2000*time.Second/500+time.Second)
-	j = run(func(c *Costs) { c.Fsync, c.FsyncBusy = 10*time.Millisecond, 10*time.Millisecond })
+	j = run(func(c *Costs) { c.Fsync = 10 * time.Millisecond })
 	if j.Fsyncs > 10 || j.LastEnd > 50*time.Millisecond {
 		t.Errorf("%d fsyncs for %d returns that come together, acknowledged after %v", j.Fsyncs, n, j.LastEnd)
 	}
@@ -110,10 +95,6 @@ func TestJobIsBoundByWhatCosts(t *testing.T) {
 	j = run(func(*Costs) {})
 	pub := time.Duration(float64(n*wire(800)) * 8 / site.Bandwidth * 1e9)
 	between(t, "all publications leave by the load balancer's card", j.LastHeard, pub*95/100, pub*105/100)
-	site.Direct = true
-	j = run(func(*Costs) {})
-	in := time.Duration(float64(2*n/3*wire(800)) * 8 / site.Bandwidth * 1e9)
-	between(t, "relayed returns come by the publisher's", j.LastEnd-time.Second, in*95/100, in*11/10)
 }
 
 // A publisher that is too slow: others keep what it does not answer within four seconds, and minions hear that in time.
@@ -125,18 +106,9 @@ func TestReturnsAreKeptForASlowPublisher(t *testing.T) {
 	}
 }
 
-// More than the queue of copies takes is found by comparing the job.
-func TestCopiesThatDoNotFitTheQueue(t *testing.T) {
-	site := Site{Nodes: 2, Minions: 3000, Payload: 50_000, Slower: Factors{Others: 20}}
-	j := NewWorld(site, MeasuredCosts()).Job()
-	if j.Acked != site.Minions || j.Copied[1] == 0 {
-		t.Errorf("%+v", j)
-	}
-}
-
 func TestStormConserves(t *testing.T) {
 	for _, site := range []Site{{Nodes: 2, Minions: 900}, {Nodes: 3, Minions: 9000}, {Nodes: 3, Minions: 30_000, Cores: 2}} {
-		s := NewWorld(site, MeasuredCosts()).Storm(0, 0, DefaultVersions)
+		s := NewWorld(site, MeasuredCosts()).Storm(0, DefaultVersions)
 		lost := site.Minions / site.Nodes
 		if s.Lost != lost || s.SignIns != lost-(lost+2)/3 || s.Tries < s.SignIns {
 			t.Errorf("%+v: %+v", site, s)
@@ -149,7 +121,7 @@ func TestStormConserves(t *testing.T) {
 func TestSignInsKeepToTheirShare(t *testing.T) {
 	const cost = 5 * time.Millisecond
 	site := Site{Nodes: 3, Minions: 6000, Cores: 4}
-	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = cost })).Storm(2000, 0, []int{3007})
+	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = cost })).Storm(0, []int{3007})
 	least := 1000 * cost / 2 // two nodes, two slots each
 	between(t, "two thousand at two nodes", s.LastServed, least, least+500*time.Millisecond)
 	between(t, "half of them", s.Half, least/2, least/2+500*time.Millisecond)
@@ -157,15 +129,15 @@ func TestSignInsKeepToTheirShare(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// Half a processor: the bucket makes them wait.
-	site.Cores = 1
-	s = NewWorld(site, lean(func(c *Costs) { c.SignIn = cost })).Storm(400, 0, []int{3007})
+	site.Cores, site.Minions = 1, 1200
+	s = NewWorld(site, lean(func(c *Costs) { c.SignIn = cost })).Storm(0, []int{3007})
 	between(t, "half a processor", s.LastServed, 200*cost*2-200*time.Millisecond, 200*cost*2+500*time.Millisecond)
 }
 
 // Who has waited for nearly as long as a minion does is answered after all others, and the queue is bounded; everybody gets in in the end.
 func TestSignInsThatTakeLongerThanMinionsWait(t *testing.T) {
 	site := Site{Nodes: 2, Minions: 24_000, Cores: 2}
-	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = 2 * time.Millisecond })).Storm(0, 0, []int{3007})
+	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = 2 * time.Millisecond })).Storm(0, []int{3007})
 	if s.SignIns < s.Lost || s.Tries <= s.SignIns {
 		t.Errorf("%+v", s)
 	}
@@ -180,31 +152,14 @@ func TestKeysTakeTheirTime(t *testing.T) {
 		if len(k.All) != 60 {
 			t.Errorf("%d nodes: %d edits", nodes, len(k.All))
 		}
-		// Two looks, both disks of a majority, there and back, the word of it, the files.
+		// Two looks, both disks of a majority, there and back, the barrier, the files.
 		least := keyDebounce + keySettle + 2*c.RaftStore + rtt + rtt/2 + 3*fsync
-		between(t, "the quickest", k.All[0], least, least+rtt+2*commitTimeout)
-		between(t, "the slowest", k.All[59], least, least+2*rtt+2*commitTimeout+5*time.Millisecond)
+		barrier := 2*c.RaftStore + rtt/2
+		between(t, "the quickest", k.All[0], least, least+barrier+rtt)
+		between(t, "the slowest", k.All[59], least, least+barrier+2*rtt+5*time.Millisecond)
 		many := NewWorld(Site{Nodes: nodes, RTT: rtt}, c).Keys(5, 1000)
 		between(t, "a thousand at once", many.Quantile(1), least, time.Second)
 	}
-}
-
-func TestRolloutConserves(t *testing.T) {
-	for _, nodes := range []int{2, 3, 10, 50} {
-		for _, tree := range []Tree{{Files: 1, Bytes: 100}, {Files: 800, Bytes: 8e5}, {Files: 5000, Bytes: 200e6}, {Files: 1, Bytes: 1 << 30}} {
-			w := NewWorld(Site{Nodes: nodes}, MeasuredCosts())
-			r := w.Rollout(tree)
-			if r.Last == 0 || r.First > r.Last || r.Decided > r.First {
-				t.Errorf("%d nodes, %+v: %+v", nodes, tree, r)
-			}
-			if sent := r.AuthorOut; sent < tree.Bytes*int64(nodes-1)*9/10 {
-				t.Errorf("%d nodes, %+v: the author has sent %d", nodes, tree, sent)
-			}
-		}
-	}
-	// The author's card is what everybody waits for when it is slow.
-	r := NewWorld(Site{Nodes: 5, Bandwidth: 1e9}, lean(func(*Costs) {})).Rollout(Tree{Files: 200, Bytes: 400e6})
-	between(t, "four copies of 400 MB over a Gbit/s", r.Last, 12800*time.Millisecond, 15*time.Second)
 }
 
 func TestEveryCostHasASource(t *testing.T) {
@@ -222,23 +177,13 @@ func TestEveryCostHasASource(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	c := &Costs{MemBase: 1 << 20, MemConn: 1000, MemJob: 3, MemProxyBase: 5, MemProxy: 10, MemProxyBusy: 100}
+	c := &Costs{MemBase: 1 << 20, MemConn: 1000, MemJob: 3, MemProxyBase: 5, MemProxy: 10}
 	got := Site{Nodes: 3, Minions: 10_001}.Needs(c)
 	want := Needs{
-		Connections: 3334, Worst: 5001, Files: 2*5001 + otherFiles, Idle: 1<<20 + 2*3334*1000, Memory: 1<<20 + 2*5001*1000 + 3*10_001,
-		ProxyConnections: 20_002, ProxyFiles: 40_004 + otherFiles, ProxyMemory: 5 + 200_020, ProxyMost: 5 + 200_020 + 2_000_200,
+		Connections: 3334, Worst: 5001, Files: 2*5001 + otherFiles, Memory: 1<<20 + 2*5001*1000 + 3*10_001,
+		ProxyConnections: 20_002, ProxyFiles: 40_004 + otherFiles, ProxyMemory: 5 + 200_020,
 	}
 	if got != want {
 		t.Errorf("%+v, not %+v", got, want)
 	}
-}
-
-// Others who use half of a machine make everything take twice as long, and use no less CPU.
-func TestAMachineThatOthersUse(t *testing.T) {
-	whole := Site{Nodes: 3, Minions: 3000, Shared: true, Cores: 2}
-	half := whole
-	half.Share = 0.5
-	a, b := NewWorld(whole, MeasuredCosts()).Job(), NewWorld(half, MeasuredCosts()).Job()
-	near(t, "twice the time", b.LastEnd.Seconds(), 2*a.LastEnd.Seconds(), 0.05)
-	near(t, "the same work", b.CPU["saltclusterd"].Seconds(), a.CPU["saltclusterd"].Seconds(), 1e-9)
 }

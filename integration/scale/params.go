@@ -2,6 +2,7 @@ package scale
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -14,20 +15,17 @@ type Costs struct {
 	// A request of a minion, and what a return is beyond that.
 	Request, Reply, Append, RelayOut, RelayIn, RelayBack, Duplicate time.Duration
 	// The job cache, the bus, the replicas.
-	KiB                                                            time.Duration
-	Apply, Fire, BusEvent, BusEvent3008, CopyOut, CopyIn, CopyLook time.Duration
+	KiB                                                  time.Duration
+	Apply, Fire, BusEvent, BusEvent3008, CopyOut, CopyIn time.Duration
 	// Sign-ins and connections.
 	SignIn, Connect, AuthEvent, AuthEvent3008, Python time.Duration
 	// Keys.
 	RaftApply, KeyFile time.Duration
-	// Roots: by file, and by MiB.
-	ScanFile, ServeFile, StageFile, SwitchFile, WalkFile, ScanMiB, ServeMiB, StageMiB time.Duration
 	// What is not ours.
-	Proxy, ProxyConnect, MinionHears, MinionReturns, MinionAck, MinionSignIn, MinionConnect time.Duration
+	Proxy, ProxyConnect time.Duration
 
 	// Not CPU.
 	Fsync     time.Duration // of a file that was written to, alone
-	FsyncBusy time.Duration // the same while all processors are busy
 	SyncFile  time.Duration // what a file adds to a sync of the whole file system
 	SyncRet   time.Duration // and what a return adds, which is a directory with a file
 	DiskMiB   time.Duration // written in one go
@@ -36,9 +34,9 @@ type Costs struct {
 	// Bytes on the wire, without Ethernet, IP and TCP.
 	PubBytes, ReturnBytes, AckBytes, RelayBytes, CopyBytes, SignInBytes, SignInReply int
 
-	// Bytes of resident memory, of saltclusterd without minions and of a connection, and what jobs of a minion leave; of HAProxy's two
-	// processes, of a connection through them that is idle, and of one in use.
-	MemBase, MemConn, MemJob, MemProxyBase, MemProxy, MemProxyBusy int
+	// Bytes of resident memory, of saltclusterd without minions and of a connection, and what jobs of a minion leave; of HAProxy and
+	// of an idle connection through it.
+	MemBase, MemConn, MemJob, MemProxyBase, MemProxy int
 }
 
 // row is a cost with its source.
@@ -71,48 +69,32 @@ func (c *Costs) table() []row {
 		{&c.Duplicate, "Duplicate", 8 * us, "a return that was kept elsewhere, and is here already", "as Append"},
 		{&c.KiB, "KiB", 4 * us, "each KiB of a return beyond test.ping's, wherever it is read, sent or written", "go test -bench Crypticle ./sidecar/saltcrypt (1.3 to 2.7 µs to open one), and an estimate of copies of it"},
 		{&c.Apply, "Apply", 35 * us, "a return into the job cache", "go test -bench Apply ./sidecar/jobcache (21 µs on tmpfs, 78 on ext4)"},
-		{&c.Fire, "Fire", 5 * us, "an event handed to the master", "docs/performance.md, jid req"},
-		{&c.BusEvent, "BusEvent", 60 * us, "an event: the master's own part, 3006", "docs/performance.md, jid req; make test-scale: 74 µs when it was calibrated with 300 minions"},
-		{&c.BusEvent3008, "BusEvent3008", 480 * us, "the same, 3008", "docs/performance.md, jid req"},
+		{&c.Fire, "Fire", 5 * us, "an event handed to the master", "a bare master with returns that no job asked for, 2026-11-25"},
+		{&c.BusEvent, "BusEvent", 60 * us, "an event: the master's own part, 3006", "a bare 3006 master, 2026-11-25; 74 µs in clusters with 300 minions"},
+		{&c.BusEvent3008, "BusEvent3008", 480 * us, "the same, 3008", "a bare master with returns that no job asked for, 2026-11-25"},
 		{&c.CopyOut, "CopyOut", 3 * us, "a return on its way to a replica", "go test -bench Return ./fsync/jobs"},
 		{&c.CopyIn, "CopyIn", 12 * us, "a return written by a replica", "go test -bench Return ./fsync/jobs (10 µs on tmpfs, 60 on ext4)"},
-		{&c.CopyLook, "CopyLook", 8 * us, "a return looked at in a comparison", "an estimate: four system calls"},
 		{&c.SignIn, "SignIn", 2040 * us, "a sign-in of an accepted key: two RSA private operations and three encryptions", "go test -bench SignIn ./sidecar/signin"},
-		{&c.Connect, "Connect", 120 * us, "a new connection of a minion, shaken hands", "docs/performance.md, sign-ins: what is neither RSA nor the master"},
-		{&c.AuthEvent, "AuthEvent", 90 * us, "salt/auth on a 3006 master's bus", "docs/performance.md, sign-ins"},
-		{&c.AuthEvent3008, "AuthEvent3008", 440 * us, "the same, 3008", "docs/performance.md, sign-ins"},
-		{&c.Python, "Python", 2000 * us, "a request that a master's Python answers: _register_resources of a 3008 minion that starts", "docs/performance.md, events of minions: a bare 3008 master"},
+		{&c.Connect, "Connect", 120 * us, "a new connection of a minion, shaken hands", "make bench ARGS='-what signin': what is neither RSA nor the master"},
+		{&c.AuthEvent, "AuthEvent", 90 * us, "salt/auth on a 3006 master's bus", "make bench ARGS='-what signin'"},
+		{&c.AuthEvent3008, "AuthEvent3008", 440 * us, "the same, 3008", "make bench ARGS='-what signin'"},
+		{&c.Python, "Python", 2000 * us, "a request that a master's Python answers: _register_resources of a 3008 minion that starts", "a bare 3008 master with events of minions, 2026-11-27"},
 		{&c.ProxyConnect, "ProxyConnect", 60 * us, "a new connection through HAProxy", "an estimate: four messages"},
-		{&c.MinionConnect, "MinionConnect", 100 * us, "played minions only: a connection", "an estimate: as Connect"},
-		{&c.MinionSignIn, "MinionSignIn", 900 * us, "played minions only: a reply checked, which is three private operations", "three times go test -bench FastKey ./integration/herd"},
 		{&c.SignInBytes, "SignInBytes", 870, "a sign-in", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.SignInReply, "SignInReply", 1970, "and its reply", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.RaftApply, "RaftApply", 50 * us, "an entry applied to the state", "go test -bench Propose ./consensus"},
 		{&c.RaftStore, "RaftStore", 2 * ms, "an entry in raft's log: two syncs of bbolt; not CPU", "twice Fsync"},
 		{&c.KeyFile, "KeyFile", 150 * us, "a key file written by a round", "an estimate: a file made, checked, renamed, looked at"},
-		{&c.ScanFile, "ScanFile", 25 * us, "a file looked at", "docs/performance.md, trees pushed to two nodes"},
-		{&c.ScanMiB, "ScanMiB", 2 * ms, "a MiB read and hashed", "docs/performance.md, trees pushed to two nodes"},
-		{&c.ServeFile, "ServeFile", 60 * us, "a file read for a peer", "docs/performance.md, trees pushed to two nodes"},
-		{&c.ServeMiB, "ServeMiB", 2 * ms, "a MiB read, hashed, packed and sent", "docs/performance.md, trees pushed to two nodes"},
-		{&c.StageFile, "StageFile", 140 * us, "a file staged", "docs/performance.md, trees pushed to two nodes"},
-		{&c.StageMiB, "StageMiB", 2500 * us, "a MiB received, hashed and written", "docs/performance.md, trees pushed to two nodes"},
-		{&c.SwitchFile, "SwitchFile", 80 * us, "a file put in its place", "docs/performance.md, trees pushed to two nodes"},
-		{&c.WalkFile, "WalkFile", 7 * us, "a file that was there before, looked at again with a new revision", "make test-scale: 6 and 8 µs, author and others, of 24,000"},
-		{&c.Proxy, "Proxy", 15 * us, "a message through HAProxy", "make test-scale: 14.5 µs when it was calibrated with 300 minions"},
-		{&c.MinionHears, "MinionHears", 10 * us, "played minions only: a publication", "an estimate: a fifth of a return"},
-		{&c.MinionReturns, "MinionReturns", 50 * us, "played minions only: a return", "docs/performance.md, the herd's own"},
-		{&c.MinionAck, "MinionAck", 20 * us, "played minions only: an acknowledgement", "docs/performance.md, the herd's own"},
+		{&c.Proxy, "Proxy", 15 * us, "a message through HAProxy", "a real cluster with 300 minions, 2026-11-26: 14.5 µs"},
 		{&c.Fsync, "Fsync", 1 * ms, "a file that was written to, alone; not CPU", "go test -bench Disk ./integration/scale (ext4 on a virtual disk: 0.2 ms at rest, 2.4 while others use it)"},
-		{&c.FsyncBusy, "FsyncBusy", 1 * ms, "the same while all processors are busy, which a disk that is a program of the machine's host feels; not CPU", "as Fsync; make test-scale measures it"},
 		{&c.SyncFile, "SyncFile", 20 * us, "what a file adds to a sync of the file system; not CPU", "as Fsync (15 to 25 µs with its directory)"},
 		{&c.SyncRet, "SyncRet", 20 * us, "what a return adds to it, a directory with a file; not CPU", "as Fsync (15 to 25 µs)"},
 		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},
 		{&c.MemBase, "MemBase", 19 << 20, "of memory: saltclusterd with nobody connected", "make bench ARGS='-what memory'"},
 		{&c.MemConn, "MemConn", 6400, "of memory: a connection of a minion; the kernel needs 3.6 KiB besides", "make bench ARGS='-what memory' (4505)"},
-		{&c.MemJob, "MemJob", 2 << 10, "of memory: what jobs leave behind, for each minion", "make test-scale: 1.9 KiB between 500 and 2,000 minions"},
-		{&c.MemProxyBase, "MemProxyBase", 20 << 20, "of memory: HAProxy's with nobody connected", "make test-scale: 37 and 63 MiB with 1,000 and 5,000 minions"},
+		{&c.MemJob, "MemJob", 2 << 10, "of memory: what jobs leave behind, for each minion", "real clusters of 500 and 2,000 minions, 2026-11-27: 1.9 KiB"},
+		{&c.MemProxyBase, "MemProxyBase", 20 << 20, "of memory: HAProxy's with nobody connected", "real clusters of 1,000 and 5,000 minions, 2026-11-27: 37 and 63 MiB"},
 		{&c.MemProxy, "MemProxy", 3 << 10, "of memory: an idle connection through HAProxy", "as MemProxyBase"},
-		{&c.MemProxyBusy, "MemProxyBusy", 34 << 10, "of memory: a connection through HAProxy while something passes in both directions", "two buffers of 16 KiB, tune.bufsize"},
 		{&c.PubBytes, "PubBytes", 540, "a publication of test.ping", "sidecar/saltwire/testdata/golden: recorded from stock Salt"},
 		{&c.ReturnBytes, "ReturnBytes", 611, "a return of test.ping", "integration/herd: TestSizesOfTheModel"},
 		{&c.AckBytes, "AckBytes", 103, "its acknowledgement", "integration/herd: TestSizesOfTheModel"},
@@ -129,12 +111,7 @@ var JobFactors = Factors{Publisher: 2.1, Others: 2.1}
 func MeasuredCosts() *Costs {
 	c := &Costs{}
 	for _, r := range c.table() {
-		switch v := r.value.(type) {
-		case *time.Duration:
-			*v = r.is.(time.Duration)
-		case *int:
-			*v = r.is.(int)
-		}
+		reflect.ValueOf(r.value).Elem().Set(reflect.ValueOf(r.is))
 	}
 	return c
 }
@@ -144,12 +121,11 @@ func (c *Costs) Table() string {
 	var b strings.Builder
 	b.WriteString("| cost | value | what | measured by |\n|---|---|---|---|\n")
 	for _, r := range c.table() {
-		switch v := r.value.(type) {
-		case *time.Duration:
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, *v, r.what, r.from)
-		case *int:
-			fmt.Fprintf(&b, "| %s | %d B | %s | %s |\n", r.name, *v, r.what, r.from)
+		value := fmt.Sprint(reflect.ValueOf(r.value).Elem())
+		if _, bytes := r.is.(int); bytes {
+			value += " B"
 		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, value, r.what, r.from)
 	}
 	return b.String()
 }

@@ -124,29 +124,15 @@ func (p *Proc) each(n int, cost func(i int) time.Duration, each func(i int), don
 	return w
 }
 
-// fifo is a line that gives back its memory.
-type fifo[T any] struct {
-	all  []T
-	head int
-}
+// fifo is a queue.
+type fifo[T any] struct{ all []T }
 
 func (f *fifo[T]) push(v T) { f.all = append(f.all, v) }
 
-func (f *fifo[T]) len() int { return len(f.all) - f.head }
-
-func (f *fifo[T]) first() *T { return &f.all[f.head] }
+func (f *fifo[T]) len() int { return len(f.all) }
 
 func (f *fifo[T]) pop() T {
-	var zero T
-	v := f.all[f.head]
-	f.all[f.head] = zero
-	f.head++
-	switch {
-	case f.head == len(f.all):
-		f.all, f.head = f.all[:0], 0
-	case f.head > 1024 && f.head > len(f.all)/2:
-		f.all = append(f.all[:0], f.all[f.head:]...)
-		f.head = 0
-	}
+	v := f.all[0]
+	f.all = f.all[1:]
 	return v
 }

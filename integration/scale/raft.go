@@ -1,129 +1,69 @@
 package scale
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
-// As consensus and the raft library have them.
-const (
-	commitTimeout = 50 * time.Millisecond
-	appendEntries = 64
-	batchRequests = 512
-	maxVoters     = 5
-	raftBytes     = 150 // of an AppendEntries without entries, TLS included
-)
-
-// raft is the way of a decision: requests gather while an entry is under way (consensus/batch.go); the leader writes the entry to its own
-// disk and then sends it, one message at a time to each other node; a majority of the voters has it on disk; the leader applies and
-// answers. The others hear of the commit with the next message, which comes with the next entry or after a random time.
+// raft is the way of one decision after the other: the leader writes the entry to its own disk and sends it to each
+// other node; when a majority of the voters has it on disk the leader applies it and answers. The others learn of
+// the commit with the next entry, which is a barrier when no other decision follows.
 type raft struct {
 	w         *World
 	leader    *node
 	followers []*follower
 	size      int // bytes of a request
 
-	log          []int // what each entry says, ascending; of what it says only that matters
-	last, commit int   // indexes
-	queue        fifo[*request]
-	batch        []*request
-	busy         bool
-	waits        fifo[waiting]
+	last, commit int // what the latest entry says, and the latest of which a majority has it
+	then         func()
 
 	// applied is told of each node that has heard what an entry says, and all before it.
 	applied func(n *node, says int)
 }
 
-// request is a proposal. That it is urgent means that the others are told of the commit at once.
-type request struct {
-	says   int
-	urgent bool
-	done   func()
-}
-
 type follower struct {
-	r       *raft
-	n       *node
-	voter   bool
-	has     int // index, as the leader knows
-	disk    int // index on its disk
-	known   int // commit index it has heard of
-	sending bool
-	again   bool
-	timer   int // which of them counts
+	r     *raft
+	n     *node
+	voter bool
+	has   int // on its disk, as the leader knows
+	known int // commit it has heard of
 }
 
 func (w *World) newRaft(size int) *raft {
 	r := &raft{w: w, leader: w.nodes[0], size: size}
 	for i, n := range w.nodes[1:] {
-		f := &follower{r: r, n: n, voter: i+1 < maxVoters}
-		r.followers = append(r.followers, f)
-		f.idle()
+		r.followers = append(r.followers, &follower{r: r, n: n, voter: i+1 < maxVoters})
 	}
 	return r
 }
 
 // propose brings a request from a node to the leader, and back.
-func (r *raft) propose(from *node, says int, urgent bool, done func()) {
+func (r *raft) propose(from *node, says int, done func()) {
 	w := r.w
-	q := &request{says: says, urgent: urgent, done: done}
-	if from == r.leader {
-		r.submit(q)
-		return
+	decide := func() {
+		r.leader.disk.Serve(w.RaftStore, func() {
+			r.last = says
+			r.then = func() {
+				r.applied(r.leader, says)
+				if from == r.leader {
+					done()
+				} else {
+					r.leader.peer(from, w.RelayBytes, func() { from.daemon.Do(w.RelayBack, done) })
+				}
+			}
+			for _, f := range r.followers {
+				f.send(r.size)
+			}
+			r.count()
+		})
 	}
-	q.done = func() {
-		r.leader.peer(from, agreed, w.RelayBytes, func() { from.daemon.Do(w.RelayBack, done) })
+	if from == r.leader {
+		decide()
+		return
 	}
 	from.daemon.Do(w.RelayOut, func() {
-		from.peer(r.leader, agreed, w.RelayBytes+r.size, func() { r.leader.daemon.Do(w.RelayIn, func() { r.submit(q) }) })
+		from.peer(r.leader, w.RelayBytes+r.size, func() { r.leader.daemon.Do(w.RelayIn, decide) })
 	})
 }
 
-func (r *raft) submit(q *request) {
-	r.queue.push(q)
-	if !r.busy {
-		r.busy = true
-		r.next()
-	}
-}
-
-// next makes an entry of what waits.
-func (r *raft) next() {
-	r.batch = nil
-	for r.queue.len() > 0 && len(r.batch) < batchRequests {
-		r.batch = append(r.batch, r.queue.pop())
-	}
-	if len(r.batch) == 0 {
-		r.busy = false
-		return
-	}
-	says := 0
-	for _, q := range r.batch {
-		says = max(says, q.says)
-	}
-	r.store(says, r.answer)
-}
-
-// store writes an entry to the leader's disk and has it sent; then is called when it is committed and applied.
-func (r *raft) store(says int, then func()) {
-	r.leader.disk.Serve(r.w.RaftStore, func() {
-		r.log = append(r.log, says)
-		r.last++
-		for _, f := range r.followers {
-			f.trigger()
-		}
-		r.waits.push(waiting{r.last, then})
-		r.count()
-	})
-}
-
-// waiting is an entry that is not committed yet.
-type waiting struct {
-	index int
-	then  func()
-}
-
-// count moves the commit index to what a majority of the voters has, and applies what is committed now.
+// count applies what a majority of the voters has.
 func (r *raft) count() {
 	has := []int{r.last}
 	for _, f := range r.followers {
@@ -132,71 +72,30 @@ func (r *raft) count() {
 		}
 	}
 	slices.Sort(has)
-	r.commit = max(r.commit, has[(len(has)-1)/2])
-	for r.waits.len() > 0 && r.waits.first().index <= r.commit {
-		e := r.waits.pop()
+	if commit := has[(len(has)-1)/2]; commit > r.commit {
+		r.commit = commit
 		r.leader.daemon.Do(r.w.RaftApply, func() {
-			r.applied(r.leader, r.log[e.index-1])
-			e.then()
+			r.then()
+			r.leader.disk.Serve(r.w.RaftStore, func() {
+				for _, f := range r.followers {
+					if f.known < r.commit {
+						f.send(barrierBytes)
+					}
+				}
+			})
 		})
 	}
 }
 
-func (r *raft) answer() {
-	urgent := false
-	for _, q := range r.batch {
-		urgent = urgent || q.urgent
-		q.done()
-	}
-	if urgent && r.queue.len() == 0 { // an empty entry, with which the others hear of it
-		r.store(r.log[r.last-1], r.next)
-		return
-	}
-	r.next()
-}
+// barrierBytes is about the size of a barrier entry.
+const barrierBytes = 64
 
-// idle waits for an entry, or until it is time to tell of commits.
-func (f *follower) idle() {
-	f.timer++
-	mine := f.timer
-	f.r.w.Sim.After(f.r.w.Sim.Between(commitTimeout, 2*commitTimeout), func() {
-		if f.timer == mine && !f.sending && !f.r.quiet() {
-			f.send()
-		}
-	})
-}
-
-// quiet says that there is nothing left to tell anybody, so that the simulation ends.
-func (r *raft) quiet() bool {
-	for _, f := range r.followers {
-		if f.known < r.last {
-			return false
-		}
-	}
-	return !r.busy
-}
-
-func (f *follower) trigger() {
-	if f.sending {
-		f.again = true
-		return
-	}
-	f.send()
-}
-
-func (f *follower) send() {
-	w, r := f.r.w, f.r
-	f.sending, f.again = true, false
-	f.timer++
-	upTo, commit := min(r.last, f.has+appendEntries), r.commit
-	n := upTo - f.has
+// send brings an entry, and what is committed.
+func (f *follower) send(size int) {
+	r, w, upTo, commit := f.r, f.r.w, f.r.last, f.r.commit
 	r.leader.daemon.Do(w.Fan, func() {
-		r.leader.peer(f.n, agreed, raftBytes+n*r.size, func() {
+		r.leader.peer(f.n, raftBytes+size, func() {
 			f.n.daemon.Do(w.Fan, func() {
-				if n == 0 {
-					f.stored(upTo, commit)
-					return
-				}
 				f.n.disk.Serve(w.RaftStore, func() { f.stored(upTo, commit) })
 			})
 		})
@@ -205,22 +104,15 @@ func (f *follower) send() {
 
 // stored is the follower's end: it knows what is committed, and answers.
 func (f *follower) stored(upTo, commit int) {
-	w := f.r.w
-	f.disk = upTo
-	if known := min(commit, f.disk); known > f.known {
-		f.known = known
-		f.n.daemon.Do(w.RaftApply, func() { f.r.applied(f.n, f.r.log[known-1]) })
+	r, w := f.r, f.r.w
+	if commit > f.known {
+		f.known = commit
+		f.n.daemon.Do(w.RaftApply, func() { r.applied(f.n, commit) })
 	}
-	f.n.peer(f.r.leader, agreed, raftBytes, func() {
-		f.r.leader.daemon.Do(w.Fan, func() {
-			f.has = upTo
-			f.r.count()
-			f.sending = false
-			if f.again || f.has < f.r.last {
-				f.send()
-				return
-			}
-			f.idle()
+	f.n.peer(r.leader, raftBytes, func() {
+		r.leader.daemon.Do(w.Fan, func() {
+			f.has = max(f.has, upTo)
+			r.count()
 		})
 	})
 }

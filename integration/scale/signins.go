@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// As sidecar/signin has them.
-const (
-	signInQueue    = 8192
-	signInPatience = 4500 * time.Millisecond
-	signInShare    = 0.5
-	budgetBurst    = 0.05
-)
-
 // signIns is sidecar/signin of one node, for keys that are accepted: a queue of parties (line.go), a budget of CPU (budget.go), and as
 // many workers as the budget has slots.
 type signIns struct {

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"time"
 )
@@ -11,9 +12,8 @@ type Sim struct {
 	Rand *rand.Rand
 
 	now   time.Duration
-	heap  []event
+	heap  events
 	asked uint64
-	steps uint64
 }
 
 type event struct {
@@ -30,56 +30,37 @@ func NewSim(seed uint64) *Sim {
 // Now is the time since the beginning.
 func (s *Sim) Now() time.Duration { return s.now }
 
-// Steps counts what has happened.
-func (s *Sim) Steps() uint64 { return s.steps }
-
 // After has something happen a while from now; what is asked for the past happens now.
 func (s *Sim) After(d time.Duration, do func()) { s.At(s.now+d, do) }
 
 // At has something happen at a time.
 func (s *Sim) At(at time.Duration, do func()) {
 	s.asked++
-	s.heap = append(s.heap, event{max(at, s.now), s.asked, do})
-	for i := len(s.heap) - 1; i > 0; {
-		up := (i - 1) / 4
-		if !s.heap[i].before(&s.heap[up]) {
-			break
-		}
-		s.heap[i], s.heap[up] = s.heap[up], s.heap[i]
-		i = up
-	}
+	heap.Push(&s.heap, event{max(at, s.now), s.asked, do})
 }
 
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
+// events implement heap.Interface.
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(v any)   { *e = append(*e, v.(event)) }
+func (e *events) Pop() any {
+	n := len(*e) - 1
+	last := (*e)[n]
+	(*e)[n], *e = event{}, (*e)[:n]
+	return last
+}
 
 // Run lets everything happen until nothing is due any more, or the time has come.
 func (s *Sim) Run(until time.Duration) {
 	for len(s.heap) > 0 && s.heap[0].at <= until {
-		e := s.pop()
+		e := heap.Pop(&s.heap).(event)
 		s.now = e.at
-		s.steps++
 		e.do()
-	}
-}
-
-func (s *Sim) pop() event {
-	h := s.heap
-	top, n := h[0], len(h)-1
-	h[0], h[n] = h[n], event{}
-	h = h[:n]
-	s.heap = h
-	for i := 0; ; {
-		least := i
-		for c := 4*i + 1; c <= 4*i+4 && c < n; c++ {
-			if h[c].before(&h[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return top
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
 	}
 }
 

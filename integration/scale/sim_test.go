@@ -176,3 +176,26 @@ func TestFifo(t *testing.T) {
 		t.Errorf("%d of %d", got, next)
 	}
 }
+
+// A goroutine that has waited for the disk is behind those that came meanwhile.
+func TestWhoWaitedForTheDiskWaitsInLine(t *testing.T) {
+	s := NewSim(1)
+	p := s.NewHost("h", 1).NewProc("p", 0)
+	var order []string
+	p.Do(ms, nil)
+	for _, what := range []string{"in line", "woken", "from the disk"} {
+		done := func() { order = append(order, what) }
+		switch what {
+		case "woken":
+			p.Next(ms, done)
+		case "in line":
+			p.Do(ms, done)
+		default:
+			p.Each(1, func(int) time.Duration { return ms }, func(int) {}, done)
+		}
+	}
+	s.Run(forever)
+	if len(order) != 3 || order[0] != "woken" || order[1] != "in line" {
+		t.Errorf("%v", order)
+	}
+}

@@ -27,19 +27,9 @@ func (q *Station) Serve(d time.Duration, done func()) time.Duration {
 // Wait is how long somebody who comes now waits before being served.
 func (q *Station) Wait() time.Duration { return max(0, q.free-q.sim.Now()) }
 
-// fsync is how long the disk takes now: one that a host plays for a virtual machine is slower while that keeps all its processors busy.
-func (n *node) fsync() time.Duration {
-	if n.daemon.host.idle == 0 {
-		return n.w.FsyncBusy
-	}
-	return n.w.Fsync
-}
-
-// syncReturns brings to the disk all that anybody has written there: a sync of the file system does not tell one node's returns from
-// another's that has the same disk.
+// syncReturns brings all returns that were written on the disk to it.
 func (n *node) syncReturns(done func()) {
-	d, w := n.disk, n.w
-	returns := d.returns
-	d.returns = 0
-	d.Serve(n.fsync()+time.Duration(returns)*w.SyncRet, done)
+	returns := n.disk.returns
+	n.disk.returns = 0
+	n.disk.Serve(n.w.Fsync+time.Duration(returns)*n.w.SyncRet, done)
 }

@@ -16,9 +16,6 @@ const (
 	reqReconnect = 100 * time.Millisecond
 )
 
-// dialers is how many connections a herd makes at a time (integration/lab/dialer.go).
-const dialers = 16
-
 // Storm is what became of the minions of a node that died. Times are from then on.
 type Storm struct {
 	Lost       int // subscriptions that broke
@@ -29,8 +26,6 @@ type Storm struct {
 	Failed     int // gave up after auth_tries, and began anew
 	Slowest    time.Duration
 	CPU        map[string]time.Duration
-	Early      map[string]time.Duration // of it, until the slowest had signed in
-	Steps      uint64
 }
 
 // DefaultVersions are the minions' Salt versions, in turn.
@@ -38,30 +33,24 @@ var DefaultVersions = []int{3006, 3007, 3008}
 
 // storming is a storm under way.
 type storming struct {
-	w       *World
-	queues  []*signIns
-	next    int // of the load balancer's turns
-	served  []time.Duration
-	slowest time.Duration
-	out     Storm
-
-	dialling  int
-	undialled fifo[func()]
+	w      *World
+	queues []*signIns
+	next   int // of the load balancer's turns
+	served []time.Duration
+	out    Storm
 }
 
 // Storm kills the last node, which had so many subscriptions; 0: its share. The others' connections break when the load balancer has noticed, which a killed process makes it do at once.
 // Minions of 3006 come back by themselves after a random time; those of 3007 and later sign in at once.
-func (w *World) Storm(lost int, noticed time.Duration, versions []int) Storm {
-	if lost == 0 {
-		lost = w.Minions / w.Nodes
-	}
+func (w *World) Storm(noticed time.Duration, versions []int) Storm {
+	lost := w.Minions / w.Nodes
 	st := &storming{w: w}
 	for _, n := range w.nodes {
 		st.queues = append(st.queues, n.newSignIns())
 	}
 	for m := range w.Minions {
 		if m%w.Nodes == 0 { // its requests went there
-			w.Sim.After(noticed+reqReconnect, func() { st.connect(w.proxy, func(*node) {}) })
+			w.Sim.After(noticed+reqReconnect, func() { st.connect(func(*node) {}) })
 		}
 		if m >= lost {
 			continue
@@ -79,56 +68,24 @@ func (w *World) Storm(lost int, noticed time.Duration, versions []int) Storm {
 	w.Sim.Run(30 * time.Minute)
 	slices.Sort(st.served)
 	st.out.LastServed, st.out.Half = st.served[len(st.served)-1], st.served[len(st.served)/2]
-	st.out.Slowest, st.out.Steps = st.slowest, w.Sim.Steps()
 	st.out.CPU = w.used()
 	return st.out
 }
 
-// dial is the first quarter of a played minion's work for a connection (perf record of a herd of 2,000), of which so many are in the making at a time: the load balancer gets
-// them at the pace at which they are dialled, and those that are there are used while others wait to be dialled.
-func (st *storming) dial(then func()) {
+// connect is a new connection, which the load balancer gives to the living in turn.
+func (st *storming) connect(then func(*node)) {
 	w := st.w
-	if w.herd == nil {
-		w.Sim.After(0, then)
-		return
-	}
-	if st.dialling == dialers {
-		st.undialled.push(then)
-		return
-	}
-	st.dialling++
-	w.herd.Do(w.MinionConnect/4, func() {
-		st.dialling--
-		if st.undialled.len() > 0 {
-			st.dial(st.undialled.pop())
-		}
-		then()
-	})
-}
-
-// connect is a new connection, which the load balancer gives to the living in turn. The rest of the minion's work is to shake hands.
-func (st *storming) connect(proxy *Proc, then func(*node)) {
-	w := st.w
-	shake := func() {
-		n := w.nodes[st.next%(w.Nodes-1)]
-		st.next++
-		w.Sim.After(w.RTT, func() {
-			n.daemon.Do(w.Connect, func() { w.minion(w.MinionConnect*3/4, func() { then(n) }) })
-		})
-	}
-	st.dial(func() {
-		w.Sim.After(w.MinionRTT, func() {
-			if proxy == nil {
-				shake()
-				return
-			}
-			proxy.Do(w.ProxyConnect, shake)
+	w.Sim.After(w.MinionRTT, func() {
+		w.proxy.Do(w.ProxyConnect, func() {
+			n := w.nodes[st.next%(w.Nodes-1)]
+			st.next++
+			w.Sim.After(w.RTT, func() { n.daemon.Do(w.Connect, func() { then(n) }) })
 		})
 	})
 }
 
 func (st *storming) subscribe() {
-	st.connect(st.w.pubs, func(*node) { st.served = append(st.served, st.w.Sim.Now()) })
+	st.connect(func(*node) { st.served = append(st.served, st.w.Sim.Now()) })
 }
 
 // authenticate is a minion that signs in, for as long as it takes.
@@ -142,24 +99,21 @@ func (st *storming) try(m, version int, began time.Duration, count int) {
 	st.out.Tries++
 	over := false
 	t := &try{}
-	st.connect(w.proxy, func(n *node) {
+	st.connect(func(n *node) {
 		n.inward(w.SignInBytes, func() {
 			n.daemon.Do(w.Request, func() {
 				t.at = w.Sim.Now()
 				t.answer = func() {
 					n.master.Do(w.AuthEvent, nil)
 					n.outward(w.SignInReply, func() {
-						w.minion(w.MinionSignIn, func() {
-							if over {
-								return
-							}
-							over = true
-							st.out.SignIns++
-							st.slowest = max(st.slowest, w.Sim.Now()-began)
-							st.out.Early = w.used()
-							st.subscribe()
-							st.announce(version)
-						})
+						if over {
+							return
+						}
+						over = true
+						st.out.SignIns++
+						st.out.Slowest = max(st.out.Slowest, w.Sim.Now()-began)
+						st.subscribe()
+						st.announce(version)
 					})
 				}
 				st.queues[n.id].put(m, t)
@@ -186,20 +140,18 @@ func (st *storming) announce(version int) {
 	w := st.w
 	say := func(then func(owner *node)) {
 		n, owner := w.nodes[w.Sim.Rand.IntN(w.Nodes-1)], w.nodes[w.Sim.Rand.IntN(w.Nodes-1)]
-		w.minion(w.MinionReturns, func() {
-			n.inward(w.ReturnBytes, func() {
-				n.daemon.Do(w.Request, func() {
-					answer := func() { n.outward(w.AckBytes, func() { w.minion(w.MinionAck, nil) }) }
-					if n == owner {
+		n.inward(w.ReturnBytes, func() {
+			n.daemon.Do(w.Request, func() {
+				answer := func() { n.outward(w.AckBytes, func() {}) }
+				if n == owner {
+					then(owner)
+					n.daemon.Do(w.Reply, answer)
+					return
+				}
+				n.daemon.Do(w.RelayOut, func() {
+					owner.daemon.Do(w.RelayIn, func() {
 						then(owner)
-						n.daemon.Do(w.Reply, answer)
-						return
-					}
-					n.daemon.Do(w.RelayOut, func() {
-						owner.daemon.Do(w.RelayIn, func() {
-							then(owner)
-							n.daemon.Do(w.RelayBack, answer)
-						})
+						n.daemon.Do(w.RelayBack, answer)
 					})
 				})
 			})

@@ -156,13 +156,7 @@ func (b *builder) stage(ctx context.Context, arch string, shared map[string][]by
 
 // bill writes what is in the programs of an architecture: a file of the packages, and one beside them.
 func (b *builder) bill(ctx context.Context, arch, stage string) error {
-	modules, err := b.output(ctx, nil, b.gocmd, "env", "GOMODCACHE")
-	if err != nil {
-		return fmt.Errorf("find the modules: %w", err)
-	}
-	argv := []string{
-		filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-modules", modules, "-o", filepath.Join(stage, "doc/sbom.cdx.json"),
-	}
+	argv := []string{filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-o", filepath.Join(stage, "doc/sbom.cdx.json")}
 	for _, p := range programs {
 		argv = append(argv, filepath.Join(stage, "usr/bin", filepath.Base(p)))
 	}

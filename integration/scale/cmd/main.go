@@ -32,10 +32,8 @@ type options struct {
 	nodes, minions []int
 	site           scale.Site
 	noticed        time.Duration
-	lost           int
 	versions       []int
 	keys           int
-	tree           scale.Tree
 	costs          *scale.Costs
 }
 
@@ -44,7 +42,7 @@ var parts = []struct {
 	name  string
 	print func(o *options, w io.Writer)
 }{
-	{"job", jobs}, {"storm", storms}, {"keys", keys}, {"roots", roots}, {"network", network}, {"needs", needs}, {"costs", costs}, {"rows", rows},
+	{"job", jobs}, {"storm", storms}, {"keys", keys}, {"network", network}, {"needs", needs}, {"costs", costs},
 }
 
 func run(args []string, w io.Writer) error {
@@ -67,7 +65,7 @@ func parse(args []string) (*options, error) {
 		names = append(names, p.name)
 	}
 	fs := flag.NewFlagSet("scale", flag.ContinueOnError)
-	what := fs.String("what", "job,storm,keys,roots", "what to foretell: "+strings.Join(names, ", "))
+	what := fs.String("what", "job,storm,keys", "what to foretell: "+strings.Join(names, ", "))
 	nodes := fs.String("nodes", "3", "numbers of nodes, as 3,5,10")
 	minions := fs.String("minions", "1000,5000,20000,50000,100000", "numbers of minions")
 	versions := fs.String("versions", "3006,3007,3008", "storm: the minions' versions, in turn")
@@ -85,8 +83,6 @@ func parse(args []string) (*options, error) {
 	fs.Uint64Var(&s.Seed, "seed", 1, "of everything that is random")
 	fs.DurationVar(&o.noticed, "noticed", 0, "storm: until the load balancer knows; 0 is a killed process, 2s to 6s a lost machine")
 	fs.IntVar(&o.keys, "keys", 1, "keys: accepted at once")
-	fs.IntVar(&o.tree.Files, "files", 5000, "roots: files of the tree")
-	fs.Int64Var(&o.tree.Bytes, "bytes", 200e6, "roots: and its bytes")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -106,7 +102,7 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("-%s: %w", list.flag, err)
 		}
 	}
-	o.costs.RaftStore, o.costs.FsyncBusy = 2*o.costs.Fsync, o.costs.Fsync
+	o.costs.RaftStore = 2 * o.costs.Fsync
 	return o, nil
 }
 
@@ -166,7 +162,7 @@ func storms(o *options, w io.Writer) {
 	head(w, "A node dies, s until its minions are served again", "nodes", "minions", "lost their node", "half are served", "all are", "sign-ins",
 		"tries", "gave up and began anew", "slowest sign-in", "CPU s all saltclusterd")
 	o.each(func(s scale.Site) {
-		st := scale.NewWorld(s, o.costs).Storm(o.lost, o.noticed, o.versions)
+		st := scale.NewWorld(s, o.costs).Storm(o.noticed, o.versions)
 		row(w, s.Nodes, s.Minions, st.Lost, st.Half, st.LastServed, st.SignIns, st.Tries, st.Failed, st.Slowest, st.CPU["saltclusterd"]+st.CPU["saltclusterd, others"])
 	})
 }
@@ -185,24 +181,12 @@ func keys(o *options, w io.Writer) {
 	}
 }
 
-func roots(o *options, w io.Writer) {
-	head(w, fmt.Sprintf("A new tree of %d files, %d MB, s from the last edit", o.tree.Files, o.tree.Bytes/1e6), "nodes", "decided", "on a second node",
-		"on all", "MB sent by its author", "requests given up", "CPU s author", "CPU s another node")
-	for _, n := range o.nodes {
-		s := o.site
-		s.Nodes = n
-		r := scale.NewWorld(s, o.costs).Rollout(o.tree)
-		row(w, n, r.Decided, r.First, r.Last, r.AuthorOut/1e6, r.Stalled, r.CPU["author"], r.CPU["others"]/time.Duration(n-1))
-	}
-}
-
 func network(o *options, w io.Writer) {
-	head(w, "Bytes of one job over each node's card, MB", "nodes", "minions", "node", "sent", "got", "of it")
+	head(w, "Bytes of one job over each node's card, MB", "nodes", "minions", "node", "sent", "got")
 	o.each(func(s scale.Site) {
 		j := scale.NewWorld(s, o.costs).Job()
 		for i, name := range []string{"publisher", "another"} {
-			sent, got := j.Networks[i].Sum()
-			row(w, s.Nodes, s.Minions, name, float64(sent)/1e6, float64(got)/1e6, j.Networks[i].String())
+			row(w, s.Nodes, s.Minions, name, float64(j.Networks[i].Sent)/1e6, float64(j.Networks[i].Got)/1e6)
 		}
 	})
 }
@@ -214,13 +198,6 @@ func needs(o *options, w io.Writer) {
 		n := s.Needs(o.costs)
 		row(w, s.Nodes, s.Minions, n.Connections, n.Worst, n.Files, n.Memory>>20, n.ProxyConnections, n.ProxyFiles, n.ProxyMemory>>20)
 	})
-}
-
-func rows(o *options, w io.Writer) {
-	head(w, "The model beside docs/performance.md", "figure", "model", "measured", "model/measured", "note")
-	for _, r := range scale.Rows(o.costs) {
-		row(w, r.What, fmt.Sprintf("%.3g", r.Model), fmt.Sprintf("%.3g", r.Measured), fmt.Sprintf("%.2f", r.Model/r.Measured), r.Note)
-	}
 }
 
 func costs(o *options, w io.Writer) { fmt.Fprint(w, "\n## Costs\n\n", o.costs.Table()) }

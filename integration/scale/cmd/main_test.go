@@ -7,7 +7,7 @@ import (
 
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-what", "job,storm,keys,roots,network,needs,costs,rows", "-nodes", "2,3", "-minions", "200", "-files", "50", "-bytes", "50000"}, &out); err != nil {
+	if err := run([]string{"-what", "job,storm,keys,network,needs,costs", "-nodes", "2,3", "-minions", "200"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	tables, columns := 0, 0

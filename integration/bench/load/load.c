@@ -1,4 +1,4 @@
-// Load and yardstick for edgebench, on libzmq: the peers of the product.
+// Load and yardstick for the parts echo and fanout, on libzmq: the peers of the product.
 //
 //   load router PORT                     ROUTER that echoes
 //   load pub PORT                        PUB; reads "COUNT SIZE" lines, publishes so many, says "sent"
