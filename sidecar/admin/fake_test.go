@@ -145,6 +145,7 @@ func verbsOf(b any) (all []Verbs) {
 	add(&all, b, Draining)
 	add(&all, b, Governing)
 	add(&all, b, Transferring)
+	add(&all, b, Rotating)
 	add(&all, b, Recovery)
 	add(&all, b, Jobs)
 	add(&all, b, Upgrading)

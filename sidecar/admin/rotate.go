@@ -7,7 +7,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func (s *Server) rotate(g Governor) http.HandlerFunc {
+func (s *Server) rotate(rotator Rotator) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.RotateRequest
 		if e := decode(w, r, &req); e != nil {
@@ -15,7 +15,7 @@ func (s *Server) rotate(g Governor) http.HandlerFunc {
 			return
 		}
 		s.operate(w, r, "rotate", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return g.Rotate(ctx, req, p)
+			return rotator.Rotate(ctx, req, p)
 		})
 	}
 }

@@ -65,17 +65,27 @@ func Draining(d Drainer) Verbs {
 	}
 }
 
-// Governor decides about members: removal, secrets.
+// Governor decides about members.
 type Governor interface {
 	Remove(ctx context.Context, r adminapi.RemoveRequest, p Progress) (adminapi.Outcome, error)
-	Rotate(ctx context.Context, r adminapi.RotateRequest, p Progress) (adminapi.Outcome, error)
 }
 
-// Governing are the verbs remove and rotate.
+// Governing is the verb remove.
 func Governing(g Governor) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("POST /v1/remove", s.remove(g))
-		mux.HandleFunc("POST /v1/rotate", s.rotate(g))
+	}
+}
+
+// Rotator replaces secrets of the cluster.
+type Rotator interface {
+	Rotate(ctx context.Context, r adminapi.RotateRequest, p Progress) (adminapi.Outcome, error)
+}
+
+// Rotating is the verb rotate.
+func Rotating(r Rotator) Verbs {
+	return func(s *Server, mux *http.ServeMux) {
+		mux.HandleFunc("POST /v1/rotate", s.rotate(r))
 	}
 }
 

@@ -205,12 +205,12 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	if err != nil || m != nil {
 		return m, d.checkMembership(m, err)
 	}
-	left, err := readRemoval(d.cfg.Paths.StateDir)
+	left, err := membership.ReadRemoval(d.cfg.Paths.StateDir)
 	if err != nil {
 		return nil, err
 	}
 	if left != nil {
-		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.sentence())
+		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.Sentence())
 	} else {
 		d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
 	}

@@ -23,6 +23,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -54,6 +55,11 @@ func (n *testNode) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.P
 // Undrain takes a drain back, as an operator does.
 func (n *testNode) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return drain.Verbs{Of: n.clusterDrains}.Undrain(ctx, r, p)
+}
+
+// Remove removes a node, as an operator does.
+func (n *testNode) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return removal.Verbs{Of: n.currentRemover}.Remove(ctx, r, p)
 }
 
 // ports gives each test process ports of its own, below those the kernel takes for outgoing connections.

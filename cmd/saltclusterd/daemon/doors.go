@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -88,7 +89,8 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
 		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
 		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
-		admin.Governing(d),
+		admin.Governing(removal.Verbs{Of: d.currentRemover}),
+		admin.Rotating(d),
 		admin.Recovery(d),
 		admin.Jobs(d),
 		admin.Upgrading(d),

@@ -30,7 +30,7 @@ func (m *member) duties() []duty {
 	return []duty{
 		{"follow consensus", consensusOpen, consensusOpen, m.follow},
 		{"routes", consensusOpen, consensusOpen, m.watchRoutes},
-		{"standing", consensusOpen, consensusOpen, m.watchStanding},
+		{"standing", consensusOpen, consensusOpen, m.standing.Run},
 		{"former members", consensusOpen, consensusOpen, m.watchFormer},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
 		{"clocks", consensusOpen, consensusOpen, m.keepClocks},

@@ -14,6 +14,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -46,14 +47,15 @@ type member struct {
 	minions *minionview.View
 	rpc     *rpcSwitch
 	view    atomic.Pointer[router.View]
-	viewing sync.Mutex             // held while the view is made anew
-	reroute chan struct{}          // somebody wants that
-	haste   atomic.Bool            // closing must not wait for minions
-	left    atomic.Pointer[string] // why this node is no member any more
+	viewing sync.Mutex    // held while the view is made anew
+	reroute chan struct{} // somebody wants that
+	haste   atomic.Bool   // closing must not wait for minions
 	rivals  atomic.Pointer[[]adminapi.Problem]
 
 	leadership *leadership.Control
 	drains     *drain.Cluster
+	remover    *removal.Remover
+	standing   *removal.Watch
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -87,8 +89,9 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
-		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: join, ListenWith: d.sockets.Listen,
-		Logger: d.log, Registerer: d.reg,
+		Roster: m.roster, Handler: m.rpc, Join: join, ListenWith: d.sockets.Listen,
+		Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
+		Logger:   d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
@@ -111,6 +114,8 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	}
 	m.view.Store(&router.View{Self: d.id})
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
+	m.standing = m.newStanding()
+	m.remover = m.newRemover()
 	if !seed.Witness {
 		if m.svc, err = newService(m); err != nil {
 			return m, err

@@ -56,7 +56,7 @@ func (m *member) mayRecover() error {
 		return err
 	}
 	if _, ok := m.cons.View().Member(m.d.id); !ok {
-		return adminapi.Errorf(adminapi.CodeRefused, rejoinHint, "this node is not on the roster it knows")
+		return adminapi.Errorf(adminapi.CodeRefused, membership.RejoinHint, "this node is not on the roster it knows")
 	}
 	if st := m.cons.Status(); st.HasQuorum {
 		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl remove NODE takes a node out, also a dead one",

@@ -67,7 +67,7 @@ func TestRecover(t *testing.T) {
 
 	b = startNode(t, "b", dirs[1])
 	eventually(t, "b learns that it was left behind", gone(b))
-	if left, err := readRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
+	if left, err := membership.ReadRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
@@ -79,7 +79,7 @@ func TestRecover(t *testing.T) {
 	a.halt()
 	a = startNode(t, "a", dirs[0])
 	eventually(t, "after a restart", wantMembers(a, "a", "b"))
-	if g := a.current().generation(); g != 1 {
+	if g := a.current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }
@@ -196,7 +196,7 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) && !strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
 		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
 	}
-	if _, err := readRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
+	if _, err := membership.ReadRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
 		t.Errorf("something was changed: %v", err)
 	}
 	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
@@ -297,7 +297,7 @@ func TestTwoRecoveriesAtOnce(t *testing.T) {
 	if fine != 1 {
 		t.Errorf("%d recoveries", fine)
 	}
-	if g := a.current().generation(); g != 1 {
+	if g := a.current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }

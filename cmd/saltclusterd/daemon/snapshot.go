@@ -21,6 +21,9 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
+// freshView is how long a snapshot waits for what the others have decided last.
+const freshView = 5 * time.Second
+
 // SaveSnapshot implements admin.Recoverer: everything this cluster is, as this node knows it, secrets included.
 func (d *Daemon) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	m := d.current()

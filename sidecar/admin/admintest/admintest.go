@@ -10,6 +10,7 @@ func Verbs(fake any) (all []admin.Verbs) {
 	add(&all, fake, admin.Draining)
 	add(&all, fake, admin.Governing)
 	add(&all, fake, admin.Transferring)
+	add(&all, fake, admin.Rotating)
 	add(&all, fake, admin.Recovery)
 	add(&all, fake, admin.Jobs)
 	add(&all, fake, admin.Upgrading)
