@@ -23,6 +23,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -35,6 +36,7 @@ const testSecret = "a-test-secret-0123456789-abcdef"
 type testNode struct {
 	*Daemon
 	*joining.Joiner
+	*recovery.Recoverer
 	joining.TokenVerbs
 	dir  string
 	addr string // of the peer port
@@ -125,7 +127,7 @@ func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{
-		Daemon: d, Joiner: d.joiner, TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
+		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(), TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
 		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
 	}
 	ready := make(chan struct{})

@@ -91,7 +91,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
 		admin.Governing(removal.Verbs{Of: d.currentRemover}),
 		admin.Rotating(d),
-		admin.Recovery(d),
+		admin.Recovery(d.newRecoverer()),
 		admin.Jobs(d),
 		admin.Upgrading(d),
 		admin.Walls(d),

@@ -14,13 +14,13 @@ import (
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
@@ -50,12 +50,12 @@ type member struct {
 	viewing sync.Mutex    // held while the view is made anew
 	reroute chan struct{} // somebody wants that
 	haste   atomic.Bool   // closing must not wait for minions
-	rivals  atomic.Pointer[[]adminapi.Problem]
 
 	leadership *leadership.Control
 	drains     *drain.Cluster
 	remover    *removal.Remover
 	standing   *removal.Watch
+	former     *recovery.Former
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -114,7 +114,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	}
 	m.view.Store(&router.View{Self: d.id})
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
-	m.standing = m.newStanding()
+	m.standing, m.former = m.newStanding(), m.newFormer()
 	m.remover = m.newRemover()
 	if !seed.Witness {
 		if m.svc, err = newService(m); err != nil {

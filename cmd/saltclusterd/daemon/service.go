@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
@@ -97,6 +98,7 @@ type service struct {
 	share     *sharewatch.Watch
 	migration *migration.Steps
 
+	alone     *recovery.Alone // serving without a majority
 	late      *latecomer
 	drain     *drain.Runner
 	published *drain.RunningJobs
@@ -111,7 +113,6 @@ type service struct {
 	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
 	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
-	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 
 	ctx       context.Context
@@ -124,7 +125,7 @@ type service struct {
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
-	s.late = newLatecomer()
+	s.alone, s.late = s.newAlone(), newLatecomer()
 	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
 	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())

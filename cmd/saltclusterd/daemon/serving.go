@@ -13,7 +13,7 @@ import (
 func (s *service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.step.Store("catching up with the cluster")
-	if err := s.awaitCluster(ctx); err != nil {
+	if err := s.alone.AwaitCluster(ctx); err != nil {
 		return err
 	}
 	s.keepClock()
