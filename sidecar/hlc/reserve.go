@@ -45,7 +45,7 @@ func ReadFloor(path string) (Timestamp, error) {
 
 // Reserve writes a ceiling above the clock's current timestamp to path, so that a restart on a machine whose clock was
 // set back still starts above every serial handed out.
-func (c *Clock) Reserve(path string) error { return store(path, c.ceiling()) }
+func (c *Clock) Reserve(path string) error { return WriteFloor(path, c.ceiling()) }
 
 // ceiling is above all that is handed out until the next Reserve, by a clock that was idle, too. A daemon that is
 // restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
@@ -60,7 +60,8 @@ func (c *Clock) ceiling() Timestamp {
 	return max(c.last+ahead, at+span(reserveAhead))
 }
 
-func store(path string, ceiling Timestamp) error {
+// WriteFloor stores a ceiling in path.
+func WriteFloor(path string, ceiling Timestamp) error {
 	if err := durable.WriteFile(path, fmt.Appendf(nil, "%d\n", ceiling), 0o600); err != nil {
 		return fmt.Errorf("reserve clock: %w", err)
 	}
@@ -78,7 +79,7 @@ func (c *Clock) KeepReserved(ctx context.Context, path string, report func(error
 		}
 		select {
 		case <-ctx.Done():
-			if err := store(path, c.Last()); err != nil {
+			if err := WriteFloor(path, c.Last()); err != nil {
 				report(err)
 			}
 			return

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -61,7 +62,7 @@ func serves(n *testNode) func() error {
 	}
 }
 
-func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
+func TestServeAlone(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -78,8 +79,8 @@ func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the node alone", serves(b))
 	s := b.current().svc
-	if !s.alone.Load() || s.epochs.Current() == nil {
-		t.Errorf("alone %v, epoch %v", s.alone.Load(), s.epochs.Current())
+	if !s.alone.Serving() || s.epochs.Current() == nil {
+		t.Errorf("alone %v, epoch %v", s.alone.Serving(), s.epochs.Current())
 	}
 	if _, ok := s.keys.Accepted("m1"); !ok {
 		t.Error("an accepted minion is forgotten")
@@ -112,14 +113,14 @@ func TestANodeThatRestartsAloneServesWhatItKnew(t *testing.T) {
 
 	startNode(t, "a", dirs[0])
 	eventually(t, "the cluster is found again", func() error {
-		if s.alone.Load() || !b.current().cons.CaughtUp() {
+		if s.alone.Serving() || !b.current().cons.CaughtUp() {
 			return errors.New("still alone")
 		}
 		return s.keys.Settled(context.Background())
 	})
 }
 
-func TestARemovedNodeDoesNotServeAlone(t *testing.T) {
+func TestServeAlone_Removed(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -146,12 +147,12 @@ func TestARemovedNodeDoesNotServeAlone(t *testing.T) {
 		}
 		return nil
 	})
-	if b.current().mayServeAlone(t.Context()) {
+	if b.current().svc.alone.IsAllowed(t.Context()) {
 		t.Error("a removed node would serve")
 	}
 }
 
-func TestStopWhileAPortIsTaken(t *testing.T) {
+func TestStop_PortTaken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, "a", dir)
@@ -187,12 +188,12 @@ func TestStopWhileAPortIsTaken(t *testing.T) {
 	eventually(t, "serving when the port is free", serves(startNode(t, "a", dir)))
 }
 
-func TestServingAloneEnds(t *testing.T) {
+func TestServeAlone_Limit(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	eventually(t, "the last contact is noted", func() error {
-		_, err := os.Stat(contactPath(nodes[1].cfg.Paths.StateDir))
+		_, err := os.Stat(recovery.ContactPath(nodes[1].cfg.Paths.StateDir))
 		return err
 	})
 	for _, n := range nodes {
@@ -200,7 +201,7 @@ func TestServingAloneEnds(t *testing.T) {
 	}
 	state := nodes[1].cfg.Paths.StateDir
 	long := time.Now().Add(-nodes[1].cfg.Cluster.AloneLimit).Add(5 * time.Second)
-	write(t, contactPath(state), long.UTC().Format(time.RFC3339), 0o600)
+	write(t, recovery.ContactPath(state), long.UTC().Format(time.RFC3339), 0o600)
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the time is over", func() error {
 		if m := b.current(); m == nil || !strings.Contains(m.svc.waitsFor(), "cluster_alone_limit") {
@@ -215,8 +216,8 @@ func TestServingAloneEnds(t *testing.T) {
 	eventually(t, "with the cluster it serves again", serves(b))
 }
 
-// TestServingAloneEnds_WithoutRestart checks that a node which keeps running has the limit of one that restarts.
-func TestServingAloneEnds_WithoutRestart(t *testing.T) {
+// TestServeAlone_LimitWithoutRestart checks that a node which keeps running has the limit of one that restarts.
+func TestServeAlone_LimitWithoutRestart(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	a := startNode(t, "a", dirs[0])

@@ -53,8 +53,8 @@ func (d *Daemon) service() (*service, error) {
 
 // errNoMember is the answer of a node without a cluster, be it that it was in none yet, or that it was removed.
 func (d *Daemon) errNoMember() error {
-	if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
-		return adminapi.Errorf(adminapi.CodeNotMember, rejoinHint, "%s", left.sentence())
+	if left, err := membership.ReadRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+		return adminapi.Errorf(adminapi.CodeNotMember, membership.RejoinHint, "%s", left.Sentence())
 	}
 	if d.starting() {
 		return adminapi.Errorf(adminapi.CodeNotMember, "ask again: it takes seconds", startingText)
@@ -225,8 +225,8 @@ func (d *Daemon) Status(ctx context.Context) (adminapi.Status, error) {
 	d.fillHealth(ctx, &st)
 	m := d.current()
 	if m == nil {
-		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
-			st.Removed = left.sentence()
+		if left, err := membership.ReadRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+			st.Removed = left.Sentence()
 		} else {
 			st.Starting = d.starting()
 		}

@@ -92,7 +92,7 @@ func (l *latecomer) released(name string) bool {
 // catchUp brings all parts up to what the cluster has, as far as that can be had.
 func (s *service) catchUp(ctx context.Context) error {
 	defer s.late.releaseAll()
-	if s.alone.Load() {
+	if s.alone.Serving() {
 		return nil
 	}
 	runner := s.newRunner()

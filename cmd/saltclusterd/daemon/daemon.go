@@ -17,6 +17,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -47,8 +48,8 @@ type Daemon struct {
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
 
-	aloneAfter  time.Duration // see alone.go
-	formerEvery time.Duration // see former.go
+	aloneAfter  time.Duration // recovery.AloneConfig.MajorityTimeout; tests
+	formerEvery time.Duration // recovery.FormerConfig.Interval; tests
 	clockEvery  time.Duration // see clocks.go
 
 	wall func() time.Time // the clock of this host
@@ -57,8 +58,9 @@ type Daemon struct {
 	logging   logging
 	own       ownFiles
 
-	op     operations
-	joiner *joining.Joiner
+	op      operations
+	joiner  *joining.Joiner
+	contact *recovery.Contact
 
 	arriving atomic.Bool // from the start until this process serves in the place of another one
 
@@ -80,12 +82,13 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
+		clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = d.newMigration()
 	d.joiner = d.newJoiner()
+	d.contact = d.newContact()
 	d.checks = d.newChecks()
 	return d, nil
 }
@@ -208,12 +211,12 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	if err != nil || m != nil {
 		return m, d.checkMembership(m, err)
 	}
-	left, err := readRemoval(d.cfg.Paths.StateDir)
+	left, err := membership.ReadRemoval(d.cfg.Paths.StateDir)
 	if err != nil {
 		return nil, err
 	}
 	if left != nil {
-		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.sentence())
+		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.Sentence())
 	} else {
 		d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
 	}

@@ -23,6 +23,8 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/recovery"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -34,6 +36,7 @@ const testSecret = "a-test-secret-0123456789-abcdef"
 type testNode struct {
 	*Daemon
 	*joining.Joiner
+	*recovery.Recoverer
 	joining.TokenVerbs
 	dir  string
 	addr string // of the peer port
@@ -54,6 +57,11 @@ func (n *testNode) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.P
 // Undrain takes a drain back, as an operator does.
 func (n *testNode) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
 	return drain.Verbs{Of: n.clusterDrains}.Undrain(ctx, r, p)
+}
+
+// Remove removes a node, as an operator does.
+func (n *testNode) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
+	return removal.Verbs{Of: n.currentRemover}.Remove(ctx, r, p)
 }
 
 // ports gives each test process ports of its own, below those the kernel takes for outgoing connections.
@@ -119,7 +127,7 @@ func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{
-		Daemon: d, Joiner: d.joiner, TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
+		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(), TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
 		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
 	}
 	ready := make(chan struct{})

@@ -4,11 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
 )
+
+// decidedWithin is how long the cluster has to decide what an operator wants; without a majority it never does.
+const decidedWithin = 10 * time.Second
+
+// undecided says whether an error means that no majority decided, within decidedWithin of ctx.
+func undecided(ctx context.Context, err error) bool {
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+}
+
+// lacksQuorum says whether something was not decided because a majority was missing.
+func (m *member) lacksQuorum(err error) bool {
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && !m.cons.Status().HasQuorum
+}
 
 // decide proposes a command for an operator. Errors say what an operator can do.
 func (m *member) decide(ctx context.Context, c state.Command) (state.Result, error) {

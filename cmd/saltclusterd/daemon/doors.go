@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
@@ -90,8 +91,8 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
 		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
 		admin.Rotating(rotation.Verbs{Of: d.rotations}),
-		admin.Governing(d),
-		admin.Recovery(d),
+		admin.Governing(removal.Verbs{Of: d.currentRemover}),
+		admin.Recovery(d.newRecoverer()),
 		admin.Jobs(d),
 		admin.Upgrading(d),
 		admin.Walls(d),

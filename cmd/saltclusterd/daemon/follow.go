@@ -61,7 +61,7 @@ func (m *member) apply(v state.View) error {
 func (m *member) remember(v state.View) error {
 	next := *m.stored
 	next.GossipKeys, next.Generation, next.Born = m.keys, v.Generation(), true
-	if next.Equal(m.stored) || m.left.Load() != nil {
+	if _, left := m.standing.Left(); left || next.Equal(m.stored) {
 		return nil
 	}
 	if err := next.Write(m.d.cfg.Paths.StateDir); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -57,8 +58,8 @@ func (d *Daemon) leads() bool {
 
 func (d *Daemon) checkMember(context.Context) health.Result {
 	if d.current() == nil {
-		if left, err := readRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
-			return health.Result{Level: health.Fail, Reason: left.sentence(), Hint: rejoinHint, Maintenance: true}
+		if left, err := membership.ReadRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
+			return health.Result{Level: health.Fail, Reason: left.Sentence(), Hint: membership.RejoinHint, Maintenance: true}
 		}
 		if d.starting() {
 			return health.Result{Level: health.Fail, Reason: startingText, Hint: "it takes seconds"}
@@ -82,12 +83,12 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	case m.cons.Detached():
 		return health.Result{
 			Level: health.Fail, Reason: "this node was removed from the cluster",
-			Hint: rejoinHint,
+			Hint: membership.RejoinHint,
 		}
 	case !st.HasQuorum:
 		return health.Result{
 			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait",
-			Hint: m.census().hint(),
+			Hint: m.remover.QuorumHint(),
 		}
 	case !st.CaughtUp:
 		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}

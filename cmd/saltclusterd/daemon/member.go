@@ -15,13 +15,14 @@ import (
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/recovery"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
@@ -51,14 +52,15 @@ type member struct {
 	minions *minionview.View
 	rpc     *rpcSwitch
 	view    atomic.Pointer[router.View]
-	viewing sync.Mutex             // held while the view is made anew
-	reroute chan struct{}          // somebody wants that
-	haste   atomic.Bool            // closing must not wait for minions
-	left    atomic.Pointer[string] // why this node is no member any more
-	rivals  atomic.Pointer[[]adminapi.Problem]
+	viewing sync.Mutex    // held while the view is made anew
+	reroute chan struct{} // somebody wants that
+	haste   atomic.Bool   // closing must not wait for minions
 
 	leadership *leadership.Control
 	drains     *drain.Cluster
+	remover    *removal.Remover
+	standing   *removal.Watch
+	former     *recovery.Former
 
 	times      *hlc.Reference // the wall clocks of the members
 	clockWrong atomic.Bool    // this host's is off, as the log has it
@@ -90,8 +92,9 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	m.rpc = newRPCSwitch()
 	m.port, err = peer.NewPort(peer.Config{
 		Listen: d.cfg.PeerListen(), Advertise: d.cfg.PeerAdvertise(localAddrs()), Identity: d.identity,
-		Roster: m.roster, Standing: m.standing, Handler: m.rpc, Join: join, ListenWith: d.sockets.Listen,
-		Logger: d.log, Registerer: d.reg,
+		Roster: m.roster, Handler: m.rpc, Join: join, ListenWith: d.sockets.Listen,
+		Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
+		Logger:   d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
@@ -116,6 +119,8 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	m.buildIdentity()
 	m.view.Store(&router.View{Self: d.id})
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
+	m.standing, m.former = m.newStanding(), m.newFormer()
+	m.remover = m.newRemover()
 	if !seed.Witness {
 		if m.svc, err = newService(m); err != nil {
 			return m, err

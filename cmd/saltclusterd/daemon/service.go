@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -99,6 +100,7 @@ type service struct {
 	share     *sharewatch.Watch
 	migration *migration.Steps
 
+	alone     *recovery.Alone // serving without a majority
 	late      *latecomer
 	drain     *drain.Runner
 	published *drain.RunningJobs
@@ -109,7 +111,6 @@ type service struct {
 	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
 	settled atomic.Bool   // everything is open, and a process before this one has ended
 	handed  atomic.Bool   // another process serves instead
-	alone   atomic.Bool   // serving from memory: no majority was found, see alone.go
 	step    atomic.Value  // string: what Open waits for
 
 	ctx       context.Context
@@ -123,7 +124,7 @@ type service struct {
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background()) // members may ask before Open
-	s.late = newLatecomer()
+	s.alone, s.late = s.newAlone(), newLatecomer()
 	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
 	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())

@@ -12,7 +12,7 @@ import (
 // Open waits until this node has caught up, then opens everything, the edges last.
 func (s *service) Open(ctx context.Context) error {
 	s.step.Store("catching up with the cluster")
-	if err := s.awaitCluster(ctx); err != nil {
+	if err := s.alone.AwaitCluster(ctx); err != nil {
 		return err
 	}
 	s.keepClock()

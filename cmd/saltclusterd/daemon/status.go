@@ -62,7 +62,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Problems = append(st.Problems, m.clockProblems()...)
 	st.Problems = append(st.Problems, m.admission.SecretProblems()...)
 	st.Problems = append(st.Problems, m.identity.Problems()...)
-	st.Problems = append(st.Problems, m.rivalProblems()...)
+	st.Problems = append(st.Problems, m.former.Problems()...)
 	st.Problems = append(st.Problems, ownProblems(stats)...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)

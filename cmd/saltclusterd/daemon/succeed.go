@@ -28,6 +28,7 @@ const (
 	arrivingFor = 10 * time.Second
 	// routesFor is how long the old process's word on who is alive holds at most.
 	routesFor = 5 * time.Second
+	peersPoll = 50 * time.Millisecond
 )
 
 // successor is a process that takes over.
@@ -287,7 +288,7 @@ func (m *member) know(r rest, fds []int) error {
 
 // prepare opens what touches nothing that the old process has.
 func (s *service) prepare(ctx context.Context) error {
-	s.alone.Store(true) // until consensus is open
+	s.alone.Begin() // until consensus is open
 	if err := s.beginEpoch(s.m.cons.View()); err != nil {
 		return err
 	}
@@ -390,7 +391,7 @@ func (m *member) awaitPeers(ctx context.Context) {
 				missing++
 			}
 		}
-		if missing == 0 || !backoff.Sleep(ctx, catchUpPoll) {
+		if missing == 0 || !backoff.Sleep(ctx, peersPoll) {
 			return
 		}
 	}
@@ -398,7 +399,7 @@ func (m *member) awaitPeers(ctx context.Context) {
 
 // arriving says whether this process has taken over a moment ago and is still finding the cluster.
 func (m *member) arriving() bool {
-	return !m.took.IsZero() && time.Since(m.took) < arrivingFor && m.svc.alone.Load()
+	return !m.took.IsZero() && time.Since(m.took) < arrivingFor && m.svc.alone.Serving()
 }
 
 // TakeoverFrom reads the descriptor of the process to take over from, 0 when there is none.

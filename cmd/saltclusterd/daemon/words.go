@@ -4,8 +4,6 @@ import "saltclusterd/cmd/saltclusterd/wording"
 
 func plural[N int | uint64](n N, noun string) string { return wording.Plural(n, noun) }
 
-func are(n int) string { return wording.Choose(n, "is", "are") }
-
 func oneOf[N int | uint64](n N, one, many string) string { return wording.Choose(n, one, many) }
 
 func enumerate(names []string) string { return wording.Enumerate(names) }

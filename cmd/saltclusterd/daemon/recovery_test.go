@@ -25,7 +25,8 @@ func minute(t *testing.T) context.Context {
 	return ctx
 }
 
-// Two of three are gone: the third goes on alone, the others learn it when they come back, and join again.
+// TestRecover loses two of three nodes. The third becomes a cluster of one. The others notice it when they come back, and
+// join again.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -67,7 +68,7 @@ func TestRecover(t *testing.T) {
 
 	b = startNode(t, "b", dirs[1])
 	eventually(t, "b learns that it was left behind", gone(b))
-	if left, err := readRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
+	if left, err := membership.ReadRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
@@ -79,13 +80,14 @@ func TestRecover(t *testing.T) {
 	a.halt()
 	a = startNode(t, "a", dirs[0])
 	eventually(t, "after a restart", wantMembers(a, "a", "b"))
-	if g := a.current().generation(); g != 1 {
+	if g := a.current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }
 
-// Those left behind come back first and go on without the survivor; when they meet it, they step down.
-func TestTheOtherHalfStepsDownAfterARecovery(t *testing.T) {
+// TestRecover_OthersStepDown starts the nodes that were left behind first. They decide without the survivor until they
+// reach it.
+func TestRecover_OthersStepDown(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -123,7 +125,7 @@ func saved(t *testing.T, n *testNode) []byte {
 	return file.Bytes()
 }
 
-func TestSnapshotRestoredOnAnEmptyMachine(t *testing.T) {
+func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 	t.Parallel()
 	a := startNode(t, "a", t.TempDir())
 	if _, err := a.Bootstrap(minute(t), adminapi.BootstrapRequest{Wait: true}, quiet); err != nil {
@@ -178,9 +180,9 @@ func TestSnapshotRestoredOnAnEmptyMachine(t *testing.T) {
 	eventually(t, "both", wantMembers(b, "b", "z"))
 }
 
-// Where a member of the saved cluster is there, it is that cluster that goes on: a second one of the same identity would make the first
-// one step down, for it is of a later generation.
-func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
+// TestRestoreSnapshot_BesideItsCluster refuses a restore while a member of the saved cluster is there. That one would step
+// down, because a restored cluster has a later generation.
+func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -196,7 +198,7 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) && !strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
 		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
 	}
-	if _, err := readRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
+	if _, err := membership.ReadRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
 		t.Errorf("something was changed: %v", err)
 	}
 	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
@@ -207,8 +209,9 @@ func TestSnapshotIsNotRestoredBesideItsCluster(t *testing.T) {
 	}
 }
 
-// Two nodes that cannot reach each other are both recovered. When they can, both say so; the one that is given up joins the other.
-func TestTwoNodesWereRecovered(t *testing.T) {
+// TestRecover_TwoNodes recovers two nodes that cannot reach each other. Both report it when they can. One is given up and
+// joins the other.
+func TestRecover_TwoNodes(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
@@ -255,7 +258,7 @@ func TestTwoNodesWereRecovered(t *testing.T) {
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a is content", func() error {
+	eventually(t, "a reports no rival", func() error {
 		if says(a, "b")() == nil {
 			return errors.New("not yet")
 		}
@@ -266,8 +269,8 @@ func TestTwoNodesWereRecovered(t *testing.T) {
 	}
 }
 
-// TestTwoRecoveriesAtOnce: the second operator is told, at once.
-func TestTwoRecoveriesAtOnce(t *testing.T) {
+// TestRecover_AtOnce refuses the second operator at once.
+func TestRecover_AtOnce(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a := nodes[0]
@@ -297,12 +300,13 @@ func TestTwoRecoveriesAtOnce(t *testing.T) {
 	if fine != 1 {
 		t.Errorf("%d recoveries", fine)
 	}
-	if g := a.current().generation(); g != 1 {
+	if g := a.current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }
 
-// A witness votes, lets one of two nodes fail, has no private key and reads no master's configuration.
+// TestWitness checks that a witness votes, lets one of two nodes fail, has no private key and reads no configuration of
+// a master.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -370,7 +374,7 @@ func TestWitness(t *testing.T) {
 	eventually(t, "the witness knows", gone(w))
 }
 
-func TestANodeWhoseLogIsDamagedJoinsAgain(t *testing.T) {
+func TestOpen_LogDamaged(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)

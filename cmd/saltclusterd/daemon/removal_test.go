@@ -14,79 +14,12 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
-	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
-
-func TestCensusRemoval(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		voters   string
-		down     string
-		witness  string
-		learners string
-		remove   node.ID
-		aside    int
-		want     string // in the sentence; empty: it may be removed
-		hint     string
-		forcible bool
-	}{
-		{name: "one of three", voters: "a b c", remove: "b"},
-		{name: "the dead one of three", voters: "a b c", down: "c", remove: "c"},
-		{name: "a living one beside a dead one", voters: "a b c", down: "c", remove: "b", want: "without b only 1 of 2 voters would be there, and 2 are needed: c is down",
-			hint: "saltclusterctl remove c", forcible: true},
-		{name: "one of five beside two dead ones", voters: "a b c d e", down: "d e", remove: "c", want: "d and e are down", hint: "saltclusterctl remove d", forcible: true},
-		{name: "one of two", voters: "a b", remove: "a"},
-		{name: "a learner beside a dead voter", voters: "a b c", down: "c", learners: "d", remove: "d"},
-		{name: "the last one", voters: "a", remove: "a", want: "last node with a salt-master"},
-		{name: "the only voter", voters: "a", learners: "b", remove: "a", want: "only node that votes"},
-		{name: "the last master beside a witness", voters: "a w", witness: "w", remove: "a", want: "last node with a salt-master"},
-		{name: "one with returns that are put aside", voters: "a b c", remove: "b", aside: 2, hint: "saltclusterctl returns list", forcible: true,
-			want: "2 returns that its salt-master does not answer stay in state_dir/returns/unanswered"},
-		{name: "one with returns beside a dead one", voters: "a b c", down: "c", remove: "b", aside: 2, want: "c is down",
-			hint: "saltclusterctl remove c", forcible: true},
-		{name: "a witness", voters: "a b w", witness: "w", remove: "w"},
-	} {
-		c := census{alive: map[node.ID]bool{}, aside: tc.aside}
-		for _, id := range strings.Fields(tc.voters + " " + tc.learners) {
-			c.alive[node.ID(id)] = !strings.Contains(tc.down, id)
-			if !strings.Contains(tc.witness, id) {
-				c.serve = append(c.serve, node.ID(id))
-			}
-		}
-		for _, id := range strings.Fields(tc.voters) {
-			c.voters = append(c.voters, node.ID(id))
-		}
-		got := c.removal(tc.remove)
-		switch {
-		case (got == nil) != (tc.want == ""):
-			t.Errorf("%s: %+v", tc.name, got)
-		case got != nil && (!strings.Contains(got.sentence, tc.want) || !strings.Contains(got.hint, tc.hint) || got.forcible != tc.forcible):
-			t.Errorf("%s: %+v", tc.name, got)
-		}
-	}
-}
-
-func TestOutdated(t *testing.T) {
-	for _, tc := range []struct {
-		s    peer.Standing
-		want bool
-	}{
-		{peer.Standing{Member: true, Rev: 9, Generation: 9}, false},
-		{peer.Standing{Rev: 6, Generation: 1}, true},
-		{peer.Standing{Rev: 5, Generation: 1}, false}, // it may only be behind
-		{peer.Standing{Rev: 2, Generation: 2}, true},  // another history
-		{peer.Standing{Rev: 9, Generation: 0}, false},
-	} {
-		if got := outdated(tc.s, 5, 1); got != tc.want {
-			t.Errorf("%+v: %v", tc.s, got)
-		}
-	}
-}
 
 func remove(t *testing.T, on *testNode, id string, force bool) error {
 	t.Helper()
@@ -96,10 +29,10 @@ func remove(t *testing.T, on *testNode, id string, force bool) error {
 	return err
 }
 
-// gone waits until a node knows that it is no member.
+// gone returns a condition: the node has ended its membership for good.
 func gone(n *testNode) func() error {
 	return func() error {
-		left, err := readRemoval(n.cfg.Paths.StateDir)
+		left, err := membership.ReadRemoval(n.cfg.Paths.StateDir)
 		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) { // which goes last
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
@@ -122,7 +55,7 @@ func wantMembers(n *testNode, want ...string) func() error {
 	}
 }
 
-// writeAside writes a return as a process has put it aside.
+// writeAside writes a return that a process before has put aside.
 func writeAside(t *testing.T, dir, minion string) {
 	t.Helper()
 	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_return", "id": minion, "jid": "20261121040506000001", "fun": "test.ping", "return": true}, saltwire.Wire)
@@ -137,8 +70,8 @@ func writeAside(t *testing.T, dir, minion string) {
 	write(t, filepath.Join(dir, "state", "returns", "unanswered", minion+".return"), string(body), 0o600)
 }
 
-// A node whose master does not answer returns hands them over before it is removed: each to one other node.
-func TestRemoveHandsReturnsOver(t *testing.T) {
+// TestRemove_HandsReturnsOver removes a node whose master does not answer returns. It hands each of them to one other node.
+func TestRemove_HandsReturnsOver(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	if err := os.MkdirAll(filepath.Join(dirs[2], "state", "returns", "unanswered"), 0o700); err != nil {
@@ -180,8 +113,8 @@ func TestRemoveHandsReturnsOver(t *testing.T) {
 	}
 }
 
-// A node with what no other one can take is removed only when that is said, and nobody waits for it.
-func TestRemoveWithReturnsAside(t *testing.T) {
+// TestRemove_ReturnsAside removes a node with a return that no other one can take. That needs force, and waits for nothing.
+func TestRemove_ReturnsAside(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	aside := filepath.Join(dirs[2], "state", "returns", "unanswered")
@@ -209,8 +142,8 @@ func TestRemoveWithReturnsAside(t *testing.T) {
 	}
 }
 
-// What status says of the node itself fits the rest of it, at once: after it was founded, has joined, was drained, was removed.
-func TestStatusFitsTheMembership(t *testing.T) {
+// TestStatus_AfterMembershipChanges checks that the problems in a status fit the membership at once.
+func TestStatus_AfterMembershipChanges(t *testing.T) {
 	t.Parallel()
 	problems := func(n *testNode) string {
 		st, err := n.Status(t.Context())
@@ -257,7 +190,7 @@ func TestStatusFitsTheMembership(t *testing.T) {
 	}
 }
 
-// A living node, a dead one, the leader and the node itself are removed; one joins again.
+// TestRemove removes a living node, a dead one, the leader and the node itself. One joins again.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
@@ -321,7 +254,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "a knows", gone(a))
 	eventually(t, "a is off the roster", wantMembers(b, "b", "d"))
 	var leader node.ID
-	eventually(t, "somebody leads", func() error {
+	eventually(t, "a leader", func() error {
 		if leader = b.current().cons.Leader(); leader == "" {
 			return errors.New("nobody")
 		}
@@ -349,7 +282,7 @@ func mustKey(t *testing.T) string {
 	return key.PublicText()
 }
 
-func TestRemoveIsRefusedWhenItCostsTheQuorum(t *testing.T) {
+func TestRemove_CostsMajority(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	nodes[2].halt()
@@ -433,7 +366,7 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
+func TestOpen_LogGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
@@ -455,26 +388,5 @@ func TestANodeWhoseLogIsGoneDoesNotVote(t *testing.T) {
 	eventually(t, "it knows", gone(a))
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("it founds a second cluster: %v", err)
-	}
-}
-
-func TestQuorumHint(t *testing.T) {
-	for _, tc := range []struct {
-		name          string
-		voters, alive []node.ID
-		want          string
-	}{
-		{"all are heard, nobody leads", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2", "m3"}, "an election takes seconds"},
-		{"one is away, which is no reason", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2"}, "an election takes seconds"},
-		{"one of two is away", []node.ID{"m1", "m2"}, []node.ID{"m1"}, "start saltclusterd on m2, or check the network on the peer port; if it is gone for good: "},
-		{"two are away", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1"}, "start saltclusterd on m2 and m3, or check the network on the peer port; if they are gone for good: "},
-	} {
-		c := census{voters: tc.voters, alive: map[node.ID]bool{}}
-		for _, id := range tc.alive {
-			c.alive[id] = true
-		}
-		if got := c.hint(); !strings.HasPrefix(got, tc.want) {
-			t.Errorf("%s: %s", tc.name, got)
-		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// TestRemoveSeveralAtOnce removes most nodes of a cluster at the same time. Whoever is left goes on deciding; who was removed while it
-// removed another one does not say that it did, nor that the majority is lost.
-func TestRemoveSeveralAtOnce(t *testing.T) {
+// TestRemove_SeveralAtOnce removes most nodes of a cluster at the same time. The nodes that are left still decide. A node
+// that was removed while it removed another one reports neither success nor a lost majority.
+func TestRemove_SeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
@@ -40,7 +40,7 @@ func TestRemoveSeveralAtOnce(t *testing.T) {
 					t.Errorf("remove: %v (%s)", err, adminapi.HintOf(err))
 				}
 			}
-			eventually(t, "whoever is left decides", func() error {
+			eventually(t, "the nodes that are left decide", func() error {
 				if !nodes[0].current().cons.Status().HasQuorum {
 					return errors.New("a has no quorum")
 				}

@@ -1,0 +1,47 @@
+package membership
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestRecord_End(t *testing.T) {
+	dir := t.TempDir()
+	if r, err := ReadRemoval(dir); r != nil || err != nil {
+		t.Fatalf("before: %+v, %v", r, err)
+	}
+	r := &Record{ClusterID: "lab", UUID: "11111111-2222", Node: "m1", Generation: 3}
+	if err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(RaftDir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.End(dir, "it was removed"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := ReadRemoval(dir)
+	if err != nil || left.Version != removalVersion || left.ClusterID != "lab" || left.UUID != r.UUID ||
+		left.Generation != 3 || !strings.HasPrefix(left.Sentence(), "it was removed (cluster lab, 20") {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if r, err := ReadRecord(dir); r != nil || err != nil {
+		t.Errorf("the membership is still there: %+v, %v", r, err)
+	}
+	if _, err := os.Stat(RaftDir(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the log was not put aside: %v", err)
+	}
+}
+
+func TestReadRemoval_Damaged(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(RemovalPath(dir), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRemoval(dir); err == nil || !strings.Contains(err.Error(), "removed.json") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,73 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/returns"
+)
+
+// Verbs implements admin.Governor for a node that may be no member.
+type Verbs struct {
+	Of func() (*Remover, error) // of the running membership
+}
+
+// Remove implements admin.Governor: a node leaves the cluster, dead or alive, this one or another one.
+func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
+	r, err := v.Of()
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	id, err := node.ParseID(q.Node)
+	if err != nil {
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "%v", err)
+	}
+	if err := r.checkRemoval(ctx, id, q.Force, p); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	aside := 0 // as checkRemoval has made sure without force
+	if q.Force {
+		aside = r.cfg.Drains.CountAside(ctx, id)
+	} else {
+		r.cfg.Drains.Empty(ctx, id, p)
+	}
+	if r.cfg.Log.Leader() == id {
+		p("leader", string(id)+" leads: handing the leadership over")
+		r.transferLeadership(ctx, id)
+	}
+	p("roster", "taking "+string(id)+" off the roster: its certificate is worth nothing from now on")
+	if err := r.removeInTurn(ctx, id, q.Force, p); err != nil {
+		return adminapi.Outcome{}, err
+	}
+	r.cfg.Logger.Info("node removed", "node", id)
+	out := r.outcome(id, aside)
+	if id == r.cfg.Self {
+		r.awaitOwnEnd(ctx)
+	} else if q.NoWait || !r.awaitRemoved(ctx, id, p) {
+		out.Next = append(out.Next,
+			"the leader takes its vote and the gossip key away, if it has not yet: saltclusterctl members")
+	}
+	return out, nil
+}
+
+// outcome describes a removal. aside is how many returns stay on the node that was removed.
+func (r *Remover) outcome(id node.ID, aside int) adminapi.Outcome {
+	out := adminapi.Outcome{
+		Node: string(id), ClusterID: r.cfg.ClusterID, UUID: r.cfg.UUID,
+		Message: fmt.Sprintf("%s was removed from the cluster %s", id, r.cfg.ClusterID),
+		Next: []string{
+			"on " + string(id) + ": stop saltclusterd and the salt-master, or take it in again with saltclusterctl join PEER",
+		},
+	}
+	if mem, ok := r.cfg.Log.View().Member(id); !ok || !mem.Witness {
+		out.Next = append(out.Next,
+			"take it out of the load balancers: saltclusterctl haproxy prints a configuration without it")
+	}
+	if aside > 0 {
+		out.Next = append(out.Next, "on "+string(id)+": "+returns.DescribeAside(aside)+"; no other node has them")
+	}
+	return out
+}
