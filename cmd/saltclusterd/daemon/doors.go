@@ -81,7 +81,7 @@ func (d *Daemon) closeDoors() {
 
 // verbs are what operators can ask of this node.
 func (d *Daemon) verbs() []admin.Verbs {
-	minions := d.minionVerbs()
+	minions, keys := d.minionVerbs(), d.keyVerbs()
 	return []admin.Verbs{
 		admin.Reports(d),
 		admin.Joining(d.joiner),
@@ -96,9 +96,9 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.MinionViews(minions),
 		admin.Events(minions),
 		admin.Verifying(d),
-		admin.Keys(d),
-		admin.HeldKeys(d),
-		admin.KeyTransfer(d),
+		admin.Keys(keys),
+		admin.HeldKeys(keys),
+		admin.KeyTransfer(keys),
 		admin.LogLevels(d),
 		admin.Checkups(d),
 		admin.Roots(d.rootsVerbs()),
