@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
@@ -47,9 +48,9 @@ type Daemon struct {
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
 
-	aloneAfter  time.Duration // see alone.go
-	formerEvery time.Duration // see former.go
-	clockEvery  time.Duration // see clocks.go
+	aloneAfter    time.Duration // see alone.go
+	formerEvery   time.Duration // see former.go
+	clockInterval time.Duration // see clocks.go
 
 	wall func() time.Time // the clock of this host
 
@@ -80,7 +81,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
+		aloneAfter: aloneAfter, formerEvery: formerEvery, clockInterval: clocks.Interval, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}

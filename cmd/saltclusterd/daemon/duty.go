@@ -33,7 +33,7 @@ func (m *member) duties() []duty {
 		{"standing", consensusOpen, consensusOpen, m.watchStanding},
 		{"former members", consensusOpen, consensusOpen, m.watchFormer},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
-		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
+		{"clocks", consensusOpen, consensusOpen, m.clocks.Run},
 		{"certificate", consensusOpen, consensusOpen, m.keepCertificate},
 		{"identity", consensusOpen, consensusOpen, m.keepIdentity},
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
@@ -20,7 +21,6 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -55,8 +55,7 @@ type member struct {
 	leadership *leadership.Control
 	drains     *drain.Cluster
 
-	times      *hlc.Reference // the wall clocks of the members
-	clockWrong atomic.Bool    // this host's is off, as the log has it
+	clocks *clocks.Watch
 
 	open   []closer
 	ctx    context.Context // ends with Close
@@ -76,7 +75,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		return nil, membership.WithRecoveryHint(err)
 	}
 	m := &member{
-		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
+		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(),
 		failed: make(chan error, 1), renew: make(chan struct{}, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()
@@ -110,6 +109,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		return nil, err
 	}
 	m.view.Store(&router.View{Self: d.id})
+	m.clocks = m.newClocks()
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
 	if !seed.Witness {
 		if m.svc, err = newService(m); err != nil {

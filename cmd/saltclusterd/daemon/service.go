@@ -131,7 +131,8 @@ func newService(m *member) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
+	reference := m.clocks.Reference()
+	s.clock, s.stamps = hlc.New(reference.Time, floor), hlc.NewBounded(reference.Guess)
 	s.migration = s.newMigrationSteps()
 	if s.share, err = s.newShareWatch(); err != nil {
 		return nil, err

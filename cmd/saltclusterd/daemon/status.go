@@ -59,7 +59,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 			})
 		}
 	}
-	st.Problems = append(st.Problems, m.clockProblems()...)
+	st.Problems = append(st.Problems, m.clocks.Problems()...)
 	st.Problems = append(st.Problems, m.admission.SecretProblems()...)
 	st.Problems = append(st.Problems, m.identityProblems()...)
 	st.Problems = append(st.Problems, m.rivalProblems()...)
@@ -75,7 +75,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 // judges itself, as soon as it has read it: the other one may have nothing to compare its own with.
 func (m *member) elsewhere(mem adminapi.Member) (out []adminapi.Problem) {
 	for _, r := range mem.Health {
-		if r.Check == checkNameClock && m.clockRead(node.ID(mem.ID)) {
+		if r.Check == checkNameClock && m.clocks.IsFresh(node.ID(mem.ID)) {
 			continue
 		}
 		out = append(out, adminapi.Problem{Level: adminapi.LevelWarn, Node: mem.ID, Message: r.Message, Hint: r.Hint})
