@@ -18,6 +18,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -55,7 +56,7 @@ type Daemon struct {
 	wall func() time.Time // the clock of this host
 
 	migration *migration.Host
-	logging   logging
+	logLevels *operator.LogLevel
 	own       ownFiles
 
 	op     operations
@@ -86,6 +87,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = d.newMigration()
+	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
 	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
 	return d, nil

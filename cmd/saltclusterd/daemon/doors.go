@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 )
@@ -90,16 +91,16 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Transferring(leadership.Verbs{Of: d.leadershipControl}),
 		admin.Governing(d),
 		admin.Recovery(d),
-		admin.Jobs(d),
+		admin.Jobs(d.jobVerbs()),
 		admin.Upgrading(d),
 		admin.Walls(d),
 		admin.MinionViews(minions),
 		admin.Events(minions),
-		admin.Verifying(d),
+		admin.Verifying(operator.Verifying{Of: d.ledgers}),
 		admin.Keys(keys),
 		admin.HeldKeys(keys),
 		admin.KeyTransfer(keys),
-		admin.LogLevels(d),
+		admin.LogLevels(d.logLevels),
 		admin.Checkups(d),
 		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),

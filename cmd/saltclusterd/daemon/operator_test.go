@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -14,4 +15,8 @@ func (n *testNode) KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (admina
 
 func (n *testNode) PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (adminapi.DecidedKeys, error) {
 	return n.keyVerbs().PutKeys(ctx, r)
+}
+
+func (n *testNode) Verify(ctx context.Context) (adminapi.Verification, error) {
+	return operator.Verifying{Of: n.ledgers}.Verify(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
@@ -98,14 +99,14 @@ func (s *service) handleStores(mux *peerrpc.Mux) {
 func storePlaces() map[string]int {
 	return map[string]int{
 		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-		returns.Path: 1, pathLedger: 2, pathCatchup: 6,
+		returns.Path: 1, operator.LedgerPath: 2, pathCatchup: 6,
 	}
 }
 
 // handleService adds what members ask about the service of another one.
 func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
-	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
+	m.svc.newLedgers().Handle(mux)
 	m.svc.share.Handle(mux)
 	m.minions.Handle(mux)
 	mux.Handle(pinsRPC.Pattern(), pinsRPC.Handler(m.listPins))

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
@@ -66,7 +67,7 @@ func (m *member) fillStatus(ctx context.Context, st *adminapi.Status) {
 	st.Problems = append(st.Problems, ownProblems(stats)...)
 	if m.svc != nil {
 		m.svc.fillNode(&st.Node)
-		st.Problems = append(st.Problems, twinProblems(m.svc.said.Twins())...)
+		st.Problems = append(st.Problems, operator.TwinProblems(m.svc.said.Twins())...)
 	}
 	st.Node.Sync = m.syncReport()
 }

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"context"
@@ -14,8 +14,11 @@ var LogLevels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// logging is how much is logged at the moment. A process that takes over begins with what is configured.
-type logging struct {
+// LogLevel is how much this process logs at the moment. It implements admin.Logger.
+type LogLevel struct {
+	configured string // level
+	log        *slog.Logger
+
 	mu    sync.Mutex
 	level *slog.LevelVar // nil: fixed
 	name  string         // empty: as configured
@@ -23,19 +26,23 @@ type logging struct {
 	timer *time.Timer
 }
 
-// SetLogLevelVar tells what the process's logger goes by.
-func (d *Daemon) SetLogLevelVar(level *slog.LevelVar) { d.logging.level = level }
-
-// LogLevel implements admin.Logger.
-func (d *Daemon) LogLevel(context.Context) (adminapi.LogLevel, error) {
-	d.logging.mu.Lock()
-	defer d.logging.mu.Unlock()
-	return d.logLevel(), nil
+// NewLogLevel returns a LogLevel that is fixed until Control is called.
+func NewLogLevel(configured string, log *slog.Logger) *LogLevel {
+	return &LogLevel{configured: configured, log: log}
 }
 
-func (d *Daemon) logLevel() adminapi.LogLevel {
-	l := &d.logging
-	out := adminapi.LogLevel{Level: l.name, Configured: d.cfg.Log.Level, Until: l.until}
+// Control makes l change the level of the process's logger.
+func (l *LogLevel) Control(level *slog.LevelVar) { l.level = level }
+
+// LogLevel implements admin.Logger.
+func (l *LogLevel) LogLevel(context.Context) (adminapi.LogLevel, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.report(), nil
+}
+
+func (l *LogLevel) report() adminapi.LogLevel {
+	out := adminapi.LogLevel{Level: l.name, Configured: l.configured, Until: l.until}
 	if l.name == "" {
 		out.Level = out.Configured
 	}
@@ -43,8 +50,7 @@ func (d *Daemon) logLevel() adminapi.LogLevel {
 }
 
 // SetLogLevel implements admin.Logger.
-func (d *Daemon) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest) (adminapi.LogLevel, error) {
-	l := &d.logging
+func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest) (adminapi.LogLevel, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := LogLevels[r.Level]; !known && r.Level != "" {
@@ -57,29 +63,28 @@ func (d *Daemon) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest) (
 		l.timer.Stop()
 		l.timer = nil
 	}
-	d.setLog(r.Level, time.Time{})
+	l.set(r.Level)
 	if r.For > 0 && r.Level != "" {
 		l.until = time.Now().Add(r.For).UTC()
 		var mine *time.Timer
 		mine = time.AfterFunc(r.For, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if l.timer == mine { // else somebody has set another level meanwhile
-				d.setLog("", time.Time{})
+			if l.timer == mine { // else another level was set in the meantime
+				l.set("")
 			}
 		})
 		l.timer = mine
 	}
-	return d.logLevel(), nil
+	return l.report(), nil
 }
 
-// setLog puts a level in force; the caller holds the lock.
-func (d *Daemon) setLog(name string, until time.Time) {
-	l := &d.logging
-	l.name, l.until = name, until
+// set puts a level in force without a limit; the caller holds the lock.
+func (l *LogLevel) set(name string) {
+	l.name, l.until = name, time.Time{}
 	if name == "" {
-		name = d.cfg.Log.Level
+		name = l.configured
 	}
 	l.level.Set(LogLevels[name])
-	d.log.Info("log level set", "op", name)
+	l.log.Info("log level set", "op", name)
 }

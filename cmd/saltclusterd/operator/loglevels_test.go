@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"fmt"
@@ -11,11 +11,10 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func TestLogLevelForAWhile(t *testing.T) {
+func TestLogLevel_SetForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		level := new(slog.LevelVar)
-		cfg := config.DefaultConfig()
-		d := &Daemon{cfg: &cfg, log: slog.New(slog.DiscardHandler)}
+		d := NewLogLevel(config.DefaultConfig().Log.Level, slog.New(slog.DiscardHandler))
 		expect := func(when, want string) {
 			t.Helper()
 			l, err := d.LogLevel(t.Context())
@@ -23,16 +22,16 @@ func TestLogLevelForAWhile(t *testing.T) {
 				t.Errorf("%s: %s (%v), want %s", when, got, err, want)
 			}
 		}
-		set := func(name string, d2 time.Duration) {
+		set := func(name string, limit time.Duration) {
 			t.Helper()
-			if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: name, For: d2}); err != nil {
+			if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: name, For: limit}); err != nil {
 				t.Error(err)
 			}
 		}
 		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "debug"}); adminapi.CodeOf(err) != adminapi.CodeUnavailable {
 			t.Errorf("without a level: %v", err)
 		}
-		d.SetLogLevelVar(level)
+		d.Control(level)
 		expect("at the start", "info INFO")
 		set("debug", 10*time.Minute)
 		expect("set", "debug DEBUG")

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // maxTwinsNamed bounds the minions that status names as one id on two hosts.
 const maxTwinsNamed = 5
 
-// twinProblems names the minions of which two returns for one job, published on this node, have differed lately.
-func twinProblems(twins []saltlog.Twin) []adminapi.Problem {
+// TwinProblems names the minions of which two returns for one job, published on this node, have differed lately.
+func TwinProblems(twins []saltlog.Twin) []adminapi.Problem {
 	if len(twins) == 0 {
 		return nil
 	}
