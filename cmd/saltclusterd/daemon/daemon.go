@@ -39,8 +39,7 @@ type Daemon struct {
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
-	behind   behindGate
-	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
+	behind   operator.BehindGate
 	process  Process
 	doors    []door             // what load balancers and operators talk to
 	series   *statuspage.Series // what the page shows over time; nil: there is no page
@@ -57,6 +56,7 @@ type Daemon struct {
 
 	migration *migration.Host
 	logLevels *operator.LogLevel
+	node      *operator.Node
 	own       ownFiles
 
 	op     operations
@@ -90,6 +90,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
 	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
+	d.node = d.newNode()
 	return d, nil
 }
 

@@ -58,10 +58,10 @@ func (d *Daemon) openDoors(ctx context.Context, open *[]closer) error {
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}
-	d.looked.Store(new(member)) // neither a membership nor none: the first status waits for the checks, too
+	d.node.AwaitChecks()
 	*open = append(*open, d.checks)
 	if d.series != nil {
-		*open = append(*open, keepSeries(d.series))
+		*open = append(*open, operator.KeepSeries(d.series))
 	}
 	for _, door := range d.doors {
 		if err := door.Open(ctx); err != nil {
@@ -84,7 +84,7 @@ func (d *Daemon) closeDoors() {
 func (d *Daemon) verbs() []admin.Verbs {
 	minions, keys := d.minionVerbs(), d.keyVerbs()
 	return []admin.Verbs{
-		admin.Reports(d),
+		admin.Reports(d.node),
 		admin.Joining(d.joiner),
 		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
 		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
@@ -101,7 +101,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.HeldKeys(keys),
 		admin.KeyTransfer(keys),
 		admin.LogLevels(d.logLevels),
-		admin.Checkups(d),
+		admin.Checkups(d.node),
 		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
 		admin.Returns(d),

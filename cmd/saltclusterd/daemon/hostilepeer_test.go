@@ -41,7 +41,7 @@ var rpcPaths = []string{
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
 	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
-	pathPropose, pathStats, leadership.Path, pathCertificate, pathPins,
+	pathPropose, operator.StatsPath, leadership.Path, pathCertificate, pathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }

@@ -15,6 +15,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
@@ -44,6 +45,7 @@ type member struct {
 	gossip  *gossip.Gossip
 	svc     *service
 	minions *minionview.View
+	reports *operator.Cluster
 	rpc     *rpcSwitch
 	view    atomic.Pointer[router.View]
 	viewing sync.Mutex             // held while the view is made anew
@@ -117,6 +119,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		}
 	}
 	m.minions = m.newMinionView()
+	m.reports = m.newReports()
 	return m, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
@@ -16,10 +15,7 @@ import (
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/hlc"
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
@@ -28,13 +24,11 @@ import (
 // Paths of peer RPC that the daemon itself answers; relay and fanout have their own.
 const (
 	pathPropose = "/v1/propose"
-	pathStats   = "/v1/stats"
 )
 
 const (
 	maxProposal = consensus.MaxForward
 	maxResults  = 16 << 20
-	maxStats    = 64 << 10 // members of before read 16 KiB
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.
@@ -62,7 +56,7 @@ func (s *rpcSwitch) handle(m *member) {
 	}
 	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
 	mux.Limit(pathPropose, 128)
-	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
+	m.reports.Handle(mux)
 	m.leadership.Handle(mux)
 	mux.Handle(certificateRPC.Pattern(), certificateRPC.Handler(m.renewForPeer))
 	h := http.Handler(mux)
@@ -125,31 +119,6 @@ func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, er
 	return s.PeerStats, err
 }
 
-// nodeStats is what a node tells of itself: how far its log is and, as long as it catches up, the rest.
-type nodeStats struct {
-	consensus.PeerStats
-	Sync []adminapi.SyncPart `json:"sync,omitempty"`
-	Now  time.Time           `json:"now,omitzero"` // by the clock of its host
-	// Serial is the newest serial that it has stamped or seen.
-	Serial hlc.Timestamp `json:"serial,omitempty"`
-	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
-	Identity      string `json:"identity,omitempty"`
-	IdentityShown bool   `json:"identity_shown,omitempty"`
-	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer
-	// Reasons are what its health checks say, but not that it is drained, which everybody knows.
-	Reasons []adminapi.Reason `json:"reasons,omitempty"`
-	// Own is what its master has for itself; nil: it does not say.
-	Own localmaster.Own `json:"own,omitempty"`
-}
-
-func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
-	s, err := statsRPC.Call(ctx, m.client(), id, peerrpc.None{})
-	s.Reasons = boundReasons(s.Reasons)
-	return s, err
-}
-
-var statsRPC = peerrpc.Endpoint[peerrpc.None, nodeStats]{Method: http.MethodGet, Path: pathStats, MaxAnswer: maxStats}
-
 // client calls other members.
 func (m *member) client() peerrpc.Client { return peerrpc.Client{HTTP: m.port.HTTPClient()} }
 
@@ -175,16 +144,4 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(answer)
-}
-
-func (m *member) localStats() nodeStats {
-	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
-	s.Syncing = len(s.Sync) > 0
-	s.Reasons = m.d.reasons()
-	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
-	if m.svc != nil {
-		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
-		s.Own = m.d.own.get()
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 	"saltclusterd/consensus/state"
@@ -56,6 +57,7 @@ type service struct {
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
+	local    *operator.LocalMaster
 	bus      *localmaster.Bus
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions

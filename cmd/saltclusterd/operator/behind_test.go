@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"testing"
@@ -20,9 +20,9 @@ func TestBehindGate(t *testing.T) {
 		"well only now and then":   {{0, long, true}, {1, 0, true}, {4, time.Second, true}, {5, 0, true}, {9, 0, true}, {10, 0, false}},
 		"behind anew after it was": {{0, long, true}, {1, 0, true}, {6, 0, false}, {7, time.Second, false}, {17, long, true}},
 	} {
-		var g behindGate
+		var g BehindGate
 		for _, s := range steps {
-			if out := g.judge(time.Unix(int64(1000+s.at), 0), s.behind); out != s.out {
+			if out := g.isOut(time.Unix(int64(1000+s.at), 0), s.behind); out != s.out {
 				t.Errorf("%s: after %d s, behind for %s: out %v", name, s.at, s.behind, out)
 			}
 		}

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"strings"
