@@ -26,10 +26,11 @@ func membersOf(t *testing.T, ids ...node.ID) viewOf {
 	t.Helper()
 	s := state.New()
 	cmds := []state.Command{state.Init{
-		Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-		Founder:  state.Member{ID: ids[0], Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
-		EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
-		GossipKey: state.SecretText(strings.Repeat("g", 32)),
+		Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+		Founder:     state.Member{ID: ids[0], Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+		EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+		SessionSeed: state.SecretText(strings.Repeat("s", 32)),
+		GossipKey:   state.SecretText(strings.Repeat("g", 32)),
 	}}
 	for i, id := range ids[1:] {
 		cmds = append(cmds, state.MemberAdd{
@@ -67,14 +68,18 @@ func TestWatch_JudgesClocks(t *testing.T) {
 			"another one is behind", map[node.ID]time.Duration{"b": -2 * time.Minute, "c": 0},
 			health.OK, "", "warn b: the clock of its host is 2m0s behind the cluster's", true,
 		},
-		{"two that differ", map[node.ID]time.Duration{"b": 25 * time.Minute}, health.Warn, "of a, b is 25m0s ahead", "", true},
+		{
+			"two that differ", map[node.ID]time.Duration{"b": 25 * time.Minute},
+			health.Warn, "of a, b is 25m0s ahead", "", true,
+		},
 		{"no answer", nil, health.OK, "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var serials atomic.Int32
 				w := NewWatch(Config{
-					Self: "a", Log: membersOf(t, "a", "b", "c"), Wall: time.Now, Interval: Interval, Logger: slog.New(slog.DiscardHandler),
+					Self: "a", Log: membersOf(t, "a", "b", "c"), Wall: time.Now, Interval: Interval,
+					Logger:  slog.New(slog.DiscardHandler),
 					Observe: func(hlc.Timestamp) error { serials.Add(1); return nil },
 					Read: func(_ context.Context, id node.ID) (Reading, error) {
 						ahead, ok := c.others[id]

@@ -17,7 +17,8 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 	}
 }
 
-// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it has opened its doors.
+// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it
+// has opened its doors.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
 	checks.Register("pulse", health.ScopeLive, operator.NewPulse(d.Pulse).Check)
@@ -88,8 +89,9 @@ func (s *service) checkMaster(context.Context) health.Result {
 	return operator.CheckMaster(s.local.Problem(), len(s.m.ringNodes()) > 0)
 }
 
-// checkDisk looks for room for what this node and its master store. A share has a check of its own. The master's own directories are a
-// warning only: they fill on all nodes together, and a node without room there still answers most requests of minions.
+// checkDisk looks for room for what this node and its master store. A share has a check of its own. The master's own
+// directories are a warning only: they fill on all nodes together, and a node without room there still answers most
+// requests of minions.
 func (d *Daemon) checkDisk(context.Context) health.Result {
 	dirs := []operator.Directory{{
 		Path:    d.cfg.Paths.StateDir,

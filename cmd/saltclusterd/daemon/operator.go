@@ -43,7 +43,8 @@ func (d *Daemon) ledgers() (*operator.Ledgers, error) {
 		return nil, d.errNoMember()
 	}
 	if m.svc == nil {
-		return nil, adminapi.Errorf(adminapi.CodeInvalid, "ask on a node that has a salt-master", "a witness holds nothing to compare")
+		return nil, adminapi.Errorf(
+			adminapi.CodeInvalid, "ask on a node that has a salt-master", "a witness holds nothing to compare")
 	}
 	return m.svc.newLedgers(), nil
 }
@@ -101,9 +102,9 @@ func (m *member) row(mem state.Member, st consensus.Status) adminapi.Member {
 // newReports returns the membership as operators see it.
 func (m *member) newReports() *operator.Cluster {
 	cfg := operator.ClusterConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Fingerprint: m.fingerprint, Log: m.cons, Gossip: m.gossip,
-		Client: m.client(), Meta: m.meta, Stats: m.localStats, Sync: m.syncReport, ClockFresh: m.clocks.IsFresh,
-		Problems: m.problems, Usable: m.ringNodes,
+		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Fingerprint: m.fingerprint,
+		Log: m.cons, Gossip: m.gossip, Client: m.client(), Meta: m.meta, Stats: m.localStats,
+		Sync: m.syncReport, ClockFresh: m.clocks.IsFresh, Problems: m.problems, Usable: m.ringNodes,
 		Publisher:   func(string) (node.ID, bool) { return "", false },
 		DrainWanted: func() bool { return false },
 		FillNode:    func(*adminapi.Node) {},
@@ -229,7 +230,8 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 		if m.svc == nil {
 			out.Role = adminapi.RoleWitness
 		} else if m.svc.held.Load() {
-			out.Next = append(out.Next, "systemctl restart salt-master: it has the ports for minions, and goes to loopback; saltclusterd takes them then")
+			out.Next = append(out.Next, "systemctl restart salt-master: it has the ports for minions, "+
+				"and goes to loopback; saltclusterd takes them then")
 		} else if problem := m.svc.masterProblem(ctx); problem != "" {
 			out.Next = append(out.Next, problem)
 		}
@@ -254,6 +256,7 @@ func (s pageSource) RootsStatus(ctx context.Context) (adminapi.RootsStatus, erro
 // statusPage makes the page, and what it shows over time.
 func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 	return operator.NewPage(operator.PageConfig{
-		Self: d.id, Source: pageSource{d.node, d.jobVerbs(), d.minionVerbs(), d, d.rootsVerbs()}, Gatherer: d.reg, Logger: d.log,
+		Self: d.id, Source: pageSource{d.node, d.jobVerbs(), d.minionVerbs(), d, d.rootsVerbs()},
+		Gatherer: d.reg, Logger: d.log,
 	})
 }

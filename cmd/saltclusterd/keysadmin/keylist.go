@@ -21,7 +21,8 @@ type keyList struct {
 }
 
 func newKeyList(self node.ID, q adminapi.KeyQuery) (*keyList, error) {
-	l := &keyList{KeyQuery: q, out: adminapi.Keys{From: string(self), Counts: map[string]int{}, Keys: []adminapi.MinionKey{}}}
+	out := adminapi.Keys{From: string(self), Counts: map[string]int{}, Keys: []adminapi.MinionKey{}}
+	l := &keyList{KeyQuery: q, out: out}
 	if q.Match != "" {
 		glob, err := fnmatch.Compile(q.Match)
 		if err != nil {

@@ -18,11 +18,13 @@ func TestKeyList_Queries(t *testing.T) {
 	}
 	for i, r := range s.ApplyCommands(
 		state.Init{
-			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
-			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: secret("s", 32), GossipKey: secret("g", 32),
+			Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:     state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+			SessionSeed: secret("s", 32), GossipKey: secret("g", 32),
 		},
-		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0), set("web2", state.KeyDeleted, 4),
+		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0),
+		set("web2", state.KeyDeleted, 4),
 	) {
 		if err := r.Err(); err != nil {
 			t.Fatal(i, err)
@@ -63,7 +65,8 @@ func TestKeyList_Queries(t *testing.T) {
 	}
 }
 
-// A key is denied after the key beside it was put, so that a key which was decided about in the meantime is not changed at all.
+// A key is denied after the key beside it was put, so that a key which was decided about in the meantime is not
+// changed at all.
 func TestPutting_ChangedKeys(t *testing.T) {
 	pub := func(n int) string {
 		return "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat(string(rune('A'+n)), 64) + "\n-----END PUBLIC KEY-----"
@@ -81,18 +84,20 @@ func TestPutting_ChangedKeys(t *testing.T) {
 	}
 	apply(
 		state.Init{
-			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
-			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
-			GossipKey: state.SecretText(strings.Repeat("g", 32)),
+			Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:     state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+			SessionSeed: state.SecretText(strings.Repeat("s", 32)), GossipKey: state.SecretText(strings.Repeat("g", 32)),
 		},
-		state.KeySet{ID: "kept", State: state.KeyAccepted, Pub: pub(0)}, state.KeySet{ID: "gone", State: state.KeyAccepted, Pub: pub(0)},
+		state.KeySet{ID: "kept", State: state.KeyAccepted, Pub: pub(0)},
+		state.KeySet{ID: "gone", State: state.KeyAccepted, Pub: pub(0)},
 		state.KeySet{ID: "moved", State: state.KeyPending, Pub: pub(0)},
 	)
 	v := s.View()
 	apply(state.KeySet{ID: "gone", State: state.KeyDeleted, BaseRev: v.KeyRev("gone")})
 	before := keysOf(s.View(), []string{"kept", "gone", "moved", "none"})
-	if len(before.Keys) != 3 || before.Keys[1].State != adminapi.KeyDeleted || before.Keys[0].Rev == 0 || before.Rev != s.View().Rev() {
+	if len(before.Keys) != 3 || before.Keys[1].State != adminapi.KeyDeleted || before.Keys[0].Rev == 0 ||
+		before.Rev != s.View().Rev() {
 		t.Fatalf("%+v", before)
 	}
 	rev := func(i int) uint64 { return before.Keys[i].Rev }
@@ -118,7 +123,10 @@ func TestPutting_ChangedKeys(t *testing.T) {
 		st  state.KeyState
 		pub string
 		not string
-	}{{"kept", state.KeyAccepted, pub(1), pub(0)}, {"gone", state.KeyRejected, pub(1), pub(2)}, {"moved", state.KeyAccepted, pub(0), ""}, {"new", state.KeyPending, pub(1), ""}} {
+	}{
+		{"kept", state.KeyAccepted, pub(1), pub(0)}, {"gone", state.KeyRejected, pub(1), pub(2)},
+		{"moved", state.KeyAccepted, pub(0), ""}, {"new", state.KeyPending, pub(1), ""},
+	} {
 		k, _ := v.Key(want.id)
 		d, _ := v.Denied(want.id)
 		if k.State != want.st || k.Pub != want.pub || d.Pub != want.not {

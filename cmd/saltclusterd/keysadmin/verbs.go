@@ -25,7 +25,8 @@ func (v Verbs) Keys(_ context.Context, q adminapi.KeyQuery) (adminapi.Keys, erro
 	return l.selectKeys(k.cfg.Log.View()), nil
 }
 
-// DecideKeys implements admin.KeyKeeper. Each key is decided about separately: one that has changed in the meantime stays.
+// DecideKeys implements admin.KeyKeeper. Each key is decided about separately: one that has changed in the meantime
+// stays.
 func (v Verbs) DecideKeys(ctx context.Context, r adminapi.DecideKeysRequest) (adminapi.DecidedKeys, error) {
 	k, err := v.Of()
 	if err != nil {
@@ -73,8 +74,8 @@ func (v Verbs) KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (adminapi.K
 	return keysOf(k.cfg.Log.View(), r.IDs), nil
 }
 
-// PutKeys implements admin.KeyTaker. Each key is decided about separately. A key is denied only after the key beside it was
-// put: a denied key shows the next reader that the decision was made.
+// PutKeys implements admin.KeyTaker. Each key is decided about separately. A key is denied only after the key beside
+// it was put: a denied key shows the next reader that the decision was made.
 func (v Verbs) PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (adminapi.DecidedKeys, error) {
 	k, err := v.Of()
 	if err != nil {

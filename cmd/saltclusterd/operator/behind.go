@@ -48,8 +48,8 @@ type Behind struct {
 	OthersServe func() bool // whether other nodes serve minions
 }
 
-// Check fails when this node knows that it lacks something that the cluster has decided. It only warns when no other node
-// serves minions: this one refuses sign-ins then, and no load balancer can do better.
+// Check fails when this node knows that it lacks something that the cluster has decided. It only warns when no other
+// node serves minions: this one refuses sign-ins then, and no load balancer can do better.
 func (g *BehindGate) Check(b Behind) health.Result {
 	if !g.isOut(time.Now(), b.For) {
 		return fine
@@ -57,11 +57,12 @@ func (g *BehindGate) Check(b Behind) health.Result {
 	r := health.Result{
 		Level:  health.Fail,
 		Reason: "this node lacks what the cluster has decided, and does not decide who may sign in",
-		Hint:   "the leader answers and its entries do not arrive here: journalctl -u saltclusterd, and the network on the peer port",
+		Hint: "the leader answers and its entries do not arrive here: journalctl -u saltclusterd, " +
+			"and the network on the peer port",
 	}
 	if b.For > 0 {
-		r.Reason = fmt.Sprintf("this node has lacked what the cluster has decided for %s, and does not decide who may sign in",
-			b.For.Round(time.Second))
+		r.Reason = fmt.Sprintf("this node has lacked what the cluster has decided for %s, "+
+			"and does not decide who may sign in", b.For.Round(time.Second))
 	}
 	if b.LogError != nil {
 		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", b.LogError, b.StateDir)

@@ -30,7 +30,9 @@ func CheckConsensus(c Consensus) health.Result {
 			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait", Hint: c.QuorumHint(),
 		}
 	case !c.CaughtUp:
-		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}
+		return health.Result{
+			Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds",
+		}
 	}
 	return fine
 }

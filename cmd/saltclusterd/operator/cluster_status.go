@@ -38,7 +38,8 @@ func (c *Cluster) fillStatus(ctx context.Context, st *adminapi.Status) {
 func (c *Cluster) memberProblems(m adminapi.Member, quorum bool) []adminapi.Problem {
 	switch {
 	case m.State == adminapi.StateFailed || m.State == adminapi.StateLeft:
-		hint := "start saltclusterd there (without it salt on that host reaches no minion), or check the network on the peer port"
+		hint := "start saltclusterd there (without it salt on that host reaches no minion), " +
+			"or check the network on the peer port"
 		if quorum { // else no member can be removed
 			hint += "; gone for good: saltclusterctl remove " + m.ID
 		}
@@ -60,8 +61,8 @@ func (c *Cluster) memberProblems(m adminapi.Member, quorum bool) []adminapi.Prob
 	return nil
 }
 
-// problemsOf lists the faults that another node finds with itself. They are warnings here, because this node works. A clock
-// that this node has read it judges itself: the other one may have nothing to compare its own with.
+// problemsOf lists the faults that another node finds with itself. They are warnings here, because this node works. A
+// clock that this node has read it judges itself: the other one may have nothing to compare its own with.
 func (c *Cluster) problemsOf(m adminapi.Member) (out []adminapi.Problem) {
 	for _, r := range m.Health {
 		if r.Check == ClockCheck && c.cfg.ClockFresh(node.ID(m.ID)) {

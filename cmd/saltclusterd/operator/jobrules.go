@@ -8,8 +8,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// JobRules returns the rules of a ledger of jobs. Replicas must have a job; its publisher may have it as well, but must not
-// have more returns. The rules are for one comparison: they are not safe for concurrent use.
+// JobRules returns the rules of a ledger of jobs. Replicas must have a job; its publisher may have it as well, but
+// must not have more returns. The rules are for one comparison: they are not safe for concurrent use.
 func JobRules(replicasOf func(jid string) []node.ID) ledger.Rules {
 	var last string
 	var replicas []node.ID

@@ -70,8 +70,8 @@ func (m *LocalMaster) Problem() string {
 	stalled := m.Requests.Stats().Stalled
 	switch {
 	case stalled == upstream.Silent:
-		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, but stands still (stopped?); "+
-			"nothing comes from %s", addr)
+		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, "+
+			"but stands still (stopped?); nothing comes from %s", addr)
 	case stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers "+
 			"(hung on a pillar or disk?)", addr)
@@ -82,7 +82,8 @@ func (m *LocalMaster) Problem() string {
 	case errors.Is(err, localmaster.ErrStaleIdentity):
 		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case !signedIn && m.isArriving(m.Requests.Stats(), err):
-		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; it takes seconds", addr)
+		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; "+
+			"it takes seconds", addr)
 	case !signedIn:
 		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", addr, describeSignIn(err))
 	case !m.Publications.Up():
@@ -94,19 +95,21 @@ func (m *LocalMaster) Problem() string {
 // describeDown says what to do about a master that is not there. It may fail to start with the content of its files.
 func (m *LocalMaster) describeDown() string {
 	if _, err := localmaster.LoadConfig(m.ConfigPath, m.Options.Version); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", err)
+		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; "+
+			"then: systemctl start salt-master", err)
 	}
-	return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: nothing answers at %s",
-		m.Options.ReqAddr())
+	return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: "+
+		"nothing answers at %s", m.Options.ReqAddr())
 }
 
-// isArriving says whether the salt-master has just come up, so that a sign-in that did not reach it is tried again soon.
+// isArriving says whether the salt-master has just come up, so that a sign-in that did not reach it is tried again
+// soon.
 func (m *LocalMaster) isArriving(up upstream.ReqStats, err error) bool {
 	return isArriving(up, m.SignIn.FailingSince(), err, time.Now())
 }
 
-// isArriving counts from the later of two moments: a salt-master that drops every sign-in is up all the while, and one that
-// was restarted between two looks has just begun to fail.
+// isArriving counts from the later of two moments: a salt-master that drops every sign-in is up all the while, and
+// one that was restarted between two looks has just begun to fail.
 func isArriving(up upstream.ReqStats, failing time.Time, err error, now time.Time) bool {
 	from := up.Since
 	if failing.After(from) {

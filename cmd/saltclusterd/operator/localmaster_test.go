@@ -16,8 +16,9 @@ import (
 // The row of the salt-master says why saltclusterd is not signed in there, without words that only its source has.
 func TestDescribeSignIn(t *testing.T) {
 	for _, err := range []error{
-		nil, sidecar.ErrForeignIdentity, localmaster.ErrStaleIdentity, localmaster.ErrHiddenPending, localmaster.ErrHiddenRejected,
-		localmaster.ErrHiddenFull, fmt.Errorf("%w: another nonce", localmaster.ErrHiddenReply), upstream.ErrDown, upstream.ErrLost, upstream.ErrBusy,
+		nil, sidecar.ErrForeignIdentity, localmaster.ErrStaleIdentity, localmaster.ErrHiddenPending,
+		localmaster.ErrHiddenRejected, localmaster.ErrHiddenFull, fmt.Errorf("%w: another nonce", localmaster.ErrHiddenReply),
+		upstream.ErrDown, upstream.ErrLost, upstream.ErrBusy,
 		upstream.ErrTimeout, context.DeadlineExceeded, fmt.Errorf("%w: %w", upstream.ErrDown, syscall.ECONNREFUSED),
 	} {
 		got := describeSignIn(err)
@@ -46,8 +47,14 @@ func TestIsArriving(t *testing.T) {
 	}{
 		{what: "not tried yet", since: ago(time.Second), want: true},
 		{what: "never tried", since: ago(time.Hour)},
-		{what: "came up after an hour of failures", since: ago(time.Second), failing: ago(time.Hour), err: upstream.ErrDown, want: true},
-		{what: "lost while it starts", since: ago(5 * time.Second), failing: ago(4 * time.Second), err: upstream.ErrLost, want: true},
+		{
+			what: "came up after an hour of failures", since: ago(time.Second), failing: ago(time.Hour),
+			err: upstream.ErrDown, want: true,
+		},
+		{
+			what: "lost while it starts", since: ago(5 * time.Second), failing: ago(4 * time.Second),
+			err: upstream.ErrLost, want: true,
+		},
 		{what: "drops every sign-in", since: ago(time.Hour), failing: ago(signInTime), err: upstream.ErrLost},
 		{what: "restarted unseen", since: ago(time.Hour), failing: ago(time.Second), err: upstream.ErrLost, want: true},
 		{what: "refuses", since: ago(time.Second), failing: ago(time.Second), err: localmaster.ErrHiddenRejected},

@@ -54,7 +54,8 @@ func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := LogLevels[r.Level]; !known && r.Level != "" {
-		return adminapi.LogLevel{}, adminapi.Errorf(adminapi.CodeInvalid, "debug, info, warning or error", "%q is no level", r.Level)
+		return adminapi.LogLevel{}, adminapi.Errorf(
+			adminapi.CodeInvalid, "debug, info, warning or error", "%q is no level", r.Level)
 	}
 	if l.level == nil {
 		return adminapi.LogLevel{}, adminapi.Errorf(adminapi.CodeUnavailable, "", "the level of this process is fixed")

@@ -28,7 +28,8 @@ func TestLogLevel_SetForATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "debug"}); adminapi.CodeOf(err) != adminapi.CodeUnavailable {
+		_, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "debug"})
+		if adminapi.CodeOf(err) != adminapi.CodeUnavailable {
 			t.Errorf("without a level: %v", err)
 		}
 		d.Control(level)
@@ -47,7 +48,8 @@ func TestLogLevel_SetForATime(t *testing.T) {
 		expect("for ever", "warning WARN")
 		set("", 0)
 		expect("as configured", "info INFO")
-		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "loud"}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+		_, err = d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "loud"})
+		if adminapi.CodeOf(err) != adminapi.CodeInvalid {
 			t.Errorf("no level: %v", err)
 		}
 	})

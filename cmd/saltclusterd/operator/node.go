@@ -153,7 +153,9 @@ func (n *Node) fillHealth(ctx context.Context, c *Cluster, st *adminapi.Status) 
 					"when its work is done: saltclusterctl undrain "+self
 			}
 		}
-		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
+		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{
+			Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint,
+		})
 		p := adminapi.Problem{Level: level, Node: self, Message: f.Reason, Hint: f.Hint}
 		if !slices.Contains(st.Problems, p) { // the checks of a process that starts all say the same
 			st.Problems = append(st.Problems, p)

@@ -13,17 +13,21 @@ import (
 	"saltclusterd/sidecar/statuspage"
 )
 
-// pageMeasures are what the status page shows over time; metrics are the counters behind them, those of saltclusterctl top.
+// pageMeasures are what the status page shows over time; metric is the counter behind a measure, those of
+// saltclusterctl top.
 var pageMeasures = []struct {
-	statuspage.Measure
 	metric string
+	statuspage.Measure
 }{
-	{statuspage.Measure{Name: "publications", Doc: "of all masters, to the minions of this node"}, "saltcluster_fanout_publications_total"},
-	{statuspage.Measure{Name: "returns", Doc: "that this node took"}, "saltcluster_returns_total"},
-	{statuspage.Measure{Name: "requests", Doc: "of minions, returns among them"}, "saltcluster_sidecar_requests_total"},
-	{statuspage.Measure{Name: "sign-ins", Doc: "answered or not"}, "saltcluster_signin_total"},
-	{statuspage.Measure{Name: "refused", Doc: "requests that broke a rule"}, "saltcluster_guard_refused_total"},
-	{statuspage.Measure{Name: "minions", Level: true, Doc: "connected to this node"}, "saltcluster_edge_subscribers"},
+	{
+		"saltcluster_fanout_publications_total",
+		statuspage.Measure{Name: "publications", Doc: "of all masters, to the minions of this node"},
+	},
+	{"saltcluster_returns_total", statuspage.Measure{Name: "returns", Doc: "that this node took"}},
+	{"saltcluster_sidecar_requests_total", statuspage.Measure{Name: "requests", Doc: "of minions, returns among them"}},
+	{"saltcluster_signin_total", statuspage.Measure{Name: "sign-ins", Doc: "answered or not"}},
+	{"saltcluster_guard_refused_total", statuspage.Measure{Name: "refused", Doc: "requests that broke a rule"}},
+	{"saltcluster_edge_subscribers", statuspage.Measure{Name: "minions", Level: true, Doc: "connected to this node"}},
 }
 
 // PageConfig is what the status page of a node works with.

@@ -15,7 +15,8 @@ type Pulse struct {
 // NewPulse returns a Pulse.
 func NewPulse(take func()) *Pulse { return &Pulse{take: take} }
 
-// Check waits for the function for as long as ctx allows. A call that is stuck is waited for again; no second one begins.
+// Check waits for the function for as long as ctx allows. A call that is stuck is waited for again; no second one
+// begins.
 func (p *Pulse) Check(ctx context.Context) health.Result {
 	if p.under == nil {
 		p.under = make(chan struct{})

@@ -25,7 +25,8 @@ type Stats struct {
 	Now  time.Time           `json:"now,omitzero"`   // by the clock of its host
 	// Serial is the newest serial that it has stamped or seen.
 	Serial hlc.Timestamp `json:"serial,omitempty"`
-	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
+	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it
+	// after a change.
 	Identity      string `json:"identity,omitempty"`
 	IdentityShown bool   `json:"identity_shown,omitempty"`
 	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer

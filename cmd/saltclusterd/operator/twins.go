@@ -26,7 +26,8 @@ func TwinProblems(twins []saltlog.Twin) []adminapi.Problem {
 	return []adminapi.Problem{{
 		Level:   adminapi.LevelWarn,
 		Message: "two returns of one minion for one job differed, and the first one was stored: " + strings.Join(names, ", "),
-		Hint: "two hosts have the same id and key, as a rule, a clone of a machine say: salt MINION network.ip_addrs, a few times, shows which; " +
+		Hint: "two hosts have the same id and key, as a rule, a clone of a machine say: " +
+			"salt MINION network.ip_addrs, a few times, shows which; " +
 			"on the clone stop salt-minion, remove /etc/salt/minion_id and /etc/salt/pki/minion, and start it",
 	}}
 }

@@ -18,8 +18,8 @@ func TestTwinProblems(t *testing.T) {
 		twins = append(twins, saltlog.Twin{Minion: fmt.Sprint("web", i), JID: "20261121040506000001"})
 	}
 	p := TwinProblems(twins)
-	if len(p) != 1 || p[0].Level != adminapi.LevelWarn || p[0].Hint == "" || !strings.Contains(p[0].Message, "web0 (job 20261121040506000001)") ||
-		!strings.HasSuffix(p[0].Message, "2 more") {
+	if len(p) != 1 || p[0].Level != adminapi.LevelWarn || p[0].Hint == "" ||
+		!strings.Contains(p[0].Message, "web0 (job 20261121040506000001)") || !strings.HasSuffix(p[0].Message, "2 more") {
 		t.Errorf("%+v", p)
 	}
 }
