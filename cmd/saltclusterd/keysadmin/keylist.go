@@ -26,7 +26,7 @@ func newKeyList(self node.ID, q adminapi.KeyQuery) (*keyList, error) {
 	if q.Match != "" {
 		glob, err := fnmatch.Compile(q.Match)
 		if err != nil {
-			return nil, adminapi.Errorf(adminapi.CodeInvalid, "", "%q is no pattern: %v", q.Match, err)
+			return nil, adminapi.Errorf(adminapi.CodeInvalid, "", "invalid pattern %q: %v", q.Match, err)
 		}
 		l.match = glob
 	}

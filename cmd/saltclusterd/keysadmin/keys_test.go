@@ -112,7 +112,7 @@ func TestPutting_ChangedKeys(t *testing.T) {
 	}}, state.Audit{By: "m1", At: 1000, Cause: "keys merge: m2"})
 	p.noteResults(apply(p.proposeKeys()...))
 	p.noteResults(apply(p.proposeDenials()...))
-	for i, want := range []string{"", "", "is at revision", "", "somebody has decided", "no public key"} {
+	for i, want := range []string{"", "", "is at revision", "", "was changed in the meantime", "invalid public key"} {
 		if got := p.out.Keys[i].Error; (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q", p.out.Keys[i].ID, got)
 		}

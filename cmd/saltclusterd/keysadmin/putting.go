@@ -22,9 +22,9 @@ func newPutting(v state.View, r adminapi.PutKeysRequest, audit state.Audit) *put
 		p.out.Keys[i].ID = k.ID
 		switch {
 		case k.State != "" && !keydir.IsKey(k.Pub), k.Denied != "" && !keydir.IsKey(k.Denied):
-			p.out.Keys[i].Error = "what is to be put is no public key"
+			p.out.Keys[i].Error = "invalid public key"
 		case k.State == "" && v.KeyRev(k.ID) != k.BaseRev:
-			p.out.Keys[i].Error = "somebody has decided about it meanwhile"
+			p.out.Keys[i].Error = "the key was changed in the meantime"
 		}
 	}
 	return p

@@ -55,7 +55,7 @@ func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 	defer l.mu.Unlock()
 	if _, known := LogLevels[r.Level]; !known && r.Level != "" {
 		return adminapi.LogLevel{}, adminapi.Errorf(
-			adminapi.CodeInvalid, "debug, info, warning or error", "%q is no level", r.Level)
+			adminapi.CodeInvalid, "debug, info, warning or error", "invalid level %q", r.Level)
 	}
 	if l.level == nil {
 		return adminapi.LogLevel{}, adminapi.Errorf(adminapi.CodeUnavailable, "", "the level of this process is fixed")

@@ -31,7 +31,7 @@ func (p *Pulse) Check(ctx context.Context) health.Result {
 		return fine
 	case <-ctx.Done():
 		return health.Result{
-			Level: health.Fail, Reason: "a lock that serving minions takes is not let go of",
+			Level: health.Fail, Reason: "a lock that serving minions takes is not released: internal deadlock suspected",
 			Hint: "saltclusterctl bundle FILE, then systemctl restart saltclusterd; and report it",
 		}
 	}
