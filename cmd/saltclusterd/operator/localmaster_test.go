@@ -65,3 +65,52 @@ func TestIsArriving(t *testing.T) {
 		}
 	}
 }
+
+// fakeMaster is the connection to a salt-master in some state.
+type fakeMaster struct {
+	stats    upstream.ReqStats
+	subUp    bool
+	signedIn bool
+	err      error
+}
+
+func (m fakeMaster) Stats() upstream.ReqStats { return m.stats }
+func (m fakeMaster) Up() bool                 { return m.stats.Up }
+func (m fakeMaster) State() (bool, error)     { return m.signedIn, m.err }
+func (m fakeMaster) FailingSince() time.Time  { return time.Time{} }
+
+type fakePublications bool
+
+func (p fakePublications) Up() bool { return bool(p) }
+
+func TestLocalMaster_Problem(t *testing.T) {
+	up := upstream.ReqStats{Up: true, Since: time.Now().Add(-time.Hour)}
+	silent, stuck := upstream.ReqStats{Up: true, Stalled: upstream.Silent}, upstream.ReqStats{Up: true, Stalled: upstream.Stuck}
+	justUp := upstream.ReqStats{Up: true, Since: time.Now()}
+	for _, c := range []struct {
+		name   string
+		m      fakeMaster
+		text   string // empty: no problem
+		serves bool
+	}{
+		{"all is well", fakeMaster{stats: up, subUp: true, signedIn: true}, "", true},
+		{"stopped", fakeMaster{stats: silent, signedIn: true}, "stands still", true},
+		{"stuck", fakeMaster{stats: stuck, signedIn: true}, "none of its workers", true},
+		{"down", fakeMaster{}, "mend the salt-master's configuration", false},
+		{"old key", fakeMaster{stats: up, err: sidecar.ErrForeignIdentity}, "it still presents its old master.pub", false},
+		{"just up", fakeMaster{stats: justUp, err: upstream.ErrDown}, "has come up", false},
+		{"refuses", fakeMaster{stats: up, err: localmaster.ErrHiddenRejected}, "it refuses saltclusterd's own key", false},
+		{"no publications", fakeMaster{stats: up, signedIn: true}, "does not publish at", true},
+	} {
+		m := &LocalMaster{
+			Requests: c.m, Publications: fakePublications(c.m.subUp), SignIn: c.m, Options: &localmaster.Config{},
+			ConfigPath: "/no/such/file", ShareHangs: func() bool { return false }, Outdated: func() bool { return false },
+		}
+		if got := m.Problem(); (got == "") != (c.text == "") || !strings.Contains(got, c.text) || m.Serves() != c.serves {
+			t.Errorf("%s: %q, serves: %t", c.name, got, m.Serves())
+		}
+		if r := m.Report(); r.Up != c.m.stats.Up || r.Subscribed != c.m.subUp || r.SignedIn != c.m.signedIn {
+			t.Errorf("%s: report is %+v", c.name, r)
+		}
+	}
+}
