@@ -13,8 +13,8 @@ import (
 	"saltclusterd/sidecar/hlc"
 )
 
-const hint = "timedatectl and chronyc tracking there show why: set the time and mend its synchronisation; " +
-	"saltclusterctl doctor compares all clocks"
+const hint = "timedatectl and chronyc tracking there show why: " +
+	"set the time and mend its synchronisation; saltclusterctl doctor compares all clocks"
 
 // Check judges this host's clock.
 func (w *Watch) Check() health.Result {
