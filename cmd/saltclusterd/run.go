@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/daemon"
+	"saltclusterd/cmd/saltclusterd/operator"
 )
 
 // version is set by the linker (-X main.version=…); a plain go build takes it from the build information.
@@ -121,7 +122,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 }
 
 func newLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
-	level.Set(daemon.LogLevels[cfg.Level])
+	level.Set(operator.LogLevels[cfg.Level])
 	opts := &slog.HandlerOptions{Level: level}
 	var h slog.Handler = slog.NewTextHandler(w, opts)
 	if cfg.Format == "json" {

@@ -150,6 +150,7 @@ func (s *service) buildProxy() error {
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
 		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
 	})
+	s.local = s.newLocalMaster()
 	if err := s.buildReturns(); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type clocked struct {
 func startClocked(t *testing.T, id string) clocked {
 	t.Helper()
 	c := clocked{startNode(t, id, t.TempDir()), &atomic.Int64{}}
-	c.clockEvery = 100 * time.Millisecond
+	c.clockInterval = 100 * time.Millisecond
 	c.wall = func() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
 	return c
 }

@@ -13,10 +13,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -38,8 +40,7 @@ type Daemon struct {
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
-	behind   behindGate
-	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
+	behind   operator.BehindGate
 	process  Process
 	doors    []door             // what load balancers and operators talk to
 	series   *statuspage.Series // what the page shows over time; nil: there is no page
@@ -48,14 +49,15 @@ type Daemon struct {
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
 
-	aloneAfter  time.Duration // recovery.AloneConfig.MajorityTimeout; tests
-	formerEvery time.Duration // recovery.FormerConfig.Interval; tests
-	clockEvery  time.Duration // see clocks.go
+	aloneAfter    time.Duration // recovery.AloneConfig.MajorityTimeout; tests
+	formerEvery   time.Duration // recovery.FormerConfig.Interval; tests
+	clockInterval time.Duration // see package clocks
 
 	wall func() time.Time // the clock of this host
 
 	migration *migration.Host
-	logging   logging
+	logLevels *operator.LogLevel
+	node      *operator.Node
 	own       ownFiles
 
 	op      operations
@@ -82,14 +84,16 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		clockEvery: clockEvery, wall: time.Now,
+		clockInterval: clocks.Interval, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
 		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
 	}
 	d.migration = d.newMigration()
+	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
 	d.joiner = d.newJoiner()
 	d.contact = d.newContact()
 	d.checks = d.newChecks()
+	d.node = d.newNode()
 	return d, nil
 }
 

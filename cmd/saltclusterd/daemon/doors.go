@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/sidecar/admin"
@@ -59,10 +60,10 @@ func (d *Daemon) openDoors(ctx context.Context, open *[]closer) error {
 	if err := d.checks.Open(ctx); err != nil {
 		return err
 	}
-	d.looked.Store(new(member)) // neither a membership nor none: the first status waits for the checks, too
+	d.node.AwaitChecks()
 	*open = append(*open, d.checks)
 	if d.series != nil {
-		*open = append(*open, keepSeries(d.series))
+		*open = append(*open, operator.KeepSeries(d.series))
 	}
 	for _, door := range d.doors {
 		if err := door.Open(ctx); err != nil {
@@ -83,9 +84,9 @@ func (d *Daemon) closeDoors() {
 
 // verbs are what operators can ask of this node.
 func (d *Daemon) verbs() []admin.Verbs {
-	minions := d.minionVerbs()
+	minions, keys := d.minionVerbs(), d.keyVerbs()
 	return []admin.Verbs{
-		admin.Reports(d),
+		admin.Reports(d.node),
 		admin.Joining(d.joiner),
 		admin.Tokens(joining.TokenVerbs{Of: d.currentAdmission}),
 		admin.Draining(drain.Verbs{Of: d.clusterDrains}),
@@ -93,17 +94,17 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Rotating(rotation.Verbs{Of: d.rotations}),
 		admin.Governing(removal.Verbs{Of: d.currentRemover}),
 		admin.Recovery(d.newRecoverer()),
-		admin.Jobs(d),
+		admin.Jobs(d.jobVerbs()),
 		admin.Upgrading(d),
 		admin.Walls(d),
 		admin.MinionViews(minions),
 		admin.Events(minions),
-		admin.Verifying(d),
-		admin.Keys(d),
-		admin.HeldKeys(d),
-		admin.KeyTransfer(d),
-		admin.LogLevels(d),
-		admin.Checkups(d),
+		admin.Verifying(operator.Verifying{Of: d.ledgers}),
+		admin.Keys(keys),
+		admin.HeldKeys(keys),
+		admin.KeyTransfer(keys),
+		admin.LogLevels(d.logLevels),
+		admin.Checkups(d.node),
 		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
 		admin.Returns(d),

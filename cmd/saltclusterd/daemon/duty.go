@@ -33,7 +33,7 @@ func (m *member) duties() []duty {
 		{"standing", consensusOpen, consensusOpen, m.standing.Run},
 		{"former members", consensusOpen, consensusOpen, m.former.Run},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
-		{"clocks", consensusOpen, consensusOpen, m.keepClocks},
+		{"clocks", consensusOpen, consensusOpen, m.clocks.Run},
 		{"certificate", consensusOpen, consensusOpen, m.certificates.Run},
 		{"identity", consensusOpen, consensusOpen, m.identity.Run},
 	}

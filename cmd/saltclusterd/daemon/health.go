@@ -2,12 +2,9 @@ package daemon
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/membership"
-	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/sidecar/health"
 )
 
@@ -21,15 +18,16 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 	}
 }
 
-// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it has opened its doors.
+// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it
+// has opened its doors.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
-	checks.Register("pulse", health.ScopeLive, (&pulse{of: d.Pulse}).check)
+	checks.Register("pulse", health.ScopeLive, operator.NewPulse(d.Pulse).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	checks.Register("behind", health.ScopeServe, d.ofService((*service).checkBehind))
-	checks.Register("edges", health.ScopeServe, d.checkEdges)
-	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
+	checks.Register("edges", health.ScopeServe, d.ofService((*service).checkEdges))
+	checks.Register("master", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkMaster))
 	checks.Register("version", health.ScopeReady, d.ofService((*service).checkVersion))
 	checks.Register("options", health.ScopeReady, d.ofService((*service).checkOptions))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
@@ -38,15 +36,12 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))
-	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
+	checks.Register(operator.ClockCheck, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)
 	checks.Register("own", health.ScopeReady, d.checkOwn)
 	return checks
 }
-
-// checkNameClock is the check of this host's clock.
-const checkNameClock = "clock"
 
 var fine = health.Result{Level: health.OK}
 
@@ -58,16 +53,7 @@ func (d *Daemon) leads() bool {
 
 func (d *Daemon) checkMember(context.Context) health.Result {
 	if d.current() == nil {
-		if left, err := membership.ReadRemoval(d.cfg.Paths.StateDir); err == nil && left != nil {
-			return health.Result{Level: health.Fail, Reason: left.Sentence(), Hint: membership.RejoinHint, Maintenance: true}
-		}
-		if d.starting() {
-			return health.Result{Level: health.Fail, Reason: startingText, Hint: "it takes seconds"}
-		}
-		return health.Result{
-			Level: health.Fail, Reason: "this node belongs to no cluster yet",
-			Hint: "run saltclusterctl bootstrap here, or saltclusterctl join PEER", Maintenance: true,
-		}
+		return d.absence().Check()
 	}
 	return fine
 }
@@ -77,152 +63,48 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	if m == nil {
 		return fine // said by the check "member"
 	}
-	switch st := m.cons.Status(); {
-	case m.arriving():
-		return health.Result{Level: health.Warn, Reason: "this process has just taken over and is finding the cluster", Hint: "it takes a second"}
-	case m.cons.Detached():
-		return health.Result{
-			Level: health.Fail, Reason: "this node was removed from the cluster",
-			Hint: membership.RejoinHint,
-		}
-	case !st.HasQuorum:
-		return health.Result{
-			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait",
-			Hint: m.remover.QuorumHint(),
-		}
-	case !st.CaughtUp:
-		return health.Result{Level: health.Fail, Reason: "this node is catching up with the cluster", Hint: "it takes seconds"}
-	}
-	return fine
+	st := m.cons.Status()
+	return operator.CheckConsensus(operator.Consensus{
+		TakenOver: m.arriving(), Detached: m.cons.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
+		Rejoin: membership.RejoinHint, QuorumHint: m.remover.QuorumHint,
+	})
 }
 
-func (d *Daemon) checkEdges(context.Context) health.Result {
-	m := d.current()
-	if m == nil {
+func (s *service) checkBehind(context.Context) health.Result {
+	m := s.m
+	return m.d.behind.Check(operator.Behind{
+		For: m.cons.Behind(), LogError: m.cons.LogError(), StateDir: m.d.cfg.Paths.StateDir,
+		OthersServe: func() bool { return m.routes().OthersServe(m.d.id) },
+	})
+}
+
+// checkEdges fails while the edges are closed. A node that was drained before its restart has them closed on purpose.
+func (s *service) checkEdges(context.Context) health.Result {
+	if s.opened.Load() || s.drain.Draining() {
 		return fine
 	}
-	if m.svc != nil && !m.ready() && !m.svc.drain.Draining() { // one that was drained before its restart has them closed on purpose
-		hint := "the log says why when it takes longer than seconds"
-		if m.svc.held.Load() {
-			hint = "systemctl restart salt-master, if it was not since setup; else ss -ltnp 'sport = :4505 or sport = :4506' names it"
-		}
-		return health.Result{Level: health.Fail, Reason: "4505 and 4506 are not open: " + m.svc.waitsFor(), Hint: hint}
-	}
-	return fine
+	return operator.CheckEdges(s.waitsFor(), s.held.Load())
 }
 
-// checkMaster fails only when nobody's master can be reached: while the local one is down, peers' masters serve.
-func (d *Daemon) checkMaster(ctx context.Context) health.Result {
-	m := d.current()
-	if m == nil {
-		return fine
-	}
-	if m.svc == nil {
-		return fine
-	}
-	problem := m.svc.masterProblem(ctx)
-	if problem == "" {
-		return fine
-	}
-	if len(m.ringNodes()) == 0 {
-		return health.Result{Level: health.Fail, Reason: "no salt-master of the cluster answers", Hint: problem}
-	}
-	return health.Result{Level: health.Warn, Reason: "the local salt-master does not serve; the others' do", Hint: problem}
+func (s *service) checkMaster(context.Context) health.Result {
+	return operator.CheckMaster(s.local.Problem(), len(s.m.ringNodes()) > 0)
 }
 
-// reasons are what the checks of this node find fault with. That it is drained everybody knows.
-func (d *Daemon) reasons() (out []adminapi.Reason) {
-	for _, f := range d.checks.Report(health.ScopeReady).Bad() {
-		if f.Check != health.Draining {
-			out = append(out, adminapi.Reason{Check: f.Check, Level: levelOf(f.Level), Message: f.Reason, Hint: f.Hint})
-		}
+// checkDisk looks for room for what this node and its master store. A share has a check of its own. The master's own
+// directories are a warning only: they fill on all nodes together, and a node without room there still answers most
+// requests of minions.
+func (d *Daemon) checkDisk(context.Context) health.Result {
+	dirs := []operator.Directory{{
+		Path:    d.cfg.Paths.StateDir,
+		Without: "what the cluster decides cannot be remembered here, and no return be journaled",
+	}}
+	if d.master != nil && !d.shares() {
+		dirs = append(dirs, operator.Directory{
+			Path: d.master.CacheDir, WarnOnly: true,
+			Without: "no return, grain or pillar can be stored, and the salt-master fails in its own ways",
+		}, operator.Directory{
+			Path: d.master.PkiDir, WarnOnly: true, Without: "what is decided about minion keys does not reach this salt-master",
+		})
 	}
-	return boundReasons(out)
-}
-
-func levelOf(l health.Level) adminapi.Level {
-	if l == health.Fail {
-		return adminapi.LevelFail
-	}
-	return adminapi.LevelWarn
-}
-
-// Of what another node finds fault with so much is taken.
-const (
-	maxReasons    = 10
-	maxReasonText = 500 // bytes
-)
-
-func boundReasons(list []adminapi.Reason) []adminapi.Reason {
-	list = list[:min(len(list), maxReasons)]
-	for i := range list {
-		r := &list[i]
-		if r.Level != adminapi.LevelFail {
-			r.Level = adminapi.LevelWarn
-		}
-		for _, text := range []*string{&r.Check, &r.Message, &r.Hint} {
-			*text = strings.ToValidUTF8((*text)[:min(len(*text), maxReasonText)], "")
-		}
-	}
-	return list
-}
-
-// withHealth puts into a row what the node itself says. By gossip nodes tell each other only whether they serve; one that is cut off still does,
-// and would stand as ready above the line that says it is not.
-func withHealth(row *adminapi.Member, reasons []adminapi.Reason) {
-	if row.Ready == nil {
-		return
-	}
-	row.Health = reasons
-	for _, r := range reasons {
-		if r.Level == adminapi.LevelFail {
-			row.Reasons = append(row.Reasons, r.Check)
-		}
-	}
-	ready := *row.Ready && len(row.Reasons) == 0
-	row.Ready = &ready
-}
-
-// lookWithin bounds how long a status waits for checks when this node has come into a cluster, or out of one.
-const lookWithin = 2 * time.Second
-
-// fillHealth copies what the checks say into a status. What they have said of a membership before this one, or of none, would contradict
-// the rest of it.
-func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
-	m := d.current()
-	if d.looked.Swap(m) != m {
-		ctx, cancel := context.WithTimeout(ctx, lookWithin)
-		defer cancel()
-		d.checks.Look(ctx)
-	}
-	report := d.checks.Report(health.ScopeReady)
-	st.Node.Ready, st.Node.Draining = report.OK, report.Draining
-	for _, f := range report.Bad() {
-		level := levelOf(f.Level)
-		if f.Check == health.Draining {
-			switch {
-			case m == nil: // what is left of the membership that has ended
-				st.Node.Draining = false
-				continue
-			case m.svc != nil && m.svc.drain.Wanted():
-				level, f.Reason, f.Hint = adminapi.LevelWarn, "this node is drained, or being drained: it takes no minions",
-					"when its work is done: saltclusterctl undrain "+string(d.id)
-			}
-		}
-		st.Node.Reasons = append(st.Node.Reasons, adminapi.Reason{Check: f.Check, Level: level, Message: f.Reason, Hint: f.Hint})
-		p := adminapi.Problem{Level: level, Node: string(d.id), Message: f.Reason, Hint: f.Hint}
-		if !slices.Contains(st.Problems, p) { // of a process that is starting all checks say the same
-			st.Problems = append(st.Problems, p)
-		}
-	}
-	if d.master == nil {
-		return
-	}
-	for _, f := range d.findings() {
-		level := adminapi.LevelWarn
-		if f.Fatal {
-			level = adminapi.LevelFail
-		}
-		st.Problems = append(st.Problems, adminapi.Problem{Level: level, Node: string(d.id), Message: f.Message, Hint: f.Fix})
-	}
+	return operator.CheckDisk(dirs...)
 }

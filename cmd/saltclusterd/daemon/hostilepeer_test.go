@@ -19,6 +19,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -41,8 +42,8 @@ var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
-	pathLedger, pathLedger + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
-	pathPropose, pathStats, leadership.Path, rotation.PathCertificate, identity.PathPins,
+	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
+	pathPropose, operator.StatsPath, leadership.Path, rotation.PathCertificate, identity.PathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }

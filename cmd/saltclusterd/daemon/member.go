@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/rotation"
@@ -23,7 +25,6 @@ import (
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -50,6 +51,7 @@ type member struct {
 	gossip  *gossip.Gossip
 	svc     *service
 	minions *minionview.View
+	reports *operator.Cluster
 	rpc     *rpcSwitch
 	view    atomic.Pointer[router.View]
 	viewing sync.Mutex    // held while the view is made anew
@@ -62,8 +64,7 @@ type member struct {
 	standing   *removal.Watch
 	former     *recovery.Former
 
-	times      *hlc.Reference // the wall clocks of the members
-	clockWrong atomic.Bool    // this host's is off, as the log has it
+	clocks *clocks.Watch
 
 	open   []closer
 	ctx    context.Context // ends with Close
@@ -81,7 +82,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		return nil, membership.WithRecoveryHint(err)
 	}
 	m := &member{
-		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(), times: newReference(d.wall),
+		d: d, log: d.log, seed: seed, stored: seed, keys: seed.GossipKeys, roster: roster, since: time.Now(),
 		failed: make(chan error, 1), reroute: make(chan struct{}, 1),
 	}
 	join, err := m.readKeys()
@@ -118,6 +119,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 	m.buildRotation()
 	m.buildIdentity()
 	m.view.Store(&router.View{Self: d.id})
+	m.clocks = m.newClocks()
 	m.leadership, m.drains = m.newLeadership(), m.newDrains()
 	m.standing, m.former = m.newStanding(), m.newFormer()
 	m.remover = m.newRemover()
@@ -127,6 +129,7 @@ func (d *Daemon) newMember(seed *membership.Record) (*member, error) {
 		}
 	}
 	m.minions = m.newMinionView()
+	m.reports = m.newReports()
 	return m, nil
 }
 

@@ -33,8 +33,9 @@ func (s *service) newMigrationSteps() *migration.Steps {
 		RestartMaster: func(ctx context.Context, progress func(string)) error {
 			return d.restartMaster(ctx, func(_, message string, _ ...int) { progress(message) })
 		},
-		Announce: s.m.gossip.UpdateMeta, Members: s.m.members, Behind: s.behindCluster,
-		Ready: func() bool { return d.checks.Report(health.ScopeReady).OK },
+		Announce: s.m.gossip.UpdateMeta, Behind: s.behindCluster,
+		Members: func(ctx context.Context) []adminapi.Member { return s.m.reports.Members(ctx) }, // made after the service
+		Ready:   func() bool { return d.checks.Report(health.ScopeReady).OK },
 	})
 }
 

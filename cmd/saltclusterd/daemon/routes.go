@@ -10,7 +10,6 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
-	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/ring"
 	"saltclusterd/sidecar/router"
 )
@@ -135,60 +134,6 @@ func (m *member) ringNodes() []ring.Node {
 	for _, n := range m.routes().Nodes {
 		if n.Usable() {
 			out = append(out, ring.Node{ID: n.ID, Weight: n.Weight, Draining: n.Draining})
-		}
-	}
-	return out
-}
-
-// ringInfo answers who is responsible for what.
-func (m *member) ringInfo(q adminapi.RingQuery) adminapi.RingInfo {
-	var info adminapi.RingInfo
-	usable := m.ringNodes()
-	shares := ring.Shares(usable)
-	st := m.cons.Status()
-	for _, mem := range m.cons.View().Members() {
-		if mem.Witness {
-			continue
-		}
-		info.Nodes = append(info.Nodes, adminapi.RingNode{
-			ID: string(mem.ID), State: m.row(mem, st).State, Weight: float64(mem.Weight), Share: shares[mem.ID],
-			Draining: mem.Draining,
-		})
-	}
-	switch {
-	case q.Minion != "":
-		info.Owner = owner(adminapi.KeyMinion, q.Minion, ring.Ranked(q.Minion, usable))
-	case q.JID != "":
-		ranked := ring.Ranked(q.JID, usable)
-		info.Owner = owner(adminapi.KeyJID, q.JID, ranked)
-		if m.svc == nil {
-			break // it sees no publications
-		}
-		if id, ok := m.svc.jobs.Lookup(q.JID); ok {
-			info.Owner = owner(adminapi.KeyJID, q.JID, append([]node.ID{id}, without(ranked, id)...))
-			info.Owner.By = adminapi.OwnerByPublisher
-		}
-	}
-	return info
-}
-
-func owner(kind, key string, ranked []node.ID) *adminapi.RingOwner {
-	o := &adminapi.RingOwner{Kind: kind, Key: key, By: adminapi.OwnerByRing}
-	for i, id := range ranked {
-		if i == 0 {
-			o.Node = string(id)
-			continue
-		}
-		o.Next = append(o.Next, string(id))
-	}
-	return o
-}
-
-func without(ids []node.ID, id node.ID) []node.ID {
-	var out []node.ID
-	for _, o := range ids {
-		if o != id {
-			out = append(out, o)
 		}
 	}
 	return out

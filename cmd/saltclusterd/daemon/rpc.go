@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
-	"time"
 
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus"
 	"saltclusterd/fsync/datacache"
@@ -15,10 +15,7 @@ import (
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/hlc"
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
@@ -27,13 +24,11 @@ import (
 // Paths of peer RPC that the daemon itself answers; relay and fanout have their own.
 const (
 	pathPropose = "/v1/propose"
-	pathStats   = "/v1/stats"
 )
 
 const (
 	maxProposal = consensus.MaxForward
 	maxResults  = 16 << 20
-	maxStats    = 64 << 10 // members of before read 16 KiB
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.
@@ -61,7 +56,7 @@ func (s *rpcSwitch) handle(m *member) {
 	}
 	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
 	mux.Limit(pathPropose, 128)
-	mux.Handle(statsRPC.Pattern(), statsRPC.Handler(func(context.Context, node.ID, peerrpc.None) (nodeStats, error) { return m.localStats(), nil }))
+	m.reports.Handle(mux)
 	m.leadership.Handle(mux)
 	m.certificates.Handle(mux)
 	h := http.Handler(mux)
@@ -98,14 +93,14 @@ func (s *service) handleStores(mux *peerrpc.Mux) {
 func storePlaces() map[string]int {
 	return map[string]int{
 		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-		returns.Path: 1, pathLedger: 2, pathCatchup: 6,
+		returns.Path: 1, operator.LedgerPath: 2, pathCatchup: 6,
 	}
 }
 
 // handleService adds what members ask about the service of another one.
 func (m *member) handleService(mux *peerrpc.Mux) {
 	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
-	mux.Handle("GET "+pathLedger, http.HandlerFunc(m.handleLedger))
+	m.svc.newLedgers().Handle(mux)
 	m.svc.share.Handle(mux)
 	m.minions.Handle(mux)
 	m.identity.Handle(mux)
@@ -123,31 +118,6 @@ func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, er
 	s, err := m.nodeStats(ctx, id)
 	return s.PeerStats, err
 }
-
-// nodeStats is what a node tells of itself: how far its log is and, as long as it catches up, the rest.
-type nodeStats struct {
-	consensus.PeerStats
-	Sync []adminapi.SyncPart `json:"sync,omitempty"`
-	Now  time.Time           `json:"now,omitzero"` // by the clock of its host
-	// Serial is the newest serial that it has stamped or seen.
-	Serial hlc.Timestamp `json:"serial,omitempty"`
-	// Identity is the fingerprint of the cluster's key as this node has it; IdentityShown: its master serves with it after a change.
-	Identity      string `json:"identity,omitempty"`
-	IdentityShown bool   `json:"identity_shown,omitempty"`
-	Unanswered    int    `json:"unanswered,omitempty"` // returns that its master does not answer
-	// Reasons are what its health checks say, but not that it is drained, which everybody knows.
-	Reasons []adminapi.Reason `json:"reasons,omitempty"`
-	// Own is what its master has for itself; nil: it does not say.
-	Own localmaster.Own `json:"own,omitempty"`
-}
-
-func (m *member) nodeStats(ctx context.Context, id node.ID) (nodeStats, error) {
-	s, err := statsRPC.Call(ctx, m.client(), id, peerrpc.None{})
-	s.Reasons = boundReasons(s.Reasons)
-	return s, err
-}
-
-var statsRPC = peerrpc.Endpoint[peerrpc.None, nodeStats]{Method: http.MethodGet, Path: pathStats, MaxAnswer: maxStats}
 
 // client calls other members.
 func (m *member) client() peerrpc.Client { return peerrpc.Client{HTTP: m.port.HTTPClient()} }
@@ -174,16 +144,4 @@ func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(answer)
-}
-
-func (m *member) localStats() nodeStats {
-	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
-	s.Syncing = len(s.Sync) > 0
-	s.Reasons = m.d.reasons()
-	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.identity.Shown() && m.svc.masterServes()
-	if m.svc != nil {
-		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
-		s.Own = m.d.own.get()
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
@@ -58,6 +59,7 @@ type service struct {
 
 	req      *upstream.ReqClient
 	sub      *upstream.SubClient
+	local    *operator.LocalMaster
 	bus      *localmaster.Bus
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions
@@ -131,7 +133,8 @@ func newService(m *member) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.clock, s.stamps = hlc.New(m.times.Time, floor), hlc.NewBounded(m.times.Guess)
+	reference := m.clocks.Reference()
+	s.clock, s.stamps = hlc.New(reference.Time, floor), hlc.NewBounded(reference.Guess)
 	s.migration = s.newMigrationSteps()
 	if s.share, err = s.newShareWatch(); err != nil {
 		return nil, err

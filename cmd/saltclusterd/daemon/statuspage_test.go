@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -42,9 +43,9 @@ func TestStatusPageOfANode(t *testing.T) {
 		return nil
 	})
 	names := registered(t)
-	for _, m := range pageMeasures {
-		if names[m.metric] == nil {
-			t.Errorf("there is no metric %s", m.metric)
+	for _, name := range operator.PageMetrics() {
+		if names[name] == nil {
+			t.Errorf("there is no metric %s", name)
 		}
 	}
 }

@@ -10,14 +10,6 @@ import (
 // witness says whether this node is configured to be one.
 func (d *Daemon) witness() bool { return d.cfg.Cluster.Witness }
 
-// saltVersion is the local salt-master's; empty on a witness.
-func (d *Daemon) saltVersion() string {
-	if d.master == nil {
-		return ""
-	}
-	return d.master.Version.String()
-}
-
 // notOnWitness refuses what needs the cluster's identity.
 func (d *Daemon) notOnWitness(what string) error {
 	if !d.witness() {

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// TestPulseCheck: while a lock is not let go of the check fails, and one look at it is under way, however often it is asked.
-func TestPulseCheck(t *testing.T) {
+// While a lock is not released the check fails, and one call is under way, however often the check runs.
+func TestPulse_StuckLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var looks atomic.Int64
-		p := &pulse{of: func() {
+		p := NewPulse(func() {
 			looks.Add(1)
 			<-release
-		}}
+		})
 		ask := func() health.Level {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			return p.check(ctx).Level
+			return p.Check(ctx).Level
 		}
 		if a, b := ask(), ask(); a != health.Fail || b != health.Fail || looks.Load() != 1 {
 			t.Errorf("stuck: %s, %s, %d looks", a, b, looks.Load())

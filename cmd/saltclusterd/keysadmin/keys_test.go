@@ -1,20 +1,15 @@
-package daemon
+package keysadmin
 
 import (
-	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/fnmatch"
 )
 
-func TestKeyLists(t *testing.T) {
+func TestKeyList_Queries(t *testing.T) {
 	s := state.New()
 	secret := func(c string, n int) state.Secret { return state.SecretText(strings.Repeat(c, n)) }
 	audit := state.Audit{By: "m1", At: 1000, Cause: "salt-key"}
@@ -23,11 +18,13 @@ func TestKeyLists(t *testing.T) {
 	}
 	for i, r := range s.ApplyCommands(
 		state.Init{
-			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
-			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: secret("s", 32), GossipKey: secret("g", 32),
+			Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:     state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+			SessionSeed: secret("s", 32), GossipKey: secret("g", 32),
 		},
-		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0), set("web2", state.KeyDeleted, 4),
+		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0),
+		set("web2", state.KeyDeleted, 4),
 	) {
 		if err := r.Err(); err != nil {
 			t.Fatal(i, err)
@@ -50,16 +47,12 @@ func TestKeyLists(t *testing.T) {
 		if tt.q.Limit == 0 {
 			tt.q.Limit = 100
 		}
-		l := &keyList{KeyQuery: tt.q, out: adminapi.Keys{Counts: map[string]int{}}}
-		if tt.q.Match != "" {
-			re, err := fnmatch.Compile(tt.q.Match)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.match = re
+		l, err := newKeyList("m1", tt.q)
+		if err != nil {
+			t.Fatal(err)
 		}
 		var got []string
-		out := l.take(s.View())
+		out := l.selectKeys(s.View())
 		for _, k := range out.Keys {
 			got = append(got, k.ID+" "+k.State)
 			if k.By != "m1" || k.Cause != "salt-key" || k.At != time.UnixMilli(1000).UTC() {
@@ -72,51 +65,9 @@ func TestKeyLists(t *testing.T) {
 	}
 }
 
-func TestLogLevelForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		level := new(slog.LevelVar)
-		cfg := config.DefaultConfig()
-		d := &Daemon{cfg: &cfg, log: slog.New(slog.DiscardHandler)}
-		expect := func(when, want string) {
-			t.Helper()
-			l, err := d.LogLevel(t.Context())
-			if got := fmt.Sprintf("%s %s", l.Level, level.Level()); err != nil || got != want {
-				t.Errorf("%s: %s (%v), want %s", when, got, err, want)
-			}
-		}
-		set := func(name string, d2 time.Duration) {
-			t.Helper()
-			if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: name, For: d2}); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "debug"}); adminapi.CodeOf(err) != adminapi.CodeUnavailable {
-			t.Errorf("without a level: %v", err)
-		}
-		d.SetLogLevelVar(level)
-		expect("at the start", "info INFO")
-		set("debug", 10*time.Minute)
-		expect("set", "debug DEBUG")
-		time.Sleep(5 * time.Minute)
-		set("error", 10*time.Minute)
-		time.Sleep(6 * time.Minute)
-		expect("the first time is over, the second is not", "error ERROR")
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
-		expect("over", "info INFO")
-		set("warning", 0)
-		time.Sleep(1000 * time.Hour)
-		expect("for ever", "warning WARN")
-		set("", 0)
-		expect("as configured", "info INFO")
-		if _, err := d.SetLogLevel(t.Context(), adminapi.SetLogLevelRequest{Level: "loud"}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
-			t.Errorf("no level: %v", err)
-		}
-	})
-}
-
-// What is denied follows what was taken, so that a key which somebody has decided about meanwhile stays as it is in every respect.
-func TestPuttingKeys(t *testing.T) {
+// A key is denied after the key beside it was put, so that a key which was decided about in the meantime is not
+// changed at all.
+func TestPutting_ChangedKeys(t *testing.T) {
 	pub := func(n int) string {
 		return "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat(string(rune('A'+n)), 64) + "\n-----END PUBLIC KEY-----"
 	}
@@ -133,18 +84,20 @@ func TestPuttingKeys(t *testing.T) {
 	}
 	apply(
 		state.Init{
-			Identity: state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
-			Founder:  state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
-			EpochKey: state.SecretText(strings.Repeat("QUFB", 18) + "QUE="), SessionSeed: state.SecretText(strings.Repeat("s", 32)),
-			GossipKey: state.SecretText(strings.Repeat("g", 32)),
+			Identity:    state.Identity{ClusterID: "lab", UUID: "11111111-2222", IdentityFP: "ab:cd"},
+			Founder:     state.Member{ID: "m1", Addr: "10.0.0.1:4520", Fingerprint: strings.Repeat("a", 64), Weight: 100},
+			EpochKey:    state.SecretText(strings.Repeat("QUFB", 18) + "QUE="),
+			SessionSeed: state.SecretText(strings.Repeat("s", 32)), GossipKey: state.SecretText(strings.Repeat("g", 32)),
 		},
-		state.KeySet{ID: "kept", State: state.KeyAccepted, Pub: pub(0)}, state.KeySet{ID: "gone", State: state.KeyAccepted, Pub: pub(0)},
+		state.KeySet{ID: "kept", State: state.KeyAccepted, Pub: pub(0)},
+		state.KeySet{ID: "gone", State: state.KeyAccepted, Pub: pub(0)},
 		state.KeySet{ID: "moved", State: state.KeyPending, Pub: pub(0)},
 	)
 	v := s.View()
 	apply(state.KeySet{ID: "gone", State: state.KeyDeleted, BaseRev: v.KeyRev("gone")})
 	before := keysOf(s.View(), []string{"kept", "gone", "moved", "none"})
-	if len(before.Keys) != 3 || before.Keys[1].State != adminapi.KeyDeleted || before.Keys[0].Rev == 0 || before.Rev != s.View().Rev() {
+	if len(before.Keys) != 3 || before.Keys[1].State != adminapi.KeyDeleted || before.Keys[0].Rev == 0 ||
+		before.Rev != s.View().Rev() {
 		t.Fatalf("%+v", before)
 	}
 	rev := func(i int) uint64 { return before.Keys[i].Rev }
@@ -157,9 +110,9 @@ func TestPuttingKeys(t *testing.T) {
 		{ID: "moved", Denied: pub(3), BaseRev: rev(2)},
 		{ID: "bad", State: adminapi.KeyPending, Pub: "-----BEGIN RSA PRIVATE KEY-----"},
 	}}, state.Audit{By: "m1", At: 1000, Cause: "keys merge: m2"})
-	p.took(apply(p.keys()...))
-	p.took(apply(p.denials()...))
-	for i, want := range []string{"", "", "is at revision", "", "somebody has decided", "no public key"} {
+	p.noteResults(apply(p.proposeKeys()...))
+	p.noteResults(apply(p.proposeDenials()...))
+	for i, want := range []string{"", "", "is at revision", "", "was changed in the meantime", "invalid public key"} {
 		if got := p.out.Keys[i].Error; (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q", p.out.Keys[i].ID, got)
 		}
@@ -170,7 +123,10 @@ func TestPuttingKeys(t *testing.T) {
 		st  state.KeyState
 		pub string
 		not string
-	}{{"kept", state.KeyAccepted, pub(1), pub(0)}, {"gone", state.KeyRejected, pub(1), pub(2)}, {"moved", state.KeyAccepted, pub(0), ""}, {"new", state.KeyPending, pub(1), ""}} {
+	}{
+		{"kept", state.KeyAccepted, pub(1), pub(0)}, {"gone", state.KeyRejected, pub(1), pub(2)},
+		{"moved", state.KeyAccepted, pub(0), ""}, {"new", state.KeyPending, pub(1), ""},
+	} {
 		k, _ := v.Key(want.id)
 		d, _ := v.Denied(want.id)
 		if k.State != want.st || k.Pub != want.pub || d.Pub != want.not {

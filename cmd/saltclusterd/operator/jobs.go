@@ -1,28 +1,43 @@
-package daemon
+package operator
 
 import (
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 )
 
+// JobCache is the job cache of this node and, through it, those of the others.
+type JobCache interface {
+	// List returns the newest jobs, and the members that did not answer.
+	List(ctx context.Context, n int) (list []jobs.Summary, silent []node.ID)
+	Find(ctx context.Context, jid string) (jobs.Job, error)
+}
+
+// Jobs implements admin.JobKeeper for a node that may be no member.
+type Jobs struct {
+	Of     func() (JobCache, error) // of the running membership
+	Logger *slog.Logger
+}
+
 // ListJobs implements admin.JobKeeper.
-func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) {
-	s, err := d.service()
+func (v Jobs) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) {
+	cache, err := v.Of()
 	if err != nil {
 		return adminapi.JobList{}, err
 	}
 	var out adminapi.JobList
-	list, silent := s.cache.List(ctx, n)
+	list, silent := cache.List(ctx, n)
 	for _, j := range list {
 		row := adminapi.JobRow{
 			JID: j.JID, Function: j.Function, Target: j.Target, User: j.User, Minions: j.Minions, Returned: j.Returned,
@@ -39,16 +54,16 @@ func (d *Daemon) ListJobs(ctx context.Context, n int) (adminapi.JobList, error) 
 }
 
 // ShowJob implements admin.JobKeeper.
-func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) {
-	s, err := d.service()
+func (v Jobs) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) {
+	cache, err := v.Of()
 	if err != nil {
 		return adminapi.Job{}, err
 	}
-	job, err := s.cache.Find(ctx, jid)
+	job, err := cache.Find(ctx, jid)
 	if e, ok := errors.AsType[*jobs.SilentError](err); ok {
-		s.m.log.Info("job not found", "jid", jid, "err", e.Err)
+		v.Logger.Info("job not found", "jid", jid, "err", e.Err)
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members; ask again when they are back",
-			"no node that answers knows the job %s; not asked: %s", jid, enumerate(node.Strings(e.Nodes)))
+			"no node that answers knows the job %s; not asked: %s", jid, wording.Enumerate(node.Strings(e.Nodes)))
 	}
 	if errors.Is(err, jobs.ErrUnknown) {
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl jobs list", "%v: %s", err, jid)
@@ -56,23 +71,23 @@ func (d *Daemon) ShowJob(ctx context.Context, jid string) (adminapi.Job, error) 
 	if err != nil {
 		return adminapi.Job{}, err
 	}
-	return viewJob(job), nil
+	return readableJob(job), nil
 }
 
-// viewJob makes of a job what people and JSON can read.
-func viewJob(job jobs.Job) adminapi.Job {
+// readableJob decodes a job for people and JSON.
+func readableJob(job jobs.Job) adminapi.Job {
 	out := adminapi.Job{JID: job.JID, Node: string(job.From), Cut: job.Cut, Returns: map[string]adminapi.JobReturn{}}
-	load, _ := plainBytes(job.Heads[".load.p"]).(map[string]any)
+	load, _ := decodeMsgpack(job.Heads[".load.p"]).(map[string]any)
 	out.Function, out.Target, out.User = load["fun"], load["tgt"], load["user"]
 	out.TargetType, out.Arguments = load["tgt_type"], load["arg"]
-	out.Minions = plainBytes(job.Heads[".minions.p"])
+	out.Minions = decodeMsgpack(job.Heads[".minions.p"])
 	if end := job.Heads["endtime"]; len(end) > 0 {
 		out.EndTime = string(end)
 	}
 	for id, r := range job.Returns {
-		in, _ := plainBytes(r.Data).(map[string]any)
+		in, _ := decodeMsgpack(r.Data).(map[string]any)
 		row := adminapi.JobReturn{Return: in["return"], Retcode: in["retcode"], Success: in["success"]}
-		row.Out = plainBytes(r.Out)
+		row.Out = decodeMsgpack(r.Out)
 		out.Returns[id] = row
 		if ran, ok := in["return"].(map[string]any); ok && out.Function == nil { // a runner's
 			out.Function, out.Arguments, out.User = ran["fun"], ran["fun_args"], ran["user"]
@@ -81,9 +96,9 @@ func viewJob(job jobs.Job) adminapi.Job {
 	return out
 }
 
-// plainBytes decodes msgpack for JSON; nil when it is none.
-func plainBytes(raw []byte) any {
-	v, _, err := plainValue(raw, 0)
+// decodeMsgpack decodes msgpack for JSON. It returns nil for anything else.
+func decodeMsgpack(raw []byte) any {
+	v, _, err := decodeValue(raw, 0)
 	if err != nil {
 		return nil
 	}
@@ -95,8 +110,8 @@ const maxNesting = 200
 
 var errNesting = errors.New("nested too deeply")
 
-// plainValue decodes one value. Keys that are no text are written as text, bytes that are none in base64.
-func plainValue(raw []byte, depth int) (v any, rest []byte, err error) {
+// decodeValue decodes one value. Keys become text; bytes that are not UTF-8 become base64.
+func decodeValue(raw []byte, depth int) (v any, rest []byte, err error) {
 	if depth > maxNesting {
 		return nil, nil, errNesting
 	}
@@ -106,8 +121,8 @@ func plainValue(raw []byte, depth int) (v any, rest []byte, err error) {
 		out := map[string]any{}
 		for ; n > 0 && err == nil; n-- {
 			var key, val any
-			if key, rest, err = plainValue(rest, depth+1); err == nil {
-				val, rest, err = plainValue(rest, depth+1)
+			if key, rest, err = decodeValue(rest, depth+1); err == nil {
+				val, rest, err = decodeValue(rest, depth+1)
 				out[keyText(key)] = val
 			}
 		}
@@ -117,7 +132,7 @@ func plainValue(raw []byte, depth int) (v any, rest []byte, err error) {
 		out := []any{}
 		for ; n > 0 && err == nil; n-- {
 			var val any
-			val, rest, err = plainValue(rest, depth+1)
+			val, rest, err = decodeValue(rest, depth+1)
 			out = append(out, val)
 		}
 		return out, rest, err

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // maxTwinsNamed bounds the minions that status names as one id on two hosts.
 const maxTwinsNamed = 5
 
-// twinProblems names the minions of which two returns for one job, published on this node, have differed lately.
-func twinProblems(twins []saltlog.Twin) []adminapi.Problem {
+// TwinProblems names the minions of which two returns for one job, published on this node, have differed lately.
+func TwinProblems(twins []saltlog.Twin) []adminapi.Problem {
 	if len(twins) == 0 {
 		return nil
 	}
@@ -26,7 +26,8 @@ func twinProblems(twins []saltlog.Twin) []adminapi.Problem {
 	return []adminapi.Problem{{
 		Level:   adminapi.LevelWarn,
 		Message: "two returns of one minion for one job differed, and the first one was stored: " + strings.Join(names, ", "),
-		Hint: "two hosts have the same id and key, as a rule, a clone of a machine say: salt MINION network.ip_addrs, a few times, shows which; " +
+		Hint: "two hosts have the same id and key, as a rule, a clone of a machine say: " +
+			"salt MINION network.ip_addrs, a few times, shows which; " +
 			"on the clone stop salt-minion, remove /etc/salt/minion_id and /etc/salt/pki/minion, and start it",
 	}}
 }

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"saltclusterd/fsync/jobs"
 )
 
-// A job is shown as a stock master's files tell it, a runner's too.
-func TestViewJob(t *testing.T) {
+// A job is shown as the files of a stock master have it, and so is a job of a runner.
+func TestReadableJob(t *testing.T) {
 	load := "\x84\xa3fun\xa8test.arg\xa3tgt\xa1*\xa4user\xa4root\xa3arg\x92\xa3one\x02"
 	ran := "\x82\xa6return\x83\xa3fun\xaarunner.fun\xa4user\xa4root\xa8fun_args\x90\xa7success\xc3"
 	for _, c := range []struct{ name, head, ret, want string }{
@@ -29,7 +29,7 @@ func TestViewJob(t *testing.T) {
 		},
 		{"damaged", "", "\x81\xa6return", `{"jid":"1","node":"m2","minions":["web1"],"returns":{"web1":{"return":null}}}`},
 	} {
-		got, err := json.Marshal(viewJob(jobs.Job{
+		got, err := json.Marshal(readableJob(jobs.Job{
 			JID: "1", From: "m2", Heads: map[string][]byte{".load.p": []byte(c.head), ".minions.p": []byte("\x91\xa4web1")},
 			Returns: map[string]jobs.Return{"web1": {Data: []byte(c.ret)}},
 		}))
@@ -37,17 +37,17 @@ func TestViewJob(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nnot\n%s", c.name, err, got, c.want)
 		}
 	}
-	if v := plainBytes([]byte(strings.Repeat("\x91", 10_000) + "\xc0")); v != nil {
+	if v := decodeMsgpack([]byte(strings.Repeat("\x91", 10_000) + "\xc0")); v != nil {
 		t.Errorf("nested without end: %v", v)
 	}
 }
 
-func FuzzPlainValue(f *testing.F) {
+func FuzzDecodeMsgpack(f *testing.F) {
 	f.Add([]byte("\x83\xa6return\x82\x01\xc4\x02hi\xa1b\xc4\x01\xff\xa7retcode\x00\xa7success\xc3"))
 	f.Add([]byte("\xdd\xff\xff\xff\xff\x01"))
 	f.Add([]byte("\xdf\xff\xff\xff\xff\x91\x01\x02"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if _, err := json.Marshal(plainBytes(raw)); err != nil {
+		if _, err := json.Marshal(decodeMsgpack(raw)); err != nil {
 			t.Errorf("%q: %v", raw, err)
 		}
 	})

@@ -1,0 +1,30 @@
+package keysadmin
+
+import (
+	"fmt"
+	"strings"
+
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/health"
+)
+
+// maxNamedKeys bounds how many held keys a check names.
+const maxNamedKeys = 5
+
+// CheckHeld warns of keys that are held on a node until an operator decides about them.
+func CheckHeld(self node.ID, ids []string) health.Result {
+	if len(ids) == 0 {
+		return health.Result{Level: health.OK}
+	}
+	named := strings.Join(ids[:min(len(ids), maxNamedKeys)], " ")
+	if len(ids) > maxNamedKeys {
+		named += " …"
+	}
+	return health.Result{
+		Level: health.Warn,
+		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host, too many at once, "+
+			"and were restored: %s; salt-key does that, and so do thorium, reactors and scripts", len(ids), named),
+		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, "+
+			"saltclusterctl keys held --keep to keep them", self),
+	}
+}

@@ -1,0 +1,41 @@
+package operator
+
+import (
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+)
+
+// Absence is why a node has no running membership. The zero value is a node that belongs to no cluster yet.
+type Absence struct {
+	Removed  string // the sentence about its removal; empty: it was not removed
+	Rejoin   string // what an operator of a removed node can do
+	Starting bool   // it has a membership, which is starting
+}
+
+const (
+	startingText = "this node is a member of a cluster, and is starting"
+	absentText   = "this node belongs to no cluster yet"
+	absentHint   = "run saltclusterctl bootstrap here, or saltclusterctl join PEER"
+)
+
+// Err is the answer to an operator who asks for something that needs a membership.
+func (a Absence) Err() error {
+	switch {
+	case a.Removed != "":
+		return adminapi.Errorf(adminapi.CodeNotMember, a.Rejoin, "%s", a.Removed)
+	case a.Starting:
+		return adminapi.Errorf(adminapi.CodeNotMember, "ask again: it takes seconds", startingText)
+	}
+	return adminapi.Errorf(adminapi.CodeNotMember, absentHint, absentText)
+}
+
+// Check is the result of the health check of the membership.
+func (a Absence) Check() health.Result {
+	switch {
+	case a.Removed != "":
+		return health.Result{Level: health.Fail, Reason: a.Removed, Hint: a.Rejoin, Maintenance: true}
+	case a.Starting:
+		return health.Result{Level: health.Fail, Reason: startingText, Hint: "it takes seconds"}
+	}
+	return health.Result{Level: health.Fail, Reason: absentText, Hint: absentHint, Maintenance: true}
+}

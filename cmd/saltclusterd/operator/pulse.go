@@ -1,0 +1,38 @@
+package operator
+
+import (
+	"context"
+
+	"saltclusterd/sidecar/health"
+)
+
+// Pulse is the check behind /livez: whether a function that takes the locks of serving minions returns.
+type Pulse struct {
+	take  func()
+	under chan struct{} // closed when the call that is under way has returned; nil: none is
+}
+
+// NewPulse returns a Pulse.
+func NewPulse(take func()) *Pulse { return &Pulse{take: take} }
+
+// Check waits for the function for as long as ctx allows. A call that is stuck is waited for again; no second one
+// begins.
+func (p *Pulse) Check(ctx context.Context) health.Result {
+	if p.under == nil {
+		p.under = make(chan struct{})
+		go func(done chan struct{}) { // which ends with the call; if that never ends this process cannot be saved
+			defer close(done)
+			p.take()
+		}(p.under)
+	}
+	select {
+	case <-p.under:
+		p.under = nil
+		return fine
+	case <-ctx.Done():
+		return health.Result{
+			Level: health.Fail, Reason: "a lock that serving minions takes is not released: internal deadlock suspected",
+			Hint: "saltclusterctl bundle FILE, then systemctl restart saltclusterd; and report it",
+		}
+	}
+}
