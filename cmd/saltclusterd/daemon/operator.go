@@ -203,10 +203,14 @@ func (d *Daemon) currentService() *service {
 
 // service is currentService, or an error for an operator.
 func (d *Daemon) service() (*service, error) {
-	if s := d.currentService(); s != nil {
-		return s, nil
+	m := d.current()
+	switch {
+	case m == nil:
+		return nil, d.errNoMember()
+	case m.svc == nil:
+		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node that has a salt-master", "a witness serves no minions")
 	}
-	return nil, d.errNoMember()
+	return m.svc, nil
 }
 
 // isVoter says whether this node votes.

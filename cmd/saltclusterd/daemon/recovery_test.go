@@ -338,6 +338,9 @@ func TestWitness(t *testing.T) {
 	if err := w.SaveSnapshot(t.Context(), &bytes.Buffer{}); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a witness saves a snapshot: %v", err)
 	}
+	if _, err := w.service(); adminapi.CodeOf(err) != adminapi.CodeRefused {
+		t.Errorf("verbs about minions on a witness: %v", err)
+	}
 	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()), w.checkMaster(t.Context())} {
 		if r.Level != health.OK {
 			t.Errorf("health of the witness: %+v", r)
