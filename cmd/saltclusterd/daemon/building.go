@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
@@ -34,16 +35,17 @@ func (s *service) buildMaster() error {
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
-		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
+		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout, Probe: masterlink.Probe(), StuckAfter: cfg.Salt.StuckAfter,
 		BusyAtMost: sidecar.LongTimeout(cfg.Salt.ForwardTimeout),
 		OnUp:       s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
-		FireOnly: len(cfg.Events.Mirror) == 0, Serving: s.takesEvents,
+		FireOnly: len(cfg.Events.Mirror) == 0, Serving: func(ctx context.Context) { s.watch.AwaitServing(ctx) },
 		Logger: d.log, Registerer: d.reg,
 	})
+	s.watch = s.newMasterWatch()
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
-		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.placeHidden, Logger: d.log,
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.keyStore().PlaceHidden, Logger: d.log,
 	})
 	so, err := localmaster.SessionsOf(d.master)
 	if err != nil {
@@ -53,12 +55,12 @@ func (s *service) buildMaster() error {
 	s.sessions = localmaster.NewSessions(so)
 	s.sub = upstream.NewSubClient(upstream.SubConfig{
 		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
-		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence,
+		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout,
 		OnConnect: s.masterBack, Logger: d.log, Registerer: d.reg,
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(),
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.keyStore().Geometry(),
 		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err

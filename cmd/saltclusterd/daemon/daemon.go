@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/gossip/node"
@@ -33,7 +34,6 @@ type Daemon struct {
 	version  string
 	started  time.Time
 	master   *localmaster.Config
-	latest   atomic.Pointer[localmaster.Config] // that the master has started with since; nil: master
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
@@ -55,7 +55,7 @@ type Daemon struct {
 
 	migration *migration.Host
 	logging   logging
-	own       ownFiles
+	inspector *masterlink.Inspector // of the master beside this node
 
 	op     operations
 	joiner *joining.Joiner
@@ -86,6 +86,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	}
 	d.migration = d.newMigration()
 	d.joiner = d.newJoiner()
+	d.inspector = d.newInspector()
 	d.checks = d.newChecks()
 	return d, nil
 }
@@ -185,18 +186,8 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
 		}
 	}
-	d.logFindings(d.findings())
+	d.inspector.LogFindings()
 	return nil
-}
-
-func (d *Daemon) logFindings(found []localmaster.Finding) {
-	for _, f := range found {
-		level := slog.LevelWarn
-		if f.Fatal {
-			level = slog.LevelError
-		}
-		d.log.Log(context.Background(), level, "salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
-	}
 }
 
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.

@@ -234,7 +234,7 @@ func (s *service) setPeers(v state.View) {
 // workers that have forgotten all sessions.
 func (s *service) masterUp() {
 	s.sessions.Reset()
-	s.umask.masterStarted()
+	s.umask.NotifyStarted()
 	s.returns.MasterStarted()
 	s.proxy.NotifyMasters()
 	select {

@@ -94,10 +94,7 @@ func (s *service) noteOthers(now *localmaster.Config) {
 
 // noteFindings says what is wrong with the configuration that the master has started with, and was not with the one before.
 func (s *service) noteFindings(now *localmaster.Config) {
-	d := s.m.d
-	before := d.findings()
-	d.latest.Store(now)
-	d.logFindings(slices.DeleteFunc(d.findings(), func(f localmaster.Finding) bool { return slices.Contains(before, f) }))
+	s.m.d.inspector.UseLatest(now)
 }
 
 // checkOptions warns while saltclusterd does not work by the options that the master has.

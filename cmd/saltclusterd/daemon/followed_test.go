@@ -239,7 +239,7 @@ func TestConfigurationOfARestartedMasterIsJudged(t *testing.T) {
 	s := &service{m: &member{d: d}}
 	options := func() (out []string) {
 		s.lookAgain()
-		for _, f := range d.findings() {
+		for _, f := range d.inspector.Findings() {
 			out = append(out, f.Option)
 		}
 		return out

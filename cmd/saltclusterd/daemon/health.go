@@ -29,7 +29,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("behind", health.ScopeServe, d.ofService((*service).checkBehind))
 	checks.Register("edges", health.ScopeServe, d.checkEdges)
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.checkMaster)
-	checks.Register("version", health.ScopeReady, d.ofService((*service).checkVersion))
+	checks.Register("version", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
 	checks.Register("options", health.ScopeReady, d.ofService((*service).checkOptions))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
@@ -40,7 +40,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)
-	checks.Register("own", health.ScopeReady, d.checkOwn)
+	checks.Register("own", health.ScopeReady, d.inspector.CheckOwn)
 	return checks
 }
 
@@ -217,7 +217,7 @@ func (d *Daemon) fillHealth(ctx context.Context, st *adminapi.Status) {
 	if d.master == nil {
 		return
 	}
-	for _, f := range d.findings() {
+	for _, f := range d.inspector.Findings() {
 		level := adminapi.LevelWarn
 		if f.Fatal {
 			level = adminapi.LevelFail

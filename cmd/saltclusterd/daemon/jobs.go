@@ -28,7 +28,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		return nil, err
 	}
 	return jobs.New(jobs.Config{
-		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
+		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.Mask),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
 		Received: s.missed.Seen,
 		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,

@@ -135,7 +135,7 @@ type masterPart struct{ s *service }
 func (p masterPart) Open(ctx context.Context) error {
 	p.s.wg.Go(p.s.share.FindMisplaced)
 	p.s.makeCache()
-	p.s.umask.look(ctx)
+	p.s.umask.Ask(ctx)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (s *service) publish(p fanout.Publication) error {
 func (s *service) notePublished(peek saltwire.PubPeek, plain []byte) {
 	s.published.Add(peek, plain)
 	s.cache.Published(peek.JID)
-	s.umask.publishedHere(peek.JID)
+	s.umask.NotifyPublished(peek.JID)
 }
 
 // publishMissed publishes a job that the local master has published while nobody listened.

@@ -189,7 +189,7 @@ func (s *service) newJobCache(master *localmaster.Config) (*jobcache.Cache, erro
 	}
 	return jobcache.New(jobcache.Config{
 		Options: master, Version: master.Version, CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID,
-		Umask: s.umask.get, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.returnStored, Log: s.said, Logger: d.log, Register: d.reg,
+		Umask: s.umask.Mask, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.returnStored, Log: s.said, Logger: d.log, Register: d.reg,
 	})
 }
 

@@ -183,7 +183,7 @@ func (m *member) localStats() nodeStats {
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	if m.svc != nil {
 		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
-		s.Own = m.d.own.get()
+		s.Own = m.d.inspector.Own()
 	}
 	return s
 }

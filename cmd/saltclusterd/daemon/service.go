@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -59,7 +60,8 @@ type service struct {
 	bus      *localmaster.Bus
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions
-	umask    *masterUmask
+	umask    *masterlink.Umask
+	watch    *masterlink.Watch
 
 	epochs        *epochs.Manager
 	signin        *signin.Service
@@ -89,10 +91,8 @@ type service struct {
 	pub           *edge.PubEdge
 	reqs          *edge.ReqEdge
 
-	back   chan struct{}            // the local master was started
 	unread atomic.Pointer[string]   // why its options are not followed
 	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
-	newer  atomic.Pointer[string]   // what version it has, when that is another than the one served
 
 	share     *sharewatch.Watch
 	migration *migration.Steps
@@ -123,10 +123,10 @@ type service struct {
 
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
-	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
+	s := &service{m: m, learn: make(chan struct{}, 1)}
 	s.late = newLatecomer()
 	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
-	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
+	s.umask = masterlink.NewUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, "umask"), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
 		return nil, err

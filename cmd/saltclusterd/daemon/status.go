@@ -130,7 +130,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Files = s.filesStatus()
 	n.Roots = s.roots.Line()
 	n.Jobs = s.jobsStatus()
-	n.KeyStore = s.keyStoreLine()
+	n.KeyStore = s.m.d.keyStore().Line(s.dir.Store())
 }
 
 // unreached says that the latest try to sign in met no salt-master: where there is one now, the next one is under way.

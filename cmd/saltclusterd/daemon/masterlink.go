@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/masterlink"
+	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// newInspector returns what inspects the master's configuration, which is read later.
+func (d *Daemon) newInspector() *masterlink.Inspector {
+	return masterlink.NewInspector(masterlink.InspectorConfig{
+		Master: func() *localmaster.Config { return d.master }, Shared: d.shares(), EveryMaster: d.cfg.Events.EveryMaster,
+		CompareRoots: d.cfg.Roots.Sync != config.RootsOff && !d.shares(), Logger: d.log,
+	})
+}
+
+// ownProblems compares what the masters have for themselves.
+func ownProblems(stats map[node.ID]nodeStats) []adminapi.Problem {
+	masters := make(map[string]localmaster.Own, len(stats))
+	for id, s := range stats {
+		masters[string(id)] = s.Own
+	}
+	return masterlink.OwnProblems(masters)
+}
+
+// keyStore returns the key store of the master's own.
+func (d *Daemon) keyStore() masterlink.KeyStore {
+	return masterlink.KeyStore{Master: d.master, Shared: d.shares()}
+}
+
+func (d *Daemon) bank(name string) *mmapkeys.Bank { return d.keyStore().Bank(name) }
+
+// storePatience is how long the lock of the master's key store is waited for.
+const storePatience = 5 * time.Second
+
+// checkKeyStore is the health check of the key store of the master's own.
+func (s *service) checkKeyStore(context.Context) health.Result {
+	return s.m.d.keyStore().Check(s.dir.Store())
+}
+
+// renewAgain is the pause after another process could not take over.
+const renewAgain = 10 * time.Second
+
+// newMasterWatch returns what follows restarts of the master. The bus is made before, the returns later.
+func (s *service) newMasterWatch() *masterlink.Watch {
+	d := s.m.d
+	return masterlink.NewWatch(masterlink.WatchConfig{
+		Master: d.master, Command: d.cfg.Salt.MasterCommand, Bus: s.bus, Workers: s.req,
+		Unfired: func() uint64 { return s.returns.Unfired() },
+		Upgrade: func(ctx context.Context, p admin.Progress) error {
+			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, p)
+			return err
+		},
+		Changed: func() { d.checks.Kick("version") }, Logger: d.log,
+	})
+}
