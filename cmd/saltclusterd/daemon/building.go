@@ -121,19 +121,20 @@ func (s *service) buildProxy() error {
 	}
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
-	if err := s.obey(d.master); err != nil {
+	s.followed = s.newFollowedOptions()
+	if err := s.followed.Use(d.master); err != nil {
 		return err
 	}
-	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().informs })
+	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().Informs })
 	operations := m.operations()
 	s.signin = signin.New(signin.Config{
-		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: s.pinned,
+		Identity: operations, PubSigner: s.followed.PubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.AskAll, Event: s.authEvent, Pinned: s.pinned,
 		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
-		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.Algorithm, Clock: s.clock,
 		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },

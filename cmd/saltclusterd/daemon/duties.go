@@ -255,7 +255,7 @@ func (s *service) keepLearning(ctx context.Context) {
 			return
 		case <-s.learn:
 		}
-		s.lookAgain()
+		s.rereadOptions()
 		for s.req.Up() {
 			err := s.intake.Learn(ctx)
 			s.m.gossip.UpdateMeta()

@@ -196,7 +196,7 @@ func (m *member) secondIdentity(fp string, sealed []byte, options *masterOptions
 	if err != nil {
 		return nil, fmt.Errorf("the other identity: %w", err)
 	}
-	pubSigner, err := readPubSigner(m.d, options.from, key.PublicText())
+	pubSigner, err := readPubSigner(m.d, options.From, key.PublicText())
 	if err != nil {
 		return nil, err
 	}

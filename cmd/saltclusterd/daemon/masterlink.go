@@ -12,6 +12,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/signin"
 )
 
 // newInspector returns what inspects the master's configuration, which is read later.
@@ -61,4 +62,47 @@ func (s *service) newMasterWatch() *masterlink.Watch {
 		},
 		Changed: func() { d.checks.Kick("version") }, Logger: d.log,
 	})
+}
+
+// masterOptions are the master's options by which sign-ins are answered.
+type masterOptions = masterlink.Options
+
+// newFollowedOptions returns the master's options that are followed.
+func (s *service) newFollowedOptions() *masterlink.FollowedOptions {
+	d := s.m.d
+	return masterlink.NewFollowedOptions(masterlink.FollowedConfig{
+		Master: d.master, Path: d.cfg.Salt.Config, Public: s.m.public, ReadKey: d.masterKeyFile,
+		Latest: d.inspector.UseLatest, Changed: func() { d.checks.Kick("options") }, Logger: d.log,
+	})
+}
+
+func readPubSigner(d *Daemon, master *localmaster.Config, public string) (signin.PubSigner, error) {
+	return masterlink.ReadPubSigner(d.masterKeyFile, master, public)
+}
+
+// followedMaster returns the local master's configuration as the master has read it: the one of saltclusterd's start
+// until another one was read.
+func (m *member) followedMaster() *localmaster.Config {
+	if m.svc != nil {
+		if now := m.svc.followed.Load(); now != nil {
+			return now.From
+		}
+	}
+	return m.d.master
+}
+
+// pusher returns a function that names the minion, of those that the cluster knows, that has pushed the file of a path
+// (router.View.Pusher).
+func (m *member) pusher() func(path string) string {
+	now := m.svc.followed.Load()
+	if now == nil || !now.ServesPushed() {
+		return nil
+	}
+	return func(path string) string {
+		id := now.PushedBy(path)
+		if _, known := m.cons.View().Key(id); !known {
+			return ""
+		}
+		return id
+	}
 }

@@ -46,7 +46,7 @@ func (s *service) buildReturns() error {
 		Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
 		Mode: mode, Bus: s.bus, Python: lateProxy{s}, Peers: returnPeers{s.m},
 		Ahead:         s.jobsOff() == "",
-		KeepForPython: func() bool { return s.followed.ttl() <= 0 },
+		KeepForPython: func() bool { return s.followed.TTL() <= 0 },
 		HoldBack:      returnHoldBack(d.master.Version.Major), Published: s.jobs.Seen, Contested: s.jobs.Contested, Behind: busPatience(d.master),
 		Logger: d.log, Registerer: d.reg,
 	})
@@ -119,25 +119,18 @@ func storedReturn(master *localmaster.Config) func(jid, minion string) bool {
 	}
 }
 
-// lookAgain follows the master's configuration, which it reads when it starts. What cannot be followed leaves all of it as it was; what
-// cannot be read leaves to the master what it answers as well.
-func (s *service) lookAgain() {
-	d := s.m.d
-	now, err := localmaster.LoadConfig(d.cfg.Salt.Config, d.master.Version)
-	if err != nil {
-		d.log.Warn("the master's configuration cannot be read again", "err", s.disobey(err))
+// rereadOptions follows the master's configuration, which it reads when it starts. Options that cannot be followed leave
+// everything as it was. When they cannot be read the master itself answers.
+func (s *service) rereadOptions() {
+	now, err := s.followed.Reread()
+	switch {
+	case now == nil:
 		s.leaveToMaster(err)
-		d.checks.Kick("options")
+		return
+	case err != nil:
 		return
 	}
-	s.noteOthers(now)
-	s.noteFindings(now)
-	err = s.obey(now)
-	d.checks.Kick("options")
-	if err != nil {
-		d.log.Error("the master's options are not followed, those of before hold", "err", err)
-		return
-	}
+	d := s.m.d
 	s.cache.SetKeep(keepJobs(now))
 	s.wall.Use(wallPolicy(now))
 	s.lookAtFiles(now)

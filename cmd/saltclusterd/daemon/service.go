@@ -32,9 +32,7 @@ import (
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
-	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltlog"
-	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
@@ -81,7 +79,7 @@ type service struct {
 	hub           *fanout.Hub
 	missed        *missedjobs.Republisher
 	wall          *wall.Wall
-	followed      followed
+	followed      *masterlink.FollowedOptions
 	since         time.Time // when this process began to see what is published
 	members       func() state.View
 	proxy         *sidecar.Proxy
@@ -90,9 +88,6 @@ type service struct {
 	intake        *sidecar.Intake
 	pub           *edge.PubEdge
 	reqs          *edge.ReqEdge
-
-	unread atomic.Pointer[string]   // why its options are not followed
-	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
 
 	share     *sharewatch.Watch
 	migration *migration.Steps
@@ -158,34 +153,10 @@ func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock")
 func (s *service) authEvent(a saltwire.AuthRequest) {
 	s.said.SignIn(a.ID)
 	options := s.followed.Load()
-	if !options.authEvents {
+	if !options.AuthEvents {
 		return
 	}
-	if err := s.bus.FireAuth(s.ctx, options.signInEvent(a)); err != nil {
+	if err := s.bus.FireAuth(s.ctx, options.SignInEvent(a)); err != nil {
 		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
 	}
-}
-
-func (o *masterOptions) signInEvent(a saltwire.AuthRequest) localmaster.AuthEvent {
-	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
-	if o.authStrips {
-		e.Pub = saltcrypt.Strip(a.Pub)
-	}
-	if o.authGrains {
-		e.AutosignGrains = eventGrains(a.AutosignGrains)
-	}
-	return e
-}
-
-// eventGrains are a minion's grains as a stock master fires them: decoded (salt/utils/data.py decode_embedded_strs) and packed again, for a text that
-// is none would have the bus's readers decode the whole event as bytes. nil, which leaves them out, where there are none or they cannot be read.
-func eventGrains(raw []byte) []byte {
-	if !saltvalue.Truth(raw) {
-		return nil
-	}
-	out, rest, err := saltvalue.AppendDisk(nil, raw)
-	if err != nil || len(rest) > 0 {
-		return nil
-	}
-	return out
 }

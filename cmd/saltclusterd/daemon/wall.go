@@ -37,7 +37,7 @@ func (s *service) buildGuard() *guard.Guard {
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
 		Known: func(pub string) bool { return s.signin.Parsed(pub) },
-		TTL:   s.followed.ttl, Logger: d.log, Registerer: d.reg,
+		TTL:   s.followed.TTL, Logger: d.log, Registerer: d.reg,
 	})
 }
 
