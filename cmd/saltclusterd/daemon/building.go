@@ -17,7 +17,6 @@ import (
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
-	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
@@ -100,8 +99,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
-	s.jobs = router.NewJobs(0)
-	s.missed = s.newMissedJobs()
+	s.buildPublishing()
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {
@@ -135,7 +133,7 @@ func (s *service) buildProxy() error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.Algorithm, Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given, Hold: s.awaitRotation,
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
 		Minority: func() bool { return !m.cons.Status().HasQuorum },
@@ -143,7 +141,7 @@ func (s *service) buildProxy() error {
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
-		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
+		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publisher.Publish, Logger: d.log,
 	})
 	if err := s.buildReturns(); err != nil {
 		return err
@@ -162,7 +160,7 @@ func (s *service) buildProxy() error {
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, WholeJob: s.wholeJob, Events: s.fired, Files: servedFiles{s},
+		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, WholeJob: s.known.FindWhole, Events: s.fired, Files: servedFiles{s},
 		Mines: answeredMines{s}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
 		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,

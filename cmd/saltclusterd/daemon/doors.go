@@ -92,7 +92,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Recovery(d),
 		admin.Jobs(d),
 		admin.Upgrading(d),
-		admin.Walls(d),
+		admin.Walls(d.wallVerbs()),
 		admin.MinionViews(minions),
 		admin.Events(minions),
 		admin.Verifying(d),

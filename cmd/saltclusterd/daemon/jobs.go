@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
-	"saltclusterd/durable"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
-	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/ring"
-	"saltclusterd/sidecar/wall"
 )
 
 // newJobs makes what gives every master the jobs of the others.
@@ -58,36 +54,6 @@ func (s *service) jobsOff() string {
 
 func keepJobs(master *localmaster.Config) time.Duration {
 	return jobs.Keep(master.Version.Major, master.Int("keep_jobs_seconds"), master.Int("keep_jobs"))
-}
-
-// newMissedJobs makes what publishes the jobs that the local master has published while nobody listened to it.
-func (s *service) newMissedJobs() *missedjobs.Republisher {
-	d := s.m.d
-	return missedjobs.New(missedjobs.Config{
-		Ledger:   missedjobs.NewLedger(filepath.Join(d.cfg.Paths.RunDir, "seen-jobs"), durable.BootID(), time.Now),
-		CacheDir: d.master.CacheDir, Major: d.master.Version.Major, MasterID: d.master.Text("master_id"),
-		UTC: d.master.Bool("utc_jid"), Content: jobContent, Released: s.handed.Load,
-		Off: s.missedOff, Patience: func() time.Duration { return min(s.jobPatience(), fanout.MaxAge) }, Now: time.Now, Logger: d.log, Registerer: d.reg,
-		Publish: s.publishMissed,
-	})
-}
-
-// missedOff says why jobs are not looked for that were published while nobody listened; empty: they are.
-func (s *service) missedOff() string {
-	d := s.m.d
-	switch {
-	case d.shares():
-		return "the masters share their job cache: which of them published a job is not known"
-	case !d.cfg.Edge.LateJobs:
-		return "late_jobs is false"
-	case s.wall.Mode(wall.SyndicReturns) != wall.Enforce:
-		return "the rule syndic_returns is not enforced: a minion could put jobs into the job cache"
-	case d.master.Bool("order_masters"):
-		return "order_masters is set: syndics remember no jobs"
-	}
-	return jobs.Master{
-		HashType: d.master.Text("hash_type"), JobCache: d.master.Text("master_job_cache"), External: d.master.Bool("ext_job_cache"),
-	}.Off()
 }
 
 // returnStored hears of every return that was written to the local job cache without the master.

@@ -10,9 +10,11 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/signin"
+	"saltclusterd/sidecar/wall"
 )
 
 // newInspector returns what inspects the master's configuration, which is read later.
@@ -104,5 +106,45 @@ func (m *member) pusher() func(path string) string {
 			return ""
 		}
 		return id
+	}
+}
+
+// buildGuard makes what judges requests before they go anywhere.
+func (s *service) buildGuard() *guard.Guard {
+	d, e := s.m.d, s.m.d.cfg.Edge
+	accepted := func(id string) bool {
+		_, ok := s.keys.Accepted(id)
+		return ok || s.known.IsMaster(id)
+	}
+	s.wall = wall.New(wall.Config{
+		Modes: masterlink.WallModes(e.Wall), Policy: masterlink.WallPolicy(d.master),
+		Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes), Answers: int64(e.MinionAnswerBytes),
+		Accepted: accepted, Job: s.known.Know, Own: s.known.IsOwn, Registerer: d.reg,
+	})
+	return guard.New(guard.Config{
+		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
+		Known: func(pub string) bool { return s.signin.Parsed(pub) },
+		TTL:   s.followed.TTL, Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// wallVerbs returns what operators ask about the rules for requests.
+func (d *Daemon) wallVerbs() masterlink.WallVerbs {
+	return masterlink.WallVerbs{
+		Self: string(d.id),
+		Of: func() (*wall.Wall, error) {
+			s, err := d.service()
+			if err != nil {
+				return nil, err
+			}
+			return s.wall, nil
+		},
+		List: func(ctx context.Context) (adminapi.Protocols, error) {
+			s, err := d.service()
+			if err != nil {
+				return adminapi.Protocols{}, err
+			}
+			return s.m.minions.Protocols(ctx), nil
+		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
@@ -132,7 +133,7 @@ func (s *service) rereadOptions() {
 	}
 	d := s.m.d
 	s.cache.SetKeep(keepJobs(now))
-	s.wall.Use(wallPolicy(now))
+	s.wall.Use(masterlink.WallPolicy(now))
 	s.lookAtFiles(now)
 	s.lookAtMines(now)
 	native := true

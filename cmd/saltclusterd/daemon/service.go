@@ -5,14 +5,13 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/publishing"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
-	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
@@ -73,15 +72,14 @@ type service struct {
 	mined         *mines.Service
 	mineOptions   *localmaster.Config // which the settings for mines were made for
 	jobs          *router.Jobs
-	clash         jobClash
+	known         *publishing.KnownJobs
+	publisher     *publishing.Publisher
 	eventRules    *router.EventRules
 	mirror        *mirror.Mirror
 	hub           *fanout.Hub
 	missed        *missedjobs.Republisher
 	wall          *wall.Wall
 	followed      *masterlink.FollowedOptions
-	since         time.Time // when this process began to see what is published
-	members       func() state.View
 	proxy         *sidecar.Proxy
 	trace         *trace.Tracer // nil: nothing is traced
 	relay         *relay.Client
@@ -120,7 +118,9 @@ type service struct {
 func newService(m *member) (*service, error) {
 	s := &service{m: m, learn: make(chan struct{}, 1)}
 	s.late = newLatecomer()
-	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
+	s.published = drain.NewRunningJobs(publishing.Timeout(m.d.master), func(jid string) (got, want int) {
+		return publishing.CountReturns(m.d.master, jid)
+	})
 	s.umask = masterlink.NewUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, "umask"), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {

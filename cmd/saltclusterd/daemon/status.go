@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
@@ -126,7 +127,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 		n.Upstream.Error = signInProblem(err)
 	}
 	n.Returns = s.returnsStatus()
-	n.Wall = s.wallLine()
+	n.Wall = masterlink.WallLine(s.wall.Found())
 	n.Files = s.filesStatus()
 	n.Roots = s.roots.Line()
 	n.Jobs = s.jobsStatus()

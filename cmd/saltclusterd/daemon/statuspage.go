@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/statuspage"
@@ -15,6 +16,7 @@ import (
 type pageSource struct {
 	*Daemon
 	minionview.Verbs
+	masterlink.WallVerbs
 }
 
 // RootsStatus implements statuspage.Source.
@@ -47,7 +49,7 @@ func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 		short, _, _ := strings.Cut(name, ".")
 		hosts = append(hosts, name, short)
 	}
-	return statuspage.New(statuspage.Config{Source: pageSource{d, d.minionVerbs()}, Series: series, Hosts: hosts, Logger: d.log}), series
+	return statuspage.New(statuspage.Config{Source: pageSource{d, d.minionVerbs(), d.wallVerbs()}, Series: series, Hosts: hosts, Logger: d.log}), series
 }
 
 // keepSeries counts for the page until it is closed.
