@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/masterlink"
+	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/gossip/node"
@@ -143,11 +144,7 @@ func (s *service) buildProxy() error {
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
 		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publisher.Publish, Logger: d.log,
 	})
-	if err := s.buildReturns(); err != nil {
-		return err
-	}
-	s.buildFiles()
-	if err := s.buildMines(); err != nil {
+	if s.native, err = s.newNative(); err != nil {
 		return err
 	}
 	if err := s.buildEvents(); err != nil {
@@ -160,8 +157,8 @@ func (s *service) buildProxy() error {
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, WholeJob: s.known.FindWhole, Events: s.fired, Files: servedFiles{s},
-		Mines: answeredMines{s}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole, Events: s.native.Events, Files: native.Files{Service: s.native},
+		Mines: native.Mines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
 		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})

@@ -103,6 +103,6 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Checkups(d),
 		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
-		admin.Returns(d),
+		admin.Returns(d.returnVerbs()),
 	}
 }

@@ -235,7 +235,7 @@ func (s *service) setPeers(v state.View) {
 func (s *service) masterUp() {
 	s.sessions.Reset()
 	s.umask.NotifyStarted()
-	s.returns.MasterStarted()
+	s.native.Returns.MasterStarted()
 	s.proxy.NotifyMasters()
 	select {
 	case s.learn <- struct{}{}:

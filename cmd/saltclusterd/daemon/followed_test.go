@@ -129,10 +129,10 @@ func TestOptionsThatCannotBeReadAreLeftToTheMaster(t *testing.T) {
 	n := cluster(t, t.TempDir())[0]
 	s := n.current().svc
 	native := func() (out []bool) {
-		files, _ := s.files.Native()
-		mines, _ := s.mined.Native("_mine")
-		fired, _ := s.fired.Native()
-		returned, _ := s.returns.Native("_return")
+		files, _ := s.native.Files.Native()
+		mines, _ := s.native.Mines.Native("_mine")
+		fired, _ := s.native.Events.Native()
+		returned, _ := s.native.Returns.Native("_return")
 		return []bool{files, mines, fired, returned}
 	}
 	if got := native(); slices.Contains(got, false) {
@@ -153,7 +153,7 @@ func TestOptionsThatCannotBeReadAreLeftToTheMaster(t *testing.T) {
 		if got := native(); slices.Contains(got, !c.native) {
 			t.Errorf("%v, want %v", got, c.native)
 		}
-		if f := s.filesStatus(); !c.native && !strings.Contains(f.Reason, "its options cannot be read: ") {
+		if f := s.native.FilesStatus(); !c.native && !strings.Contains(f.Reason, "its options cannot be read: ") {
 			t.Errorf("%+v", f)
 		}
 	}

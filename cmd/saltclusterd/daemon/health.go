@@ -32,7 +32,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("version", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
 	checks.Register("options", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.followed.Check() }))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
-	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
+	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkReturns))
 	checks.Register("roots", health.ScopeReady, d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))

@@ -57,7 +57,7 @@ func (s *service) newMasterWatch() *masterlink.Watch {
 	d := s.m.d
 	return masterlink.NewWatch(masterlink.WatchConfig{
 		Master: d.master, Command: d.cfg.Salt.MasterCommand, Bus: s.bus, Workers: s.req,
-		Unfired: func() uint64 { return s.returns.Unfired() },
+		Unfired: func() uint64 { return s.native.Returns.Unfired() },
 		Upgrade: func(ctx context.Context, p admin.Progress) error {
 			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, p)
 			return err

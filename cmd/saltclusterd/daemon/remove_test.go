@@ -162,7 +162,7 @@ func TestRemoveHandsReturnsOver(t *testing.T) {
 	}
 	var got []string
 	for _, n := range []*testNode{a, b} {
-		list, err := n.UnansweredReturns(t.Context())
+		list, err := n.returnVerbs().UnansweredReturns(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

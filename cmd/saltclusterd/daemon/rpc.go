@@ -78,7 +78,7 @@ func (s *service) handleMinions(mux *peerrpc.Mux) {
 	mux.Handle(fanout.Path, s.whenServing(s.hub.Handler()))
 	mux.Stream(fanout.Path)
 	mux.Handle("POST "+mirror.Path, s.whenServing(s.mirror.Handler(peer.FromContext)))
-	mux.Handle("POST "+returns.Path, s.whenServing(s.returns.Handler(peer.FromContext)))
+	mux.Handle("POST "+returns.Path, s.whenServing(s.native.Returns.Handler(peer.FromContext)))
 }
 
 // handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time. What holds a large body, or
@@ -182,7 +182,7 @@ func (m *member) localStats() nodeStats {
 	s.Reasons = m.d.reasons()
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.ident.shown.Load() && m.svc.masterServes()
 	if m.svc != nil {
-		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
+		s.Unanswered, s.Serial = m.svc.native.Returns.Aside(), m.svc.clock.Last()
 		s.Own = m.d.inspector.Own()
 	}
 	return s

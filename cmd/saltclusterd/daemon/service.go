@@ -9,6 +9,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/publishing"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -20,16 +21,12 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/eventlog"
-	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
-	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/relay"
-	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/saltwire"
@@ -60,32 +57,26 @@ type service struct {
 	umask    *masterlink.Umask
 	watch    *masterlink.Watch
 
-	epochs        *epochs.Manager
-	signin        *signin.Service
-	returns       *returns.Service
-	fired         *events.Service
-	heard         *eventlog.Log
-	said          *saltlog.Log
-	returnOptions *localmaster.Config // which the returns' mode was made for
-	files         *fileserve.Server
-	fileOptions   *localmaster.Config // which the files' settings were made for
-	mined         *mines.Service
-	mineOptions   *localmaster.Config // which the settings for mines were made for
-	jobs          *router.Jobs
-	known         *publishing.KnownJobs
-	publisher     *publishing.Publisher
-	eventRules    *router.EventRules
-	mirror        *mirror.Mirror
-	hub           *fanout.Hub
-	missed        *missedjobs.Republisher
-	wall          *wall.Wall
-	followed      *masterlink.FollowedOptions
-	proxy         *sidecar.Proxy
-	trace         *trace.Tracer // nil: nothing is traced
-	relay         *relay.Client
-	intake        *sidecar.Intake
-	pub           *edge.PubEdge
-	reqs          *edge.ReqEdge
+	epochs     *epochs.Manager
+	signin     *signin.Service
+	heard      *eventlog.Log
+	said       *saltlog.Log
+	native     *native.Service
+	jobs       *router.Jobs
+	known      *publishing.KnownJobs
+	publisher  *publishing.Publisher
+	eventRules *router.EventRules
+	mirror     *mirror.Mirror
+	hub        *fanout.Hub
+	missed     *missedjobs.Republisher
+	wall       *wall.Wall
+	followed   *masterlink.FollowedOptions
+	proxy      *sidecar.Proxy
+	trace      *trace.Tracer // nil: nothing is traced
+	relay      *relay.Client
+	intake     *sidecar.Intake
+	pub        *edge.PubEdge
+	reqs       *edge.ReqEdge
 
 	share     *sharewatch.Watch
 	migration *migration.Steps

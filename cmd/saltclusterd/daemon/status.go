@@ -126,9 +126,9 @@ func (s *service) fillNode(n *adminapi.Node) {
 	if err != nil && !s.arriving(up, err) {
 		n.Upstream.Error = signInProblem(err)
 	}
-	n.Returns = s.returnsStatus()
+	n.Returns = s.native.ReturnsStatus()
 	n.Wall = masterlink.WallLine(s.wall.Found())
-	n.Files = s.filesStatus()
+	n.Files = s.native.FilesStatus()
 	n.Roots = s.roots.Line()
 	n.Jobs = s.jobsStatus()
 	n.KeyStore = s.m.d.keyStore().Line(s.dir.Store())
