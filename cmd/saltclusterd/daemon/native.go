@@ -70,7 +70,7 @@ func (s *service) rereadOptions() {
 	case now == nil:
 		s.native.LeaveToMaster(err)
 	case err == nil:
-		s.cache.SetKeep(keepJobs(now))
+		s.cache.SetKeep(masterlink.KeepJobs(now))
 		s.wall.Use(masterlink.WallPolicy(now))
 		s.native.Use(now)
 	}

@@ -130,7 +130,7 @@ func (s *service) fillNode(n *adminapi.Node) {
 	n.Wall = masterlink.WallLine(s.wall.Found())
 	n.Files = s.native.FilesStatus()
 	n.Roots = s.roots.Line()
-	n.Jobs = s.jobsStatus()
+	n.Jobs = masterlink.JobsLine(s.cache.Status())
 	n.KeyStore = s.m.d.keyStore().Line(s.dir.Store())
 }
 
