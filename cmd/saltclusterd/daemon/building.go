@@ -157,8 +157,9 @@ func (s *service) buildProxy() error {
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole, Events: s.native.Events, Files: native.Files{Service: s.native},
-		Mines: native.Mines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole,
+		Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
+		Mines: native.ServedMines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
 		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})

@@ -29,7 +29,9 @@ func (s *service) newNative() (*native.Service, error) {
 			KeepForPython: func() bool { return s.followed.TTL() <= 0 },
 			Published:     s.jobs.Seen, Contested: s.jobs.Contested,
 		},
-		JobCache:  jobcache.Config{Umask: s.umask.Mask, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.returnStored, Log: s.said},
+		JobCache: jobcache.Config{
+			Umask: s.umask.Mask, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.returnStored, Log: s.said,
+		},
 		MineStore: s.mines, MineKeys: s.keys, MineSettle: mineSettle,
 		FilesCurrent:  func() bool { return !s.share.Hangs() && !d.migration.MasterOutdated() },
 		MinesCurrent:  func() bool { return !d.migration.MasterOutdated() },
@@ -63,8 +65,8 @@ func (p lateProxy) Return(ctx context.Context, minion string, load []byte) error
 	return p.s.proxy.Return(ctx, minion, load)
 }
 
-// rereadOptions follows the master's configuration, which it reads when it starts. Options that cannot be followed leave
-// everything as it was. When they cannot be read the master itself answers.
+// rereadOptions follows the master's configuration, which the master reads when it starts. Options that cannot be
+// followed leave everything as it was. When they cannot be read the master itself answers.
 func (s *service) rereadOptions() {
 	switch now, err := s.followed.Reread(); {
 	case now == nil:

@@ -76,19 +76,19 @@ func (s *Service) followFiles(now *localmaster.Config) {
 	s.useFiles(now)
 }
 
-// Files are the files while this node can vouch for them (sidecar.Files).
-type Files struct{ Service *Service }
+// ServedFiles are the files while this node can vouch for them (sidecar.Files).
+type ServedFiles struct{ Service *Service }
 
 // Takes implements sidecar.Files.
-func (f Files) Takes(cmd string) bool {
+func (f ServedFiles) Takes(cmd string) bool {
 	return f.Service.Files.Takes(cmd) && f.Service.c.FilesCurrent()
 }
 
 // Reads implements sidecar.Files.
-func (f Files) Reads(cmd string, load []byte) bool { return f.Service.Files.Reads(cmd, load) }
+func (f ServedFiles) Reads(cmd string, load []byte) bool { return f.Service.Files.Reads(cmd, load) }
 
 // Answer implements sidecar.Files.
-func (f Files) Answer(ctx context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
+func (f ServedFiles) Answer(ctx context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
 	return f.Service.Files.Answer(ctx, cmd, minion, load, finish)
 }
 

@@ -58,16 +58,16 @@ func (s *Service) followMines(now *localmaster.Config) {
 	s.useMines(now)
 }
 
-// Mines are the mines while this node's cachedir is the master's (sidecar.Mines).
-type Mines struct{ Service *Service }
+// ServedMines are the mines while this node's cachedir is the master's (sidecar.Mines).
+type ServedMines struct{ Service *Service }
 
 // Takes implements sidecar.Mines.
-func (m Mines) Takes(cmd string) bool {
+func (m ServedMines) Takes(cmd string) bool {
 	return m.Service.Mines.Takes(cmd) && m.Service.c.MinesCurrent()
 }
 
 // Answer implements sidecar.Mines.
-func (m Mines) Answer(ctx context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
+func (m ServedMines) Answer(ctx context.Context, cmd, minion string, load []byte, finish func([]byte)) error {
 	return m.Service.Mines.Answer(ctx, cmd, minion, load, finish)
 }
 
