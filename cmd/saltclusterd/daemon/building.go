@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
+	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/keydir"
@@ -17,7 +19,6 @@ import (
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/relay"
-	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
@@ -35,16 +36,17 @@ func (s *service) buildMaster() error {
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
-		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence, Probe: masterProbe(), StuckAfter: cfg.Salt.StuckAfter,
+		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout, Probe: masterlink.Probe(), StuckAfter: cfg.Salt.StuckAfter,
 		BusyAtMost: sidecar.LongTimeout(cfg.Salt.ForwardTimeout),
 		OnUp:       s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
 	s.bus = localmaster.NewBus(d.master, localmaster.BusOptions{
-		FireOnly: len(cfg.Events.Mirror) == 0, Serving: s.takesEvents,
+		FireOnly: len(cfg.Events.Mirror) == 0, Serving: func(ctx context.Context) { s.watch.AwaitServing(ctx) },
 		Logger: d.log, Registerer: d.reg,
 	})
+	s.watch = s.newMasterWatch()
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
-		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.placeHidden, Logger: d.log,
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.keyStore().PlaceHidden, Logger: d.log,
 	})
 	so, err := localmaster.SessionsOf(d.master)
 	if err != nil {
@@ -54,12 +56,12 @@ func (s *service) buildMaster() error {
 	s.sessions = localmaster.NewSessions(so)
 	s.sub = upstream.NewSubClient(upstream.SubConfig{
 		Addr: d.master.PubAddr(), OnMessage: func(parts [][]byte) { s.intake.Message(s.ctx, parts) },
-		Heartbeat: masterHeartbeat, HeartbeatTimeout: masterSilence,
+		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout,
 		OnConnect: s.masterBack, Logger: d.log, Registerer: d.reg,
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.mirrored(),
+		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.keyStore().Geometry(),
 		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err
@@ -99,8 +101,7 @@ func (h edgeHandler) ServeReq(ctx context.Context, r *edge.Request) { h.s.proxy.
 // buildProxy makes the way of a request and the way of a publication.
 func (s *service) buildProxy() error {
 	d, m := s.m.d, s.m
-	s.jobs = router.NewJobs(0)
-	s.missed = s.newMissedJobs()
+	s.buildPublishing()
 	s.keys = &keyView{m: m, settled: s.keysSettled, synced: s.keysSynced, seeds: epochs.NewSeeds(time.Now)}
 	var err error
 	if s.data, err = s.newMinionData(datacache.Data); err != nil {
@@ -120,23 +121,24 @@ func (s *service) buildProxy() error {
 	}
 	s.relay = relay.NewClient(m.port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
-	if err := s.obey(d.master); err != nil {
+	s.followed = s.newFollowedOptions()
+	if err := s.followed.Use(d.master); err != nil {
 		return err
 	}
-	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().informs })
+	s.said = saltlog.New(d.log, func() bool { return s.followed.Load().Informs })
 	operations, err := m.operations()
 	if err != nil {
 		return err
 	}
 	s.signin = signin.New(signin.Config{
-		Identity: operations, PubSigner: s.followed.pubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.askAll, Event: s.authEvent, Pinned: m.identity.RecordPin,
+		Identity: operations, PubSigner: s.followed.PubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.AskAll, Event: s.authEvent, Pinned: m.identity.RecordPin,
 		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
-		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.algorithm, Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobSeen, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
+		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.Algorithm, Clock: s.clock,
+		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
 		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
 		Minority: func() bool { return !m.cons.Status().HasQuorum },
@@ -148,14 +150,10 @@ func (s *service) buildProxy() error {
 		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
-		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publish, Logger: d.log,
+		SignIn: s.hidden, ClusterPub: m.public, Deliver: s.publisher.Publish, Logger: d.log,
 	})
 	s.local = s.newLocalMaster()
-	if err := s.buildReturns(); err != nil {
-		return err
-	}
-	s.buildFiles()
-	if err := s.buildMines(); err != nil {
+	if s.native, err = s.newNative(); err != nil {
 		return err
 	}
 	if err := s.buildEvents(); err != nil {
@@ -168,8 +166,9 @@ func (s *service) buildProxy() error {
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
-		Relay: s.relay, Epochs: s.epochs, Returns: s.returns, WholeJob: s.wholeJob, Events: s.fired, Files: servedFiles{s},
-		Mines: answeredMines{s}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
+		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole,
+		Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
+		Mines: native.ServedMines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
 		Done: s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/operator"
@@ -36,7 +37,6 @@ type Daemon struct {
 	version  string
 	started  time.Time
 	master   *localmaster.Config
-	latest   atomic.Pointer[localmaster.Config] // that the master has started with since; nil: master
 	identity *peer.Identity
 	checks   *health.Checker
 	unloaded atomic.Pointer[string] // why the last reload failed
@@ -58,7 +58,7 @@ type Daemon struct {
 	migration *migration.Host
 	logLevels *operator.LogLevel
 	node      *operator.Node
-	own       ownFiles
+	inspector *masterlink.Inspector // of the master beside this node
 
 	op      operations
 	joiner  *joining.Joiner
@@ -92,6 +92,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
 	d.joiner = d.newJoiner()
 	d.contact = d.newContact()
+	d.inspector = d.newInspector()
 	d.checks = d.newChecks()
 	d.node = d.newNode()
 	return d, nil
@@ -195,18 +196,8 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
 		}
 	}
-	d.logFindings(d.findings())
+	d.inspector.LogFindings()
 	return nil
-}
-
-func (d *Daemon) logFindings(found []localmaster.Finding) {
-	for _, f := range found {
-		level := slog.LevelWarn
-		if f.Fatal {
-			level = slog.LevelError
-		}
-		d.log.Log(context.Background(), level, "salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
-	}
 }
 
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.

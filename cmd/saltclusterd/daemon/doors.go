@@ -96,7 +96,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Recovery(d.newRecoverer()),
 		admin.Jobs(d.jobVerbs()),
 		admin.Upgrading(d),
-		admin.Walls(d),
+		admin.Walls(d.wallVerbs()),
 		admin.MinionViews(minions),
 		admin.Events(minions),
 		admin.Verifying(operator.Verifying{Of: d.ledgers}),
@@ -107,6 +107,6 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Checkups(d.node),
 		admin.Roots(d.rootsVerbs()),
 		admin.Migration(migration.Verbs{Of: d.migrationCluster}),
-		admin.Returns(d),
+		admin.Returns(d.returnVerbs()),
 	}
 }

@@ -14,7 +14,7 @@ func (s *service) newDrain() *drain.Runner {
 	m := s.m
 	return drain.New(drain.Config{
 		Self: m.d.id, Log: m.cons, Routes: m.routes,
-		Publish: s.pub, Requests: s.reqs, Returns: s.returns, Cache: s.cache, Jobs: s.published,
+		Publish: s.pub, Requests: s.reqs, Returns: s.native.Returns, Cache: s.cache, Jobs: s.published,
 		Announce: func(draining bool) {
 			m.d.checks.SetDraining(draining)
 			m.gossip.UpdateMeta()

@@ -43,11 +43,11 @@ func (m *member) duties() []duty {
 func (s *service) duties() []duty {
 	return []duty{
 		{"learn the master's keys", partsOpen, edgesTaken, s.keepLearning},
-		{"master's version", partsOpen, edgesTaken, s.watchVersion},
-		{"master's key store", partsOpen, edgesTaken, s.watchKeyStore},
+		{"master's version", partsOpen, edgesTaken, s.watch.FollowVersion},
+		{"master's key store", partsOpen, edgesTaken, s.watch.FollowKeyStore},
 		{"epochs and links", partsOpen, edgesTaken, s.followEpochs},
 		{"protocols of minions", partsOpen, edgesTaken, s.m.minions.KeepProtocols},
-		{"master's umask", partsOpen, disksFree, s.umask.follow},
+		{"master's umask", partsOpen, disksFree, s.umask.Follow},
 		{"running jobs", partsOpen, disksFree, func(ctx context.Context) { s.published.Follow(ctx, s.share.Hangs) }},
 		{"limit of serving alone", partsOpen, disksFree, s.alone.KeepLimit},
 		{"way back to the cluster", partsOpen, disksFree, s.alone.FindCluster},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/masterlink"
 )
 
 // Each duty starts once, in a cold start as in a takeover.
@@ -14,7 +15,7 @@ func TestStartDuties(t *testing.T) {
 	coldStart := []stage{consensusOpen, partsOpen, edgesOpen}
 	takeover := []stage{edgesTaken, consensusOpen, disksFree}
 	var all []string
-	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterUmask{}}).duties()) {
+	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
 		if !slices.Contains(coldStart, d.coldStart) || !slices.Contains(takeover, d.takeover) {
 			t.Errorf("%s never starts", d.name)
 		}
@@ -31,7 +32,7 @@ func TestStartDuties(t *testing.T) {
 		var wg sync.WaitGroup
 		started := map[string]int{}
 		var duties []duty
-		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterUmask{}}).duties()) {
+		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
 			d.run = func(context.Context) {
 				mu.Lock()
 				defer mu.Unlock()

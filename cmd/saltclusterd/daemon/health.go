@@ -28,10 +28,10 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("behind", health.ScopeServe, d.ofService((*service).checkBehind))
 	checks.Register("edges", health.ScopeServe, d.ofService((*service).checkEdges))
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkMaster))
-	checks.Register("version", health.ScopeReady, d.ofService((*service).checkVersion))
-	checks.Register("options", health.ScopeReady, d.ofService((*service).checkOptions))
+	checks.Register("version", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
+	checks.Register("options", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.followed.Check() }))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
-	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.checkReturns)
+	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkReturns))
 	checks.Register("roots", health.ScopeReady, d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
@@ -39,7 +39,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register(operator.ClockCheck, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
 	checks.Register("reload", health.ScopeReady, d.checkReload)
-	checks.Register("own", health.ScopeReady, d.checkOwn)
+	checks.Register("own", health.ScopeReady, d.inspector.CheckOwn)
 	return checks
 }
 

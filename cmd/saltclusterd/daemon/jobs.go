@@ -4,23 +4,17 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
-	"time"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/consensus/state"
-	"saltclusterd/durable"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
-	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/jobcache"
-	"saltclusterd/sidecar/localmaster"
-	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/ring"
-	"saltclusterd/sidecar/wall"
 )
 
-// newJobs makes what gives every master the jobs of the others.
+// newJobs returns the store that gives every master the jobs of the others.
 func (s *service) newJobs() (*jobs.Store, error) {
 	d := s.m.d
 	owner, err := d.master.Owner()
@@ -28,21 +22,12 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		return nil, err
 	}
 	return jobs.New(jobs.Config{
-		Self: d.id, Master: jobsOfMaster(d.master, owner, s.umask.get),
+		Self: d.id, Master: masterlink.JobsMaster(d.master, owner, s.umask.Mask),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
 		Received: s.missed.Seen,
 		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
-}
-
-// jobsOfMaster is what the local master's configuration says about its jobs.
-func jobsOfMaster(master *localmaster.Config, owner localmaster.Owner, umask func() uint32) jobs.Master {
-	return jobs.Master{
-		CacheDir: master.CacheDir, UID: owner.UID, GID: owner.GID, HashType: master.Text("hash_type"),
-		Umask: umask, Verified: master.Bool("verify_env"),
-		JobCache: master.Text("master_job_cache"), External: master.Bool("ext_job_cache"), Keep: keepJobs(master),
-	}
 }
 
 // jobsOff says why the cluster replicates no jobs; empty when it does.
@@ -56,41 +41,7 @@ func (s *service) jobsOff() string {
 	return ""
 }
 
-func keepJobs(master *localmaster.Config) time.Duration {
-	return jobs.Keep(master.Version.Major, master.Int("keep_jobs_seconds"), master.Int("keep_jobs"))
-}
-
-// newMissedJobs makes what publishes the jobs that the local master has published while nobody listened to it.
-func (s *service) newMissedJobs() *missedjobs.Republisher {
-	d := s.m.d
-	return missedjobs.New(missedjobs.Config{
-		Ledger:   missedjobs.NewLedger(filepath.Join(d.cfg.Paths.RunDir, "seen-jobs"), durable.BootID(), time.Now),
-		CacheDir: d.master.CacheDir, Major: d.master.Version.Major, MasterID: d.master.Text("master_id"),
-		UTC: d.master.Bool("utc_jid"), Content: jobContent, Released: s.handed.Load,
-		Off: s.missedOff, Patience: func() time.Duration { return min(s.jobPatience(), fanout.MaxAge) }, Now: time.Now, Logger: d.log, Registerer: d.reg,
-		Publish: s.publishMissed,
-	})
-}
-
-// missedOff says why jobs are not looked for that were published while nobody listened; empty: they are.
-func (s *service) missedOff() string {
-	d := s.m.d
-	switch {
-	case d.shares():
-		return "the masters share their job cache: which of them published a job is not known"
-	case !d.cfg.Edge.LateJobs:
-		return "late_jobs is false"
-	case s.wall.Mode(wall.SyndicReturns) != wall.Enforce:
-		return "the rule syndic_returns is not enforced: a minion could put jobs into the job cache"
-	case d.master.Bool("order_masters"):
-		return "order_masters is set: syndics remember no jobs"
-	}
-	return jobs.Master{
-		HashType: d.master.Text("hash_type"), JobCache: d.master.Text("master_job_cache"), External: d.master.Bool("ext_job_cache"),
-	}.Off()
-}
-
-// returnStored hears of every return that was written to the local job cache without the master.
+// returnStored notes each return that was written to the local job cache without the master.
 func (s *service) returnStored(job *jobcache.Job) {
 	ret := jobs.Return{Data: job.Return, Out: job.Out}
 	if job.Unasked() {
@@ -130,16 +81,4 @@ type jobPeers struct{ m *member }
 
 func (p jobPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {
 	return p.m.call(ctx, http.MethodPost, to, jobs.Path, body, limit)
-}
-
-// jobsStatus describes how far jobs are replicated.
-func (s *service) jobsStatus() *adminapi.Jobs {
-	st := s.cache.Status()
-	out := &adminapi.Jobs{Off: st.Off, Known: st.Jobs, Unknown: st.More}
-	for _, p := range st.Peers {
-		out.Peers = append(out.Peers, adminapi.JobPeer{
-			Node: string(p.ID), Off: p.Off, Waiting: p.Waiting, Differ: p.Dirty, All: p.All, Error: p.Err,
-		})
-	}
-	return out
 }

@@ -101,4 +101,4 @@ func (m masterIdentity) StoreIdentity(private []byte) (bool, error) {
 func (m masterIdentity) PKIDir() string { return m.d.master.PkiDir }
 
 // KeyStore implements joining.Master.
-func (m masterIdentity) KeyStore() *mmapkeys.Geometry { return m.d.mirrored() }
+func (m masterIdentity) KeyStore() *mmapkeys.Geometry { return m.d.keyStore().Geometry() }

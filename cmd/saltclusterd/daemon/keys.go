@@ -115,3 +115,15 @@ func (k *keyView) Accept(ctx context.Context, id, pub string, st signin.Standing
 	}
 	return signin.ErrChanged
 }
+
+// IDs implements jobcache.Keys.
+func (k *keyView) IDs() []string {
+	var ids []string
+	k.m.cons.View().Keys(func(key state.Key) bool {
+		if key.State == state.KeyAccepted {
+			ids = append(ids, key.ID)
+		}
+		return true
+	})
+	return ids
+}

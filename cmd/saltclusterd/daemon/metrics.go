@@ -52,7 +52,7 @@ func (n numbers) Collect(out chan<- prometheus.Metric) {
 		draining = 1
 	}
 	gauge(descDrain, draining)
-	waiting(s.returns.Stats(), now, gauge)
+	waiting(s.native.Returns.Stats(), now, gauge)
 	j := s.published.Counts()
 	gauge(descRuns, float64(j.Running))
 	count(descWanted, j.Expected)

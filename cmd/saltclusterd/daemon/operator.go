@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/operator"
@@ -15,7 +16,6 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
-	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -88,8 +88,8 @@ func (m *member) localStats() nodeStats {
 	s.Reasons = operator.Reasons(m.d.checks.Report(health.ScopeReady))
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.identity.Shown() && m.svc.masterServes()
 	if m.svc != nil {
-		s.Unanswered, s.Serial = m.svc.returns.Aside(), m.svc.clock.Last()
-		s.Own = m.d.own.get()
+		s.Unanswered, s.Serial = m.svc.native.Returns.Aside(), m.svc.clock.Last()
+		s.Own = m.d.inspector.Own()
 	}
 	return s
 }
@@ -136,12 +136,12 @@ func (s *service) fillNode(n *adminapi.Node) {
 		}
 	}
 	n.Upstream = s.local.Report()
-	n.Returns = s.returnsStatus()
-	n.Wall = s.wallLine()
-	n.Files = s.filesStatus()
+	n.Returns = s.native.ReturnsStatus()
+	n.Wall = masterlink.WallLine(s.wall.Found())
+	n.Files = s.native.FilesStatus()
 	n.Roots = s.roots.Line()
-	n.Jobs = s.jobsStatus()
-	n.KeyStore = s.keyStoreLine()
+	n.Jobs = masterlink.JobsLine(s.cache.Status())
+	n.KeyStore = s.m.d.keyStore().Line(s.dir.Store())
 }
 
 func texts(addrs []net.Addr) []string {
@@ -171,7 +171,7 @@ func (s *service) masterProblem(context.Context) string { return s.local.Problem
 func (d *Daemon) newNode() *operator.Node {
 	return operator.NewNode(operator.NodeConfig{
 		Self: d.id, Version: d.version, Started: d.started, Master: func() *localmaster.Config { return d.master },
-		Options: d.cfg.Show, Checks: d.checks, Findings: d.findings, Absence: d.absence, JoinProblem: d.joiner.Problem,
+		Options: d.cfg.Show, Checks: d.checks, Findings: d.inspector.Findings, Absence: d.absence, JoinProblem: d.joiner.Problem,
 		Of: func() *operator.Cluster {
 			if m := d.current(); m != nil {
 				return m.reports
@@ -248,7 +248,7 @@ type pageSource struct {
 	*operator.Node
 	operator.Jobs
 	minionview.Verbs
-	admin.Waller
+	masterlink.WallVerbs
 	roots rootsadmin.Verbs
 }
 
@@ -260,7 +260,7 @@ func (s pageSource) RootsStatus(ctx context.Context) (adminapi.RootsStatus, erro
 // statusPage makes the page, and what it shows over time.
 func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {
 	return operator.NewPage(operator.PageConfig{
-		Self: d.id, Source: pageSource{d.node, d.jobVerbs(), d.minionVerbs(), d, d.rootsVerbs()},
+		Self: d.id, Source: pageSource{d.node, d.jobVerbs(), d.minionVerbs(), d.wallVerbs(), d.rootsVerbs()},
 		Gatherer: d.reg, Logger: d.log,
 	})
 }

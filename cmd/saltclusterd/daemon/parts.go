@@ -47,8 +47,8 @@ func (s *service) parts() []listed {
 		{"requests to the master", s.req, shared},
 		{"event bus", s.bus, shared},
 		{"mirror of events", s.mirror, exclusive},
-		{"returns", s.returns, exclusive},
-		{"events of minions", s.fired, shared},
+		{"returns", s.native.Returns, exclusive},
+		{"events of minions", s.native.Events, shared},
 		{"sign-in", s.signin, shared},
 		{"fan-out", s.hub, outgoing},
 		{"minion data", s.data, exclusive},
@@ -59,7 +59,7 @@ func (s *service) parts() []listed {
 		{"publications of the master", s.sub, incoming},
 		{"duties", dutiesPart{s}, shared}, // they end before the subscription: its last message may wait for a sign-in
 		{"traces", tracePart{s}, shared},
-		{"files", opened{s.files}, shared},
+		{"files", opened{s.native.Files}, shared},
 		{"requests of minions", opened{s.proxy}, shared},
 		{"publish port", s.pub, outgoing},
 		{"request port", s.reqs, incoming},
@@ -135,7 +135,7 @@ type masterPart struct{ s *service }
 func (p masterPart) Open(ctx context.Context) error {
 	p.s.wg.Go(p.s.share.FindMisplaced)
 	p.s.makeCache()
-	p.s.umask.look(ctx)
+	p.s.umask.Ask(ctx)
 	return nil
 }
 

@@ -8,19 +8,26 @@ import (
 	"testing"
 	"unsafe"
 
+	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
 )
 
 // emptyService has all its parts, none of which works.
 func emptyService() *service {
-	s := new(service)
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		if f := v.Field(i); f.Kind() == reflect.Pointer && f.Type().Implements(reflect.TypeFor[part]()) {
-			reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Set(reflect.New(f.Type().Elem()))
+	s := &service{native: new(native.Service)}
+	for _, v := range withParts(s) {
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Pointer && f.Type().Implements(reflect.TypeFor[part]()) {
+				reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Set(reflect.New(f.Type().Elem()))
+			}
 		}
 	}
 	return s
+}
+
+// withParts lists the structs that have parts in their fields.
+func withParts(s *service) []reflect.Value {
+	return []reflect.Value{reflect.ValueOf(s).Elem(), reflect.ValueOf(s.native).Elem()}
 }
 
 // Whatever can be opened is in the list, by which every process opens, one that takes over from another one, too: a part that is forgotten there
@@ -34,14 +41,15 @@ func TestASuccessorOpensEverything(t *testing.T) {
 		}
 		opened[p.part] = true
 	}
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		f, name := v.Field(i), v.Type().Field(i).Name
-		if name == "m" || !f.Type().Implements(reflect.TypeFor[part]()) { // m is what has the service
-			continue
-		}
-		if p := reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Interface(); !opened[p] {
-			t.Errorf("service.%s is not opened", name)
+	for _, v := range withParts(s) {
+		for i := range v.NumField() {
+			f, name := v.Field(i), v.Type().Field(i).Name
+			if name == "m" || !f.Type().Implements(reflect.TypeFor[part]()) { // m is what has the service
+				continue
+			}
+			if p := reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Interface(); !opened[p] {
+				t.Errorf("%s.%s is not opened", v.Type(), name)
+			}
 		}
 	}
 }
@@ -56,7 +64,7 @@ func TestTheOrderOfParts(t *testing.T) {
 			t.Errorf("%T is number %d, not %d", p, at(p), i)
 		}
 	}
-	for _, p := range []part{s.returns, s.fired, s.signin, s.mirror, s.hub, s.data, s.cache} {
+	for _, p := range []part{s.native.Returns, s.native.Events, s.signin, s.mirror, s.hub, s.data, s.cache} {
 		if at(p) < at(s.bus) || at(p) < at(s.req) {
 			t.Errorf("%T ends after the bus, or after what asks the master", p)
 		}

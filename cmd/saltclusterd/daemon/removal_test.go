@@ -95,7 +95,7 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 	}
 	var got []string
 	for _, n := range []*testNode{a, b} {
-		list, err := n.UnansweredReturns(t.Context())
+		list, err := n.returnVerbs().UnansweredReturns(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func (s *service) newRoots() (*rootsadmin.Roots, error) {
 		Others: m.otherMasters, Sources: func() []node.ID { there, _ := m.catchupPeers(); return there }, Alive: m.alive,
 		Versions:    m.membersWithoutRoots,
 		HoldFiles:   func(ctx context.Context) (func(), error) { return s.proxy.HoldFiles(ctx) },
-		ForgetFiles: func() { s.files.Forget() },
+		ForgetFiles: func() { s.native.Files.Forget() },
 		Serving:     m.ready, Outcome: m.outcome,
 		Logger: d.log, Registerer: d.reg,
 	})

@@ -73,7 +73,7 @@ func (s *service) handleMinions(mux *peerrpc.Mux) {
 	mux.Handle(fanout.Path, s.whenServing(s.hub.Handler()))
 	mux.Stream(fanout.Path)
 	mux.Handle("POST "+mirror.Path, s.whenServing(s.mirror.Handler(peer.FromContext)))
-	mux.Handle("POST "+returns.Path, s.whenServing(s.returns.Handler(peer.FromContext)))
+	mux.Handle("POST "+returns.Path, s.whenServing(s.native.Returns.Handler(peer.FromContext)))
 }
 
 // handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time. What holds a large body, or

@@ -5,16 +5,17 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/publishing"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
-	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/fsync/keydir"
@@ -23,20 +24,14 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/eventlog"
-	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster"
-	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/relay"
-	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
-	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltlog"
-	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
@@ -63,41 +58,30 @@ type service struct {
 	bus      *localmaster.Bus
 	hidden   *localmaster.Hidden
 	sessions *localmaster.Sessions
-	umask    *masterUmask
+	umask    *masterlink.Umask
+	watch    *masterlink.Watch
 
-	epochs        *epochs.Manager
-	rotation      *rotation.Epochs
-	signin        *signin.Service
-	returns       *returns.Service
-	fired         *events.Service
-	heard         *eventlog.Log
-	said          *saltlog.Log
-	returnOptions *localmaster.Config // which the returns' mode was made for
-	files         *fileserve.Server
-	fileOptions   *localmaster.Config // which the files' settings were made for
-	mined         *mines.Service
-	mineOptions   *localmaster.Config // which the settings for mines were made for
-	jobs          *router.Jobs
-	clash         jobClash
-	eventRules    *router.EventRules
-	mirror        *mirror.Mirror
-	hub           *fanout.Hub
-	missed        *missedjobs.Republisher
-	wall          *wall.Wall
-	followed      followed
-	since         time.Time // when this process began to see what is published
-	members       func() state.View
-	proxy         *sidecar.Proxy
-	trace         *trace.Tracer // nil: nothing is traced
-	relay         *relay.Client
-	intake        *sidecar.Intake
-	pub           *edge.PubEdge
-	reqs          *edge.ReqEdge
-
-	back   chan struct{}            // the local master was started
-	unread atomic.Pointer[string]   // why its options are not followed
-	others atomic.Pointer[[]string] // which of those that are not followed are others than at the start
-	newer  atomic.Pointer[string]   // what version it has, when that is another than the one served
+	epochs     *epochs.Manager
+	rotation   *rotation.Epochs
+	signin     *signin.Service
+	heard      *eventlog.Log
+	said       *saltlog.Log
+	native     *native.Service
+	jobs       *router.Jobs
+	known      *publishing.KnownJobs
+	publisher  *publishing.Publisher
+	eventRules *router.EventRules
+	mirror     *mirror.Mirror
+	hub        *fanout.Hub
+	missed     *missedjobs.Republisher
+	wall       *wall.Wall
+	followed   *masterlink.FollowedOptions
+	proxy      *sidecar.Proxy
+	trace      *trace.Tracer // nil: nothing is traced
+	relay      *relay.Client
+	intake     *sidecar.Intake
+	pub        *edge.PubEdge
+	reqs       *edge.ReqEdge
 
 	share     *sharewatch.Watch
 	migration *migration.Steps
@@ -124,11 +108,13 @@ type service struct {
 
 // newService puts the parts together; nothing runs before Open.
 func newService(m *member) (*service, error) {
-	s := &service{m: m, learn: make(chan struct{}, 1), back: make(chan struct{}, 1)}
+	s := &service{m: m, learn: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background()) // members may ask before Open
 	s.alone, s.late = s.newAlone(), newLatecomer()
-	s.published = drain.NewRunningJobs(s.jobPatience(), s.jobProgress)
-	s.umask = newMasterUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, umaskFile), m.d.log)
+	s.published = drain.NewRunningJobs(publishing.Timeout(m.d.master), func(jid string) (got, want int) {
+		return publishing.CountReturns(m.d.master, jid)
+	})
+	s.umask = masterlink.NewUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, "umask"), m.d.log)
 	floor, err := hlc.ReadFloor(s.clockPath())
 	if err != nil {
 		return nil, err
@@ -161,34 +147,10 @@ func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock")
 func (s *service) authEvent(a saltwire.AuthRequest) {
 	s.said.SignIn(a.ID)
 	options := s.followed.Load()
-	if !options.authEvents {
+	if !options.AuthEvents {
 		return
 	}
-	if err := s.bus.FireAuth(s.ctx, options.signInEvent(a)); err != nil {
+	if err := s.bus.FireAuth(s.ctx, options.SignInEvent(a)); err != nil {
 		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
 	}
-}
-
-func (o *masterOptions) signInEvent(a saltwire.AuthRequest) localmaster.AuthEvent {
-	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
-	if o.authStrips {
-		e.Pub = saltcrypt.Strip(a.Pub)
-	}
-	if o.authGrains {
-		e.AutosignGrains = eventGrains(a.AutosignGrains)
-	}
-	return e
-}
-
-// eventGrains are a minion's grains as a stock master fires them: decoded (salt/utils/data.py decode_embedded_strs) and packed again, for a text that
-// is none would have the bus's readers decode the whole event as bytes. nil, which leaves them out, where there are none or they cannot be read.
-func eventGrains(raw []byte) []byte {
-	if !saltvalue.Truth(raw) {
-		return nil
-	}
-	out, rest, err := saltvalue.AppendDisk(nil, raw)
-	if err != nil || len(rest) > 0 {
-		return nil
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package daemon
+package masterlink
 
 import (
 	"testing"
@@ -8,16 +8,16 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// What files a return ahead and what carries it to other nodes must not import each other, and mean the same file.
+// The engine that files a return ahead and the one that replicates it mean the same file, and do not import each other.
 func TestAheadFile(t *testing.T) {
 	if jobs.AheadFile != jobcache.AheadFile {
 		t.Errorf("%q and %q", jobs.AheadFile, jobcache.AheadFile)
 	}
 }
 
-// A master without returns keeps what it publishes all the same, and its runners tell of it (salt/master.py _prep_pub).
-func TestWhoseJobsAreCarried(t *testing.T) {
-	for conf, carried := range map[string]bool{
+// A master without returns still keeps what it publishes, which its runners show (salt/master.py _prep_pub).
+func TestJobsMaster(t *testing.T) {
+	for conf, replicated := range map[string]bool{
 		"":                          true,
 		"job_cache: False\n":        true,
 		"ext_job_cache: mysql\n":    false,
@@ -26,7 +26,7 @@ func TestWhoseJobsAreCarried(t *testing.T) {
 		"job_cache: False\next_job_cache: mysql\n": false,
 	} {
 		for _, major := range []int{3006, 3007, 3008} {
-			if off := jobsOfMaster(loadMaster(t, major, conf), localmaster.Owner{}, nil).Off(); (off == "") != carried {
+			if off := JobsMaster(loadMaster(t, major, conf), localmaster.Owner{}, nil).Off(); (off == "") != replicated {
 				t.Errorf("%d with %q: %q", major, conf, off)
 			}
 		}

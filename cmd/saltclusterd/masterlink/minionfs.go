@@ -1,4 +1,4 @@
-package daemon
+package masterlink
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// minionFS is how the local master serves the files that minions have pushed (salt/fileserver/minionfs.py).
+// minionFS is how the local master serves files that minions have pushed (salt/fileserver/minionfs.py).
 type minionFS struct {
 	on    bool
 	mount string // what their paths begin with
@@ -25,10 +25,10 @@ func minionFSOf(master *localmaster.Config) minionFS {
 	return minionFS{on: true, mount: mount}
 }
 
-// minion is whose file a path would name; empty: nobody's. The master takes as much from the path as the mount point has letters, whatever
-// they are, and so does this.
+// minion returns the id of the minion whose file a path names, empty if there is none. Like the master it removes as
+// many letters from the path as the mount point has, whichever they are.
 func (f minionFS) minion(path string) string {
-	path = strings.TrimPrefix(path, "|") // as what has a question mark in it is marked
+	path = strings.TrimPrefix(path, "|") // Salt marks paths with a question mark so
 	if !f.on || len(path) < len(f.mount) {
 		return ""
 	}
@@ -39,17 +39,8 @@ func (f minionFS) minion(path string) string {
 	return id
 }
 
-// pusher tells which minion that the cluster knows has pushed the file of a path (router.View.Pusher).
-func (m *member) pusher() func(path string) string {
-	now := m.svc.followed.Load()
-	if now == nil || !now.minionfs.on {
-		return nil
-	}
-	return func(path string) string {
-		id := now.minionfs.minion(path)
-		if _, known := m.cons.View().Key(id); !known {
-			return ""
-		}
-		return id
-	}
-}
+// PushedBy returns the id of the minion that has pushed the file of a path; empty: none has.
+func (o *Options) PushedBy(path string) string { return o.minionfs.minion(path) }
+
+// ServesPushed says whether the master serves files that minions have pushed.
+func (o *Options) ServesPushed() bool { return o.minionfs.on }

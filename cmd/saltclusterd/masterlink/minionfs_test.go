@@ -1,8 +1,8 @@
-package daemon
+package masterlink
 
 import "testing"
 
-func TestWhoPushedAFile(t *testing.T) {
+func TestOptions_PushedBy(t *testing.T) {
 	const minionfs = "fileserver_backend: [roots, minionfs]\n"
 	for name, c := range map[string]struct{ conf, path, want string }{
 		"not served":                 {"", "m1/etc/hosts", ""},
@@ -17,7 +17,7 @@ func TestWhoPushedAFile(t *testing.T) {
 		"shorter than it":            {minionfs + "minionfs_mountpoint: pushed\n", "push", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := optionsOf(loadMaster(t, 3006, c.conf)).minionfs.minion(c.path); got != c.want {
+			if got := readOptions(loadMaster(t, 3006, c.conf)).PushedBy(c.path); got != c.want {
 				t.Errorf("%q is by %q, want %q", c.path, got, c.want)
 			}
 		})

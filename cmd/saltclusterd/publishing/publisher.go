@@ -1,0 +1,66 @@
+package publishing
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"saltclusterd/sidecar/fanout"
+	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/saltwire"
+)
+
+// Config is what a Publisher needs.
+type Config struct {
+	Republished func(jid string, plain []byte) bool // it was published from the job cache already
+	Notify      []func(saltwire.PubPeek, []byte)    // called with each job of the local master, before it leaves
+	Send        func(fanout.Publication) error      // to the minions of all nodes
+	Logger      *slog.Logger
+}
+
+// Publisher passes publications of the local master on to the minions of all nodes.
+type Publisher struct{ c Config }
+
+// NewPublisher returns a Publisher.
+func NewPublisher(c Config) *Publisher { return &Publisher{c: c} }
+
+// Publish passes on a publication that the local master sent, unless that was done when it was long overdue.
+func (p *Publisher) Publish(pub fanout.Publication) error {
+	peek, err := saltwire.PeekPub(pub.Plain)
+	if err == nil && p.c.Republished(peek.JID, pub.Plain) {
+		p.c.Logger.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache",
+			"jid", peek.JID)
+		return nil
+	}
+	if err == nil && peek.JID != "" && !pub.TopicOnly { // not for further copies of one publication
+		p.notify(peek, pub.Plain)
+	}
+	return p.c.Send(pub)
+}
+
+func (p *Publisher) notify(peek saltwire.PubPeek, plain []byte) {
+	for _, notify := range p.c.Notify {
+		notify(peek, plain)
+	}
+}
+
+// PublishMissed publishes a job that the local master published while nothing was connected to it.
+func (p *Publisher) PublishMissed(plain []byte) error {
+	peek, err := saltwire.PeekPub(plain)
+	if err != nil {
+		return fmt.Errorf("read job from the job cache: %w", err)
+	}
+	p.notify(peek, plain)
+	return p.c.Send(fanout.Publication{Plain: plain})
+}
+
+// Timeout is how long the master's command line waits before it asks for its job (again).
+func Timeout(master *localmaster.Config) time.Duration {
+	return time.Duration(master.Int("timeout")+master.Int("gather_job_timeout")) * time.Second
+}
+
+// CountReturns counts the returns of a job in the master's job cache, and those that are expected.
+func CountReturns(master *localmaster.Config, jid string) (got, want int) {
+	return jobcache.Progress(master.CacheDir, master.Text("hash_type"), jid)
+}
