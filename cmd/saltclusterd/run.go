@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/daemon"
+	"saltclusterd/cmd/saltclusterd/takeover"
 )
 
 // version is set by the linker (-X main.version=…); a plain go build takes it from the build information.
@@ -65,7 +66,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	if o.check {
-		if replaces := os.Getenv(daemon.ReplacesEnv); replaces != "" {
+		if replaces := os.Getenv(takeover.ReplacesEnv); replaces != "" {
 			if err := daemon.Rehearse(ctx, cfg, replaces); err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -42,7 +43,7 @@ type Daemon struct {
 	process  Process
 	doors    []door             // what load balancers and operators talk to
 	series   *statuspage.Series // what the page shows over time; nil: there is no page
-	sockets  *sockets
+	sockets  *takeover.Sockets
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
@@ -82,7 +83,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
+		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: takeover.NewSockets(),
 	}
 	d.migration = d.newMigration()
 	d.joiner = d.newJoiner()
@@ -139,7 +140,7 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 		return err
 	}
 	*open = append(*open, lock)
-	d.sockets.keep(lockName, lock.f)
+	d.sockets.Keep(takeover.LockName, lock.f)
 	if err := d.migration.Repair(); err != nil {
 		d.log.Error("migration to an own file system", "err", err)
 	}

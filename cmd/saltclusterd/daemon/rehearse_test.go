@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -116,38 +116,9 @@ func (n *testNode) mustListenOn(t *testing.T, member bool) {
 		listed = append(listed, l.Network+" "+l.Addr)
 	}
 	slices.Sort(listed)
-	bound, _ := n.sockets.export()
-	bound = slices.DeleteFunc(bound, func(name string) bool { return name == lockName })
+	bound, _ := n.sockets.Export()
+	bound = slices.DeleteFunc(bound, func(name string) bool { return name == takeover.LockName })
 	if !slices.Equal(listed, bound) {
 		t.Errorf("%s: listed are %q, bound %q", n.id, listed, bound)
 	}
-}
-
-// FuzzListening reads what a process says that it listens on. What is read means the same once more, and whatever it is, it has itself.
-func FuzzListening(f *testing.F) {
-	for _, text := range []string{
-		`[]`, `null`, `{}`, `[{"Network":"tcp","Addr":"127.0.0.1:4510"},{"Network":"udp","Addr":"[::]:4510"}]`,
-		`[{"Network":"unix","Addr":"/run/saltclusterd/admin.sock"}]`, `[{"Network":"tcp","Addr":"no address"}]`,
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		had, err := parseListening(text)
-		if err != nil {
-			return
-		}
-		raw, err := json.Marshal(had)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := parseListening(string(raw))
-		if err != nil || !slices.Equal(again, had) {
-			t.Fatalf("%q means %v, and then %v, %v", text, had, again, err)
-		}
-		for _, l := range had {
-			if !slices.ContainsFunc(had, l.takes) && l.Network == "unix" {
-				t.Errorf("%v is not had where it is", l)
-			}
-		}
-	})
 }

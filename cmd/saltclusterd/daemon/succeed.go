@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/router"
@@ -103,7 +104,7 @@ func (s *successor) takeOver(ctx context.Context) error {
 		_ = s.conn.Send(telling, sayRefuse, []byte(err.Error())) // it may have ended
 		return fmt.Errorf("take over: %w", err)
 	}
-	s.d.sockets.ours()
+	s.d.sockets.OwnPaths()
 	return s.m.takeUp(ctx)
 }
 
@@ -127,7 +128,7 @@ func (s *successor) prepare(ctx context.Context) error {
 		msg.Close()
 		return errors.Join(errors.New("unusable beginning"), err)
 	}
-	d.sockets.inherit(b.Names, msg.Descriptors)
+	d.sockets.Inherit(b.Names, msg.Descriptors)
 	pub, req := d.cfg.EdgeAddresses(localAddrs())
 	if err := d.sockets.Reserve(ctx, "tcp", append(pub, req...)...); err != nil {
 		return fmt.Errorf("listen for minions: %w", err)
@@ -249,11 +250,11 @@ func (s *successor) listen() {
 
 // lock takes the lock of state_dir, which is the same open file in both processes.
 func (s *successor) lock(open *[]closer) error {
-	f := s.d.sockets.take(lockName)
+	f := s.d.sockets.Take(takeover.LockName)
 	if f == nil {
 		return errors.New("the old process did not hand over the lock of state_dir")
 	}
-	s.d.sockets.keep(lockName, f)
+	s.d.sockets.Keep(takeover.LockName, f)
 	*open = append([]closer{&dirLock{f}}, *open...)
 	return nil
 }
@@ -351,7 +352,7 @@ func (m *member) settle(ctx context.Context, s *successor) error {
 		return err
 	}
 	m.open = append(m.open, m.gossip)
-	if err := m.d.sockets.discard(); err != nil {
+	if err := m.d.sockets.DiscardInherited(); err != nil {
 		m.log.Warn("a socket on which nobody answers any more is left over: remove it", "err", err)
 	}
 	startDuties(m.ctx, &m.wg, m.duties(), consensusOpen, true)

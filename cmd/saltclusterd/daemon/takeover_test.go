@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -25,7 +26,7 @@ import (
 func init() {
 	path := os.Args[len(os.Args)-1]
 	from, err := TakeoverFrom(os.Getenv)
-	switch replaces := os.Getenv(ReplacesEnv); {
+	switch replaces := os.Getenv(takeover.ReplacesEnv); {
 	case err != nil:
 	case from != 0:
 		err = takeOver(from, path)

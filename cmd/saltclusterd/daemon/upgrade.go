@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
@@ -199,7 +200,7 @@ func (u *upgrade) rehearse(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("say what this process listens on: %w", err)
 	}
-	return u.check(ctx, ReplacesEnv+"="+string(had))
+	return u.check(ctx, takeover.ReplacesEnv+"="+string(had))
 }
 
 // check has the new program read its configuration.
@@ -267,7 +268,7 @@ func (u *upgrade) introduce(ctx context.Context) (h hello, err error) {
 		return h, err
 	}
 	u.rev = v.Index()
-	names, fds := u.d.sockets.export()
+	names, fds := u.d.sockets.Export()
 	b := base{UUID: u.m.seed.UUID, Names: names, Snapshot: snapshot, Jobs: latestJobs(u.m.svc.jobs, router.DefaultJobs)}
 	sending, cancel := context.WithTimeout(ctx, helloWithin)
 	defer cancel()
@@ -329,7 +330,7 @@ func (u *upgrade) handOver(ctx context.Context) error {
 	s.hub.Hand()
 	s.reqs.Hand(t.pass) // first, for answers wait
 	s.pub.Hand()
-	u.d.sockets.handed()
+	u.d.sockets.DisownPaths()
 	u.d.setTail(t)
 	u.m.fail(errHandedOver)
 	return nil

@@ -1,4 +1,4 @@
-package daemon
+package takeover
 
 import (
 	"context"
@@ -17,33 +17,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets are the files which a process hands to the one that takes over from it: whatever listens, and the lock of
-// state_dir. They have names by which the other process asks for them.
-type sockets struct {
+// Sockets are the files that a process hands to the one that takes over from it: all listening sockets, and the lock of
+// state_dir. Each has a name by which the new process finds it.
+type Sockets struct {
 	mu        sync.Mutex
-	inherited map[string]int          // of the process before, not asked for yet
-	open      map[string]syscall.Conn // ours
+	inherited map[string]int          // from the old process, not used yet
+	open      map[string]syscall.Conn // of this process
 	reserved  map[string]net.Listener // bound before they are needed
 }
 
-// lockName names the lock of state_dir.
-const lockName = "lock"
+// LockName is the name of the lock of state_dir.
+const LockName = "lock"
 
 func unixName(path string) string { return "unix " + path }
 
-func newSockets() *sockets {
-	return &sockets{inherited: map[string]int{}, open: map[string]syscall.Conn{}, reserved: map[string]net.Listener{}}
+// NewSockets returns Sockets without files.
+func NewSockets() *Sockets {
+	return &Sockets{inherited: map[string]int{}, open: map[string]syscall.Conn{}, reserved: map[string]net.Listener{}}
 }
 
-// keep notes an open file.
-func (s *sockets) keep(name string, c syscall.Conn) {
+// Keep adds an open file to those that are handed over.
+func (s *Sockets) Keep(name string, c syscall.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[name] = c
 }
 
-// take returns an inherited file, nil if there is none. It is the caller's.
-func (s *sockets) take(name string) *os.File {
+// KeepUnix adds the listener at a path to those that are handed over.
+func (s *Sockets) KeepUnix(path string, l *net.UnixListener) { s.Keep(unixName(path), l) }
+
+// Take returns an inherited file, which the caller has to close. It returns nil if there is none of that name.
+func (s *Sockets) Take(name string) *os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fd, ok := s.inherited[name]
@@ -55,28 +59,28 @@ func (s *sockets) take(name string) *os.File {
 }
 
 // Listen returns the listener for an address: the inherited one, a reserved one, or a new one.
-func (s *sockets) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
-	return s.listenAs(ctx, &net.ListenConfig{}, network, addr)
+func (s *Sockets) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
+	return s.listenAndKeep(ctx, &net.ListenConfig{}, network, addr)
 }
 
-// ListenBare is Listen for who sees to keep-alives himself. Only a new one leaves them to him.
-func (s *sockets) ListenBare(ctx context.Context, network, addr string) (net.Listener, error) {
-	return s.listenAs(ctx, &net.ListenConfig{KeepAlive: -1}, network, addr)
+// ListenBare is Listen for callers that set keep-alives themselves. An inherited listener keeps those that it has.
+func (s *Sockets) ListenBare(ctx context.Context, network, addr string) (net.Listener, error) {
+	return s.listenAndKeep(ctx, &net.ListenConfig{KeepAlive: -1}, network, addr)
 }
 
-func (s *sockets) listenAs(ctx context.Context, anew *net.ListenConfig, network, addr string) (net.Listener, error) {
+func (s *Sockets) listenAndKeep(ctx context.Context, create *net.ListenConfig, network, addr string) (net.Listener, error) {
 	name := network + " " + addr
-	l, err := s.listen(ctx, anew, name, network, addr)
+	l, err := s.listen(ctx, create, name, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	if c, ok := l.(syscall.Conn); ok {
-		s.keep(name, c)
+		s.Keep(name, c)
 	}
 	return l, nil
 }
 
-func (s *sockets) listen(ctx context.Context, anew *net.ListenConfig, name, network, addr string) (net.Listener, error) {
+func (s *Sockets) listen(ctx context.Context, create *net.ListenConfig, name, network, addr string) (net.Listener, error) {
 	s.mu.Lock()
 	l := s.reserved[name]
 	delete(s.reserved, name)
@@ -84,7 +88,7 @@ func (s *sockets) listen(ctx context.Context, anew *net.ListenConfig, name, netw
 	if l != nil {
 		return l, nil
 	}
-	if f := s.take(name); f != nil {
+	if f := s.Take(name); f != nil {
 		defer f.Close()
 		l, err := net.FileListener(f)
 		if err != nil {
@@ -92,12 +96,12 @@ func (s *sockets) listen(ctx context.Context, anew *net.ListenConfig, name, netw
 		}
 		return l, nil
 	}
-	l, err := anew.Listen(ctx, network, addr)
-	return l, s.whose(err, network, addr)
+	l, err := create.Listen(ctx, network, addr)
+	return l, s.explainInUse(err, network, addr)
 }
 
-// whose adds to the error for a taken address that the process before this one has it: in a form of its own, or it would have been inherited.
-func (s *sockets) whose(err error, network, addr string) error {
+// explainInUse adds to the error for an address in use that the old process has an overlapping one.
+func (s *Sockets) explainInUse(err error, network, addr string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
@@ -111,7 +115,7 @@ func (s *sockets) whose(err error, network, addr string) error {
 	return err
 }
 
-// overlap says whether two addresses, host:port, may exclude each other.
+// overlap reports whether two addresses, host:port, may exclude each other.
 func overlap(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
@@ -124,8 +128,8 @@ func overlap(a, b string) bool {
 	return !apart
 }
 
-// Reserve binds addresses before it is too late to say that one is taken.
-func (s *sockets) Reserve(ctx context.Context, network string, addrs ...string) error {
+// Reserve binds addresses that Listen is to return later. Thus an address in use is found early.
+func (s *Sockets) Reserve(ctx context.Context, network string, addrs ...string) error {
 	for _, addr := range addrs {
 		l, err := s.listen(ctx, &net.ListenConfig{}, network+" "+addr, network, addr)
 		if err != nil {
@@ -138,8 +142,8 @@ func (s *sockets) Reserve(ctx context.Context, network string, addrs ...string) 
 	return nil
 }
 
-// Release closes what was reserved and is not needed after all.
-func (s *sockets) Release(network string, addrs ...string) {
+// Release closes reserved listeners that Listen has not returned.
+func (s *Sockets) Release(network string, addrs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, addr := range addrs {
@@ -151,25 +155,26 @@ func (s *sockets) Release(network string, addrs ...string) {
 }
 
 // ListenPacket is Listen for packets.
-func (s *sockets) ListenPacket(ctx context.Context, network, addr string) (c net.PacketConn, err error) {
+func (s *Sockets) ListenPacket(ctx context.Context, network, addr string) (c net.PacketConn, err error) {
 	name := network + " " + addr
-	if f := s.take(name); f != nil {
+	if f := s.Take(name); f != nil {
 		defer f.Close()
 		if c, err = net.FilePacketConn(f); err != nil {
 			return nil, fmt.Errorf("inherited socket %s: %w", name, err)
 		}
 	} else if c, err = (&net.ListenConfig{}).ListenPacket(ctx, network, addr); err != nil {
-		return nil, s.whose(err, network, addr)
+		return nil, s.explainInUse(err, network, addr)
 	}
 	if sc, ok := c.(syscall.Conn); ok {
-		s.keep(name, sc)
+		s.Keep(name, sc)
 	}
 	return c, nil
 }
 
-// inheritedUnix returns the inherited listener at a path, nil if there is none. The path is the old process's until ours.
-func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
-	f := s.take(s.nameOf(path))
+// InheritedUnix returns the inherited listener at a path, nil if there is none. Closing it leaves the path in place until
+// OwnPaths is called.
+func (s *Sockets) InheritedUnix(path string) (*net.UnixListener, error) {
+	f := s.Take(s.nameOf(path))
 	if f == nil {
 		return nil, nil
 	}
@@ -186,8 +191,9 @@ func (s *sockets) inheritedUnix(path string) (*net.UnixListener, error) {
 	return u, nil
 }
 
-// nameOf returns the name of what the process before listens on at a path, which it may know as another one: /var/run is /run.
-func (s *sockets) nameOf(path string) string {
+// nameOf returns the name of the inherited listener at a path. The old process may use another path to the same file, as
+// /var/run is /run.
+func (s *Sockets) nameOf(path string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.inherited {
@@ -198,8 +204,8 @@ func (s *sockets) nameOf(path string) string {
 	return unixName(path)
 }
 
-// inherit takes the files of the process before.
-func (s *sockets) inherit(names []string, fds []int) {
+// Inherit stores the files of the old process.
+func (s *Sockets) Inherit(names []string, fds []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, name := range names {
@@ -207,9 +213,9 @@ func (s *sockets) inherit(names []string, fds []int) {
 	}
 }
 
-// discard closes what nobody has asked for: the configuration has changed. A path on which nobody will answer any more goes as well; the error says
-// which does not.
-func (s *sockets) discard() error {
+// DiscardInherited closes inherited files that were not used because the configuration has changed. It removes the paths
+// of unix sockets among them; the error names those that it cannot remove.
+func (s *Sockets) DiscardInherited() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -223,7 +229,7 @@ func (s *sockets) discard() error {
 	return errors.Join(errs...)
 }
 
-// removeSocket removes the file of a socket. What somebody has put in its place stays.
+// removeSocket removes the file of a socket. A file of another type at that path stays.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() == fs.ModeSocket {
@@ -235,8 +241,8 @@ func removeSocket(path string) error {
 	return err
 }
 
-// export lists what is open. The descriptors stay ours.
-func (s *sockets) export() (names []string, fds []int) {
+// Export lists the open files by name. Their descriptors still belong to this process.
+func (s *Sockets) Export() (names []string, fds []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.open {
@@ -256,13 +262,13 @@ func (s *sockets) export() (names []string, fds []int) {
 	return listed, fds
 }
 
-// handed leaves the paths of unix sockets alone from now on.
-func (s *sockets) handed() { s.unlink(false) }
+// DisownPaths makes closing a unix socket leave its path in place, because the new process listens on it.
+func (s *Sockets) DisownPaths() { s.setUnlinkOnClose(false) }
 
-// ours sees to the paths of unix sockets from now on.
-func (s *sockets) ours() { s.unlink(true) }
+// OwnPaths makes closing a unix socket remove its path.
+func (s *Sockets) OwnPaths() { s.setUnlinkOnClose(true) }
 
-func (s *sockets) unlink(onClose bool) {
+func (s *Sockets) setUnlinkOnClose(onClose bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.open {
