@@ -113,7 +113,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if d.HandedOver() {
 		return err
 	}
-	if r, ok := errors.AsType[*daemon.RestartError](err); ok && ctx.Err() == nil {
+	if r, ok := errors.AsType[*takeover.RestartError](err); ok && ctx.Err() == nil {
 		log.Warn("restarting as another program", "path", r.Binary, "reason", r.Reason)
 		return fmt.Errorf("start %s: %w", r.Binary, syscall.Exec(r.Binary, append([]string{r.Binary}, args...), os.Environ()))
 	}

@@ -37,13 +37,12 @@ type Daemon struct {
 	latest   atomic.Pointer[localmaster.Config] // that the master has started with since; nil: master
 	identity *peer.Identity
 	checks   *health.Checker
-	unloaded atomic.Pointer[string] // why the last reload failed
 	behind   behindGate
 	looked   atomic.Pointer[member] // the membership that checks have looked at, as a status has seen to
-	process  Process
-	doors    []door             // what load balancers and operators talk to
-	series   *statuspage.Series // what the page shows over time; nil: there is no page
+	doors    []door                 // what load balancers and operators talk to
+	series   *statuspage.Series     // what the page shows over time; nil: there is no page
 	sockets  *takeover.Sockets
+	upgrader *takeover.Upgrader
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
@@ -61,14 +60,9 @@ type Daemon struct {
 	op     operations
 	joiner *joining.Joiner
 
-	arriving atomic.Bool // from the start until this process serves in the place of another one
-
-	restarts chan *RestartError // asked for while there was no membership to end by it
-
 	mu     sync.Mutex
 	member *member       // nil while this node belongs to no cluster
 	joined chan struct{} // closed when a membership was written
-	tail   *tail         // set when another process has taken over
 }
 
 // New checks the configuration; it touches nothing.
@@ -83,8 +77,9 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		aloneAfter: aloneAfter, formerEvery: formerEvery, clockEvery: clockEvery, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: takeover.NewSockets(),
+		joined: make(chan struct{}), op: make(operations, 1), sockets: takeover.NewSockets(),
 	}
+	d.upgrader = d.newUpgrader()
 	d.migration = d.newMigration()
 	d.joiner = d.newJoiner()
 	d.checks = d.newChecks()
@@ -99,8 +94,8 @@ type closer interface{ Close() error }
 
 // Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
 func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
-	if d.process.Takeover != 0 {
-		return d.succeed(ctx, ready)
+	if d.upgrader.TakesOver() {
+		return d.takeOver(ctx, ready)
 	}
 	var open []closer
 	defer func() {
@@ -225,7 +220,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	select {
 	case <-ctx.Done():
 		return nil, nil
-	case r := <-d.restarts:
+	case r := <-d.upgrader.Restarts():
 		return nil, r
 	case <-d.joining():
 		m, err := membership.ReadRecord(d.cfg.Paths.StateDir)

@@ -90,7 +90,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Governing(d),
 		admin.Recovery(d),
 		admin.Jobs(d),
-		admin.Upgrading(d),
+		admin.Upgrading(d.upgrader),
 		admin.Walls(d),
 		admin.MinionViews(minions),
 		admin.Events(minions),

@@ -39,7 +39,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))
 	checks.Register(checkNameClock, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
-	checks.Register("reload", health.ScopeReady, d.checkReload)
+	checks.Register("reload", health.ScopeReady, d.upgrader.CheckReload)
 	checks.Register("own", health.ScopeReady, d.checkOwn)
 	return checks
 }

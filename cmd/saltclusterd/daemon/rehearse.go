@@ -12,11 +12,7 @@ import (
 	"saltclusterd/sidecar/admin"
 )
 
-// A program that is started in place of this one, which ends first, must come up. So while it checks its configuration, and this process still
-// runs, it binds for a moment whatever it would listen on, but for what this process has: that is free then, in whatever form. A wider
-// form of it is not tried, so that what somebody else has of the rest does not show.
-
-// listens lists what this daemon listens on; without a membership only what every node does.
+// listens lists what this daemon listens on; for a node without a cluster only what all nodes do.
 func (d *Daemon) listens(member bool) (all []takeover.Listening) {
 	add := func(network, what string, addrs ...string) {
 		for _, addr := range addrs {
@@ -40,7 +36,8 @@ func (d *Daemon) listens(member bool) (all []takeover.Listening) {
 	return all
 }
 
-// Rehearse returns why a daemon with this configuration would not come up, or not serve, in place of the process that has said what it listens on.
+// Rehearse returns why a daemon with this configuration could not start, or not serve, after the end of the process
+// whose addresses are in replaces (takeover.ReplacesEnv). That process still runs.
 func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 	d, err := New(cfg, "", slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -64,9 +61,11 @@ func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 	return d.tryListening(ctx, had, seed != nil)
 }
 
-// tryListening binds what the other process does not have, all of it at once, and closes it.
+// tryListening binds all addresses at once that the other process does not have, and closes them.
 func (d *Daemon) tryListening(ctx context.Context, had []takeover.Listening, member bool) (err error) {
-	operators, err := admin.New(admin.Config{Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs()})
+	operators, err := admin.New(admin.Config{
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs(),
+	})
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 )
 
 // startReplaceable starts a node which this test program is to replace.
@@ -21,7 +22,7 @@ func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNod
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
+	p := takeover.Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
 	return startProcess(t, p, id, dir, append(settings, fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
 }
 
@@ -52,8 +53,8 @@ func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 		t.Fatalf("the process has ended: %v", err)
 	default:
 	}
-	if why := n.unloaded.Load(); why == nil {
-		t.Error("the health check knows nothing of it")
+	if r := n.upgrader.CheckReload(t.Context()); r.Level != health.Warn {
+		t.Errorf("the health check does not report it: %+v", r)
 	}
 }
 
@@ -63,7 +64,11 @@ func (n *testNode) mustBeReplaced(t *testing.T) {
 	if _, err := n.Upgrade(t.Context(), adminapi.UpgradeRequest{}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := errors.AsType[*RestartError](<-n.done); !ok || r.Binary != n.process.Binary {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := errors.AsType[*takeover.RestartError](<-n.done); !ok || r.Binary != self {
 		t.Errorf("Run ended with %v", r)
 	}
 	n.done = nil

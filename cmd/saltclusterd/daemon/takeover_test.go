@@ -25,7 +25,7 @@ import (
 // This test program is also the one that takes over from a daemon in a test, or is to be started in its place: its last argument is the configuration.
 func init() {
 	path := os.Args[len(os.Args)-1]
-	from, err := TakeoverFrom(os.Getenv)
+	from, err := takeover.ReadDescriptor(os.Getenv)
 	switch replaces := os.Getenv(takeover.ReplacesEnv); {
 	case err != nil:
 	case from != 0:
@@ -59,7 +59,7 @@ func takeOver(from uintptr, path string) error {
 	if err != nil {
 		return err
 	}
-	d.SetProcess(Process{Takeover: from})
+	d.SetProcess(takeover.Process{Takeover: from})
 	parent, err := unix.PidfdOpen(os.Getppid(), 0)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := startProcess(t, Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
+	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
 	ctx := t.Context()
 	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)

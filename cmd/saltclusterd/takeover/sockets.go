@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets are the files that a process hands to the one that takes over from it: all listening sockets, and the lock of
-// state_dir. Each has a name by which the new process finds it.
+// Sockets are the files that a process hands to the one that takes over from it: all listening sockets, and the lock
+// of state_dir. Each has a name by which the new process finds it.
 type Sockets struct {
 	mu        sync.Mutex
 	inherited map[string]int          // from the old process, not used yet
@@ -68,7 +68,9 @@ func (s *Sockets) ListenBare(ctx context.Context, network, addr string) (net.Lis
 	return s.listenAndKeep(ctx, &net.ListenConfig{KeepAlive: -1}, network, addr)
 }
 
-func (s *Sockets) listenAndKeep(ctx context.Context, create *net.ListenConfig, network, addr string) (net.Listener, error) {
+func (s *Sockets) listenAndKeep(
+	ctx context.Context, create *net.ListenConfig, network, addr string,
+) (net.Listener, error) {
 	name := network + " " + addr
 	l, err := s.listen(ctx, create, name, network, addr)
 	if err != nil {
@@ -80,7 +82,9 @@ func (s *Sockets) listenAndKeep(ctx context.Context, create *net.ListenConfig, n
 	return l, nil
 }
 
-func (s *Sockets) listen(ctx context.Context, create *net.ListenConfig, name, network, addr string) (net.Listener, error) {
+func (s *Sockets) listen(
+	ctx context.Context, create *net.ListenConfig, name, network, addr string,
+) (net.Listener, error) {
 	s.mu.Lock()
 	l := s.reserved[name]
 	delete(s.reserved, name)
@@ -109,7 +113,8 @@ func (s *Sockets) explainInUse(err error, network, addr string) error {
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.inherited)) {
 		if of, other, _ := strings.Cut(name, " "); of == network && overlap(other, addr) {
-			return fmt.Errorf("%w by the running saltclusterd, which has %s and gives it up only when it is restarted", err, other)
+			return fmt.Errorf("%w by the running saltclusterd, which has %s and gives it up only when it is restarted",
+				err, other)
 		}
 	}
 	return err
@@ -171,8 +176,8 @@ func (s *Sockets) ListenPacket(ctx context.Context, network, addr string) (c net
 	return c, nil
 }
 
-// InheritedUnix returns the inherited listener at a path, nil if there is none. Closing it leaves the path in place until
-// OwnPaths is called.
+// InheritedUnix returns the inherited listener at a path, nil if there is none. Closing it leaves the path in place
+// until OwnPaths is called.
 func (s *Sockets) InheritedUnix(path string) (*net.UnixListener, error) {
 	f := s.Take(s.nameOf(path))
 	if f == nil {
@@ -191,8 +196,8 @@ func (s *Sockets) InheritedUnix(path string) (*net.UnixListener, error) {
 	return u, nil
 }
 
-// nameOf returns the name of the inherited listener at a path. The old process may use another path to the same file, as
-// /var/run is /run.
+// nameOf returns the name of the inherited listener at a path. The old process may use another path to the same file,
+// as /var/run is /run.
 func (s *Sockets) nameOf(path string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,8 +218,8 @@ func (s *Sockets) Inherit(names []string, fds []int) {
 	}
 }
 
-// DiscardInherited closes inherited files that were not used because the configuration has changed. It removes the paths
-// of unix sockets among them; the error names those that it cannot remove.
+// DiscardInherited closes inherited files that were not used because the configuration has changed. It removes the
+// paths of unix sockets among them; the error names those that it cannot remove.
 func (s *Sockets) DiscardInherited() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

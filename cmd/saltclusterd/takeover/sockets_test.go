@@ -92,7 +92,8 @@ func TestSockets_Inherit(t *testing.T) {
 	}
 }
 
-// An inherited file that was not used leaves neither a descriptor nor a path. The error names a path that cannot be removed.
+// An inherited file that was not used leaves neither a descriptor nor a path. The error names a path that cannot be
+// removed.
 func TestDiscardInherited_Unused(t *testing.T) {
 	dir := t.TempDir()
 	old, next := NewSockets(), NewSockets()
@@ -197,9 +198,11 @@ func TestOverlap(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"127.0.0.1:1", "0.0.0.0:1", true}, {"[::]:1", "10.0.0.1:1", true}, {"10.0.0.1:1", "10.0.0.1:1", true}, {":1", "10.0.0.1:1", true},
+		{"127.0.0.1:1", "0.0.0.0:1", true}, {"[::]:1", "10.0.0.1:1", true}, {"10.0.0.1:1", "10.0.0.1:1", true},
+		{":1", "10.0.0.1:1", true},
 		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:10.0.0.1]:1", "10.0.0.1:1", true},
-		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false}, {"lock", "0.0.0.0:2", false}, {"", "", false},
+		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false},
+		{"lock", "0.0.0.0:2", false}, {"", "", false},
 	} {
 		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
 			t.Errorf("%q and %q: %t", c.a, c.b, !c.want)
