@@ -15,7 +15,7 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// startReplaceable starts a node which this test program is to replace.
+// startReplaceable starts a node that this test program is to replace.
 func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNode {
 	t.Helper()
 	self, err := os.Executable()
@@ -26,7 +26,7 @@ func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNod
 	return startProcess(t, p, id, dir, append(settings, fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
 }
 
-// mustRefuse: a process that serves no minions does not end either for one that would not come up.
+// mustRefuse checks that a process that serves no minions does not end for one that could not start.
 func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 	t.Helper()
 	conf, other := filepath.Join(n.dir, "conf"), filepath.Join(n.dir, "other.sock")
@@ -58,7 +58,7 @@ func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 	}
 }
 
-// mustBeReplaced: the process ends, for the other one comes up.
+// mustBeReplaced checks that the process ends for one that can start.
 func (n *testNode) mustBeReplaced(t *testing.T) {
 	t.Helper()
 	if _, err := n.Upgrade(t.Context(), adminapi.UpgradeRequest{}, quiet); err != nil {
@@ -74,18 +74,18 @@ func (n *testNode) mustBeReplaced(t *testing.T) {
 	n.done = nil
 }
 
-func TestATakenAddressEndsNoProcessWithoutACluster(t *testing.T) {
+func TestUpgrade_AddressInUseWithoutCluster(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
 	a := takeAddresses(t, n.dir)
 	n.mustRefuse(t, a.doors())
-	n.reconfigure(t, map[string]string{ // what it has in another form is free then; the ports of members are none of its business
+	n.reconfigure(t, map[string]string{ // what it has in another form is free then; it does not try the ports of members
 		"agent_check_listen": strings.Replace(n.cfg.Health.AgentListen, "127.0.0.1", "0.0.0.0", 1), "cluster_pool_port": a.tcpPort,
 	})
 	n.mustBeReplaced(t)
 }
 
-func TestATakenAddressEndsNoDrainedProcess(t *testing.T) {
+func TestUpgrade_AddressInUseWhileDrained(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
 	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
@@ -102,8 +102,8 @@ func TestATakenAddressEndsNoDrainedProcess(t *testing.T) {
 	n.mustBeReplaced(t)
 }
 
-// The list names whatever a node binds, or what it does not name would go untried.
-func TestWhatADaemonListensOn(t *testing.T) {
+// The list contains everything that a node binds, because nothing else is tried.
+func TestListens_Complete(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir(), fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))
 	n.mustListenOn(t, false)

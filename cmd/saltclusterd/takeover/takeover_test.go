@@ -340,7 +340,7 @@ func TestFinish_Order(t *testing.T) {
 	}
 }
 
-// A new process that ends is no different from one that refuses.
+// The end of either process fails the takeover.
 func TestTakeover_ProcessEnds(t *testing.T) {
 	f := newFakeTakeover(t, nil, nil)
 	if err := f.side.Close(); err != nil {

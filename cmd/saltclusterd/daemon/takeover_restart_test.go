@@ -14,10 +14,10 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// A node that belongs to no cluster is restarted as the other program, unless that does not like the configuration.
-func TestUpgradeWithNothingToHandOver(t *testing.T) {
+// A node without a cluster is restarted as the other program, unless that refuses the configuration.
+func TestUpgrade_WithoutCluster(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
-	n.halt() // its files are what is wanted
+	n.halt() // only its files are used
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	}
 }
 
-// A process that is taking over from another one, and gets the signal that was meant for that one, too, does not restart itself.
-func TestUpgradeOfAProcessThatIsTakingOver(t *testing.T) {
+// A process that is taking over from another one does not restart itself by a signal that was sent to both.
+func TestUpgrade_WhileTakingOver(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
 	n.halt()
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
