@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"saltclusterd/cmd/saltclusterd/daemon"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -40,20 +41,20 @@ func reload(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 }
 
 // process describes this process to the daemon, so that it can put another one in its place.
-func process(args []string, config string) (daemon.Process, error) {
-	takeover, err := daemon.TakeoverFrom(os.Getenv)
+func process(args []string, config string) (takeover.Process, error) {
+	from, err := takeover.ReadDescriptor(os.Getenv)
 	if err != nil {
-		return daemon.Process{}, err
+		return takeover.Process{}, err
 	}
 	binary, err := exec.LookPath(os.Args[0])
 	if err == nil {
 		binary, err = filepath.Abs(binary)
 	}
 	if err != nil {
-		return daemon.Process{}, fmt.Errorf("find our own program: %w", err)
+		return takeover.Process{}, fmt.Errorf("find our own program: %w", err)
 	}
-	return daemon.Process{
-		Binary: binary, Args: args, Check: []string{"--config", config, "--check"}, Takeover: takeover, Notify: notify,
+	return takeover.Process{
+		Binary: binary, Args: args, Check: []string{"--config", config, "--check"}, Takeover: from, Notify: notify,
 		Barrier: func(ctx context.Context) {
 			if err := barrier(ctx, os.Getenv("NOTIFY_SOCKET")); err != nil {
 				log := slog.Default()

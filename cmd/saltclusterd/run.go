@@ -15,6 +15,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/daemon"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/takeover"
 )
 
 // version is set by the linker (-X main.version=…); a plain go build takes it from the build information.
@@ -66,7 +67,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	if o.check {
-		if replaces := os.Getenv(daemon.ReplacesEnv); replaces != "" {
+		if replaces := os.Getenv(takeover.ReplacesEnv); replaces != "" {
 			if err := daemon.Rehearse(ctx, cfg, replaces); err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if d.HandedOver() {
 		return err
 	}
-	if r, ok := errors.AsType[*daemon.RestartError](err); ok && ctx.Err() == nil {
+	if r, ok := errors.AsType[*takeover.RestartError](err); ok && ctx.Err() == nil {
 		log.Warn("restarting as another program", "path", r.Binary, "reason", r.Reason)
 		return fmt.Errorf("start %s: %w", r.Binary, syscall.Exec(r.Binary, append([]string{r.Binary}, args...), os.Environ()))
 	}

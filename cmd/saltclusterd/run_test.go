@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"saltclusterd/cmd/saltclusterd/daemon"
+	"saltclusterd/cmd/saltclusterd/takeover"
 )
 
 // A check for a process that is to be replaced looks at what that does not have; one for an operator looks at the configuration only.
@@ -30,9 +30,9 @@ func TestCheck(t *testing.T) {
 		{`[]`, "health_listen: listen tcp " + addr},
 		{`[{"Network":"tcp","Addr":"127.0.0.1:1"}]`, "health_listen: listen tcp " + addr},
 		{`[{"Network":"tcp","Addr":"` + addr + `"}]`, ""},
-		{"nonsense", daemon.ReplacesEnv},
+		{"nonsense", takeover.ReplacesEnv},
 	} {
-		t.Setenv(daemon.ReplacesEnv, c.replaces)
+		t.Setenv(takeover.ReplacesEnv, c.replaces)
 		var out bytes.Buffer
 		err := run(t.Context(), t.Context(), []string{"--config", conf, "--check"}, &out, &out)
 		if c.reason == "" && (err != nil || out.String() != "configuration is valid\n") {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -21,6 +20,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
@@ -39,12 +39,11 @@ type Daemon struct {
 	master   *localmaster.Config
 	identity *peer.Identity
 	checks   *health.Checker
-	unloaded atomic.Pointer[string] // why the last reload failed
 	behind   operator.BehindGate
-	process  Process
 	doors    []door             // what load balancers and operators talk to
 	series   *statuspage.Series // what the page shows over time; nil: there is no page
-	sockets  *sockets
+	sockets  *takeover.Sockets
+	upgrader *takeover.Upgrader
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
@@ -64,14 +63,9 @@ type Daemon struct {
 	joiner  *joining.Joiner
 	contact *recovery.Contact
 
-	arriving atomic.Bool // from the start until this process serves in the place of another one
-
-	restarts chan *RestartError // asked for while there was no membership to end by it
-
 	mu     sync.Mutex
 	member *member       // nil while this node belongs to no cluster
 	joined chan struct{} // closed when a membership was written
-	tail   *tail         // set when another process has taken over
 }
 
 // New checks the configuration; it touches nothing.
@@ -86,8 +80,9 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		clockInterval: clocks.Interval, wall: time.Now,
 		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(operations, 1), restarts: make(chan *RestartError, 1), sockets: newSockets(),
+		joined: make(chan struct{}), op: make(operations, 1), sockets: takeover.NewSockets(),
 	}
+	d.upgrader = d.newUpgrader()
 	d.migration = d.newMigration()
 	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
 	d.joiner = d.newJoiner()
@@ -106,8 +101,8 @@ type closer interface{ Close() error }
 
 // Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
 func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
-	if d.process.Takeover != 0 {
-		return d.succeed(ctx, ready)
+	if d.upgrader.TakesOver() {
+		return d.takeOver(ctx, ready)
 	}
 	var open []closer
 	defer func() {
@@ -147,7 +142,7 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 		return err
 	}
 	*open = append(*open, lock)
-	d.sockets.keep(lockName, lock.f)
+	d.sockets.Keep(takeover.LockName, lock.f)
 	if err := d.migration.Repair(); err != nil {
 		d.log.Error("migration to an own file system", "err", err)
 	}
@@ -225,7 +220,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	select {
 	case <-ctx.Done():
 		return nil, nil
-	case r := <-d.restarts:
+	case r := <-d.upgrader.Restarts():
 		return nil, r
 	case <-d.joining():
 		m, err := membership.ReadRecord(d.cfg.Paths.StateDir)

@@ -25,6 +25,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -92,11 +93,11 @@ func freePort(t *testing.T, addr string) int {
 // startNode starts a daemon on 127.0.0.1 with ports of its own. Settings are lines for its configuration file.
 func startNode(t *testing.T, id, dir string, settings ...string) *testNode {
 	t.Helper()
-	return startProcess(t, Process{}, id, dir, settings...)
+	return startProcess(t, takeover.Process{}, id, dir, settings...)
 }
 
 // startProcess is startNode with what the daemon is to know of its process.
-func startProcess(t *testing.T, p Process, id, dir string, settings ...string) *testNode {
+func startProcess(t *testing.T, p takeover.Process, id, dir string, settings ...string) *testNode {
 	t.Helper()
 	salt := filepath.Join(dir, "salt-master")
 	if _, err := os.Stat(salt); errors.Is(err, fs.ErrNotExist) {

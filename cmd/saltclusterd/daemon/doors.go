@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
@@ -40,7 +39,7 @@ func (d *Daemon) bindDoors(ctx context.Context) error {
 	}
 	operators, err := admin.New(admin.Config{
 		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs(), Logger: d.log, Registerer: d.reg.host,
-		Inherited: d.sockets.inheritedUnix, Made: func(path string, l *net.UnixListener) { d.sockets.keep(unixName(path), l) },
+		Inherited: d.sockets.InheritedUnix, Made: d.sockets.KeepUnix,
 	})
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
@@ -95,7 +94,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 		admin.Governing(removal.Verbs{Of: d.currentRemover}),
 		admin.Recovery(d.newRecoverer()),
 		admin.Jobs(d.jobVerbs()),
-		admin.Upgrading(d),
+		admin.Upgrading(d.upgrader),
 		admin.Walls(d.wallVerbs()),
 		admin.MinionViews(minions),
 		admin.Events(minions),

@@ -51,8 +51,8 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership.Record) (err 
 	d.checks.SetDraining(false) // a membership before this one set it
 	d.setMember(m)
 	d.checks.Kick() // they have looked at a node without a cluster
-	d.restartMember(m)
-	return d.afterServing(ctx, m.Serve(ctx))
+	d.upgrader.EndForRestart(m.fail)
+	return d.upgrader.Finish(ctx, m.Serve(ctx))
 }
 
 func (d *Daemon) setMember(m *member) {

@@ -38,7 +38,7 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))
 	checks.Register(operator.ClockCheck, health.ScopeReady, d.checkClock)
 	checks.Register("disk", health.ScopeReady, d.checkDisk)
-	checks.Register("reload", health.ScopeReady, d.checkReload)
+	checks.Register("reload", health.ScopeReady, d.upgrader.CheckReload)
 	checks.Register("own", health.ScopeReady, d.inspector.CheckOwn)
 	return checks
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,21 +10,23 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 )
 
-// startReplaceable starts a node which this test program is to replace.
+// startReplaceable starts a node that this test program is to replace.
 func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNode {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
+	p := takeover.Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
 	return startProcess(t, p, id, dir, append(settings, fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
 }
 
-// mustRefuse: a process that serves no minions does not end either for one that would not come up.
+// mustRefuse checks that a process that serves no minions does not end for one that could not start.
 func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 	t.Helper()
 	conf, other := filepath.Join(n.dir, "conf"), filepath.Join(n.dir, "other.sock")
@@ -52,35 +53,39 @@ func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 		t.Fatalf("the process has ended: %v", err)
 	default:
 	}
-	if why := n.unloaded.Load(); why == nil {
-		t.Error("the health check knows nothing of it")
+	if r := n.upgrader.CheckReload(t.Context()); r.Level != health.Warn {
+		t.Errorf("the health check does not report it: %+v", r)
 	}
 }
 
-// mustBeReplaced: the process ends, for the other one comes up.
+// mustBeReplaced checks that the process ends for one that can start.
 func (n *testNode) mustBeReplaced(t *testing.T) {
 	t.Helper()
 	if _, err := n.Upgrade(t.Context(), adminapi.UpgradeRequest{}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := errors.AsType[*RestartError](<-n.done); !ok || r.Binary != n.process.Binary {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := errors.AsType[*takeover.RestartError](<-n.done); !ok || r.Binary != self {
 		t.Errorf("Run ended with %v", r)
 	}
 	n.done = nil
 }
 
-func TestATakenAddressEndsNoProcessWithoutACluster(t *testing.T) {
+func TestUpgrade_AddressInUseWithoutCluster(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
 	a := takeAddresses(t, n.dir)
 	n.mustRefuse(t, a.doors())
-	n.reconfigure(t, map[string]string{ // what it has in another form is free then; the ports of members are none of its business
+	n.reconfigure(t, map[string]string{ // what it has in another form is free then; it does not try the ports of members
 		"agent_check_listen": strings.Replace(n.cfg.Health.AgentListen, "127.0.0.1", "0.0.0.0", 1), "cluster_pool_port": a.tcpPort,
 	})
 	n.mustBeReplaced(t)
 }
 
-func TestATakenAddressEndsNoDrainedProcess(t *testing.T) {
+func TestUpgrade_AddressInUseWhileDrained(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
 	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
@@ -97,8 +102,8 @@ func TestATakenAddressEndsNoDrainedProcess(t *testing.T) {
 	n.mustBeReplaced(t)
 }
 
-// The list names whatever a node binds, or what it does not name would go untried.
-func TestWhatADaemonListensOn(t *testing.T) {
+// The list contains everything that a node binds, because nothing else is tried.
+func TestListens_Complete(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir(), fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))
 	n.mustListenOn(t, false)
@@ -116,38 +121,9 @@ func (n *testNode) mustListenOn(t *testing.T, member bool) {
 		listed = append(listed, l.Network+" "+l.Addr)
 	}
 	slices.Sort(listed)
-	bound, _ := n.sockets.export()
-	bound = slices.DeleteFunc(bound, func(name string) bool { return name == lockName })
+	bound, _ := n.sockets.Export()
+	bound = slices.DeleteFunc(bound, func(name string) bool { return name == takeover.LockName })
 	if !slices.Equal(listed, bound) {
 		t.Errorf("%s: listed are %q, bound %q", n.id, listed, bound)
 	}
-}
-
-// FuzzListening reads what a process says that it listens on. What is read means the same once more, and whatever it is, it has itself.
-func FuzzListening(f *testing.F) {
-	for _, text := range []string{
-		`[]`, `null`, `{}`, `[{"Network":"tcp","Addr":"127.0.0.1:4510"},{"Network":"udp","Addr":"[::]:4510"}]`,
-		`[{"Network":"unix","Addr":"/run/saltclusterd/admin.sock"}]`, `[{"Network":"tcp","Addr":"no address"}]`,
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		had, err := parseListening(text)
-		if err != nil {
-			return
-		}
-		raw, err := json.Marshal(had)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := parseListening(string(raw))
-		if err != nil || !slices.Equal(again, had) {
-			t.Fatalf("%q means %v, and then %v, %v", text, had, again, err)
-		}
-		for _, l := range had {
-			if !slices.ContainsFunc(had, l.takes) && l.Network == "unix" {
-				t.Errorf("%v is not had where it is", l)
-			}
-		}
-	})
 }

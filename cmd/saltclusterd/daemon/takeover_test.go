@@ -18,14 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
 )
 
-// This test program is also the one that takes over from a daemon in a test, or is to be started in its place: its last argument is the configuration.
+// This test program is also the new process that takes over from a daemon in a test, or is to be started in its place.
+// Its last argument is the configuration.
 func init() {
 	path := os.Args[len(os.Args)-1]
-	from, err := TakeoverFrom(os.Getenv)
-	switch replaces := os.Getenv(ReplacesEnv); {
+	from, err := takeover.ReadDescriptor(os.Getenv)
+	switch replaces := os.Getenv(takeover.ReplacesEnv); {
 	case err != nil:
 	case from != 0:
 		err = takeOver(from, path)
@@ -58,12 +60,12 @@ func takeOver(from uintptr, path string) error {
 	if err != nil {
 		return err
 	}
-	d.SetProcess(Process{Takeover: from})
+	d.SetProcess(takeover.Process{Takeover: from})
 	parent, err := unix.PidfdOpen(os.Getppid(), 0)
 	if err != nil {
 		return err
 	}
-	go func() { // as long as the process, which must not outlive the test
+	go func() { // until the end of the process, which must not be later than that of the test
 		for ended := []unix.PollFd{{Fd: int32(parent), Events: unix.POLLIN}}; ended[0].Revents == 0; {
 			_, _ = unix.Poll(ended, -1) // again after a signal
 		}
@@ -93,7 +95,7 @@ func (n *testNode) reconfigure(t *testing.T, values map[string]string) {
 	write(t, path, strings.Join(lines, "\n"), 0o600)
 }
 
-// taken are addresses that somebody else has.
+// taken are addresses that another process has.
 type taken struct{ tcp, tcpPort, udp, udpPort, unix string }
 
 func takeAddresses(t *testing.T, dir string) (a taken) {
@@ -119,10 +121,10 @@ func takeAddresses(t *testing.T, dir string) (a taken) {
 	return a
 }
 
-// mistake is a change of the configuration, and why no process can work with it.
+// mistake is a change of the configuration with which no process can serve, and the reason.
 type mistake struct{ what, option, value, reason string }
 
-// doors are refused to any node.
+// doors are mistakes for any node.
 func (a taken) doors() []mistake {
 	const inUse = ": bind: address already in use"
 	return []mistake{
@@ -135,7 +137,7 @@ func (a taken) doors() []mistake {
 	}
 }
 
-// members are refused to one that is a member.
+// members are mistakes for a member of the cluster.
 func (a taken) members() []mistake {
 	const inUse = ": bind: address already in use"
 	return []mistake{
@@ -147,15 +149,15 @@ func (a taken) members() []mistake {
 	}
 }
 
-// Whatever a new process cannot listen on it finds out while the old one still serves, and says so; minions notice nothing.
-func TestATakenAddressEndsNoProcess(t *testing.T) {
+// A new process finds an address in use while the old one still serves, and reports it. Minions notice nothing.
+func TestUpgrade_AddressInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := startProcess(t, Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
+	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
 	ctx := t.Context()
 	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
@@ -230,7 +232,7 @@ func TestATakenAddressEndsNoProcess(t *testing.T) {
 	})
 }
 
-// endSuccessor ends the process that has taken over, which uses the node's directory until it does.
+// endSuccessor ends the process that has taken over, which uses the node's directory until then.
 func (n *testNode) endSuccessor(t *testing.T, pid int) {
 	t.Helper()
 	if pid == 0 {

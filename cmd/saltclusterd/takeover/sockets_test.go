@@ -1,4 +1,4 @@
-package daemon
+package takeover
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A listener is the same one in both processes: what connects in between is served by the new one.
-func TestSocketsAreInherited(t *testing.T) {
-	old, next := newSockets(), newSockets()
+// Both processes have the same listener, so the new one serves a connection that was made between them.
+func TestSockets_Inherit(t *testing.T) {
+	old, next := NewSockets(), NewSockets()
 	ln, err := old.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -29,13 +29,13 @@ func TestSocketsAreInherited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.keep(unixName(path), unixLn)
+	old.KeepUnix(path, unixLn)
 	gone, err := old.Listen(t.Context(), "tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = gone.Close() // is not handed over
-	names, fds := old.export()
+	names, fds := old.Export()
 	if len(names) != 3 || len(fds) != 3 {
 		t.Fatalf("%q %v", names, fds)
 	}
@@ -44,11 +44,11 @@ func TestSocketsAreInherited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next.inherit(names, fds)
+	next.Inherit(names, fds)
 	if err := next.Reserve(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	old.handed()
+	old.DisownPaths()
 	for _, c := range []interface{ Close() error }{ln, udp, unixLn} {
 		_ = c.Close()
 	}
@@ -57,18 +57,18 @@ func TestSocketsAreInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	heir, err := next.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil || heir.Addr().String() != ln.Addr().String() {
-		t.Fatalf("%v instead of %v: %v", heir, ln.Addr(), err)
+	inherited, err := next.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil || inherited.Addr().String() != ln.Addr().String() {
+		t.Fatalf("%v instead of %v: %v", inherited, ln.Addr(), err)
 	}
-	defer heir.Close()
-	if c, err := heir.Accept(); err != nil {
+	defer inherited.Close()
+	if c, err := inherited.Accept(); err != nil {
 		t.Error(err)
 	} else {
 		c.Close()
 	}
-	heirUnix, err := next.inheritedUnix(path)
-	if err != nil || heirUnix == nil {
+	inheritedUnix, err := next.InheritedUnix(path)
+	if err != nil || inheritedUnix == nil {
 		t.Fatal(err)
 	}
 	if c, err := net.Dial("unix", path); err != nil {
@@ -76,26 +76,27 @@ func TestSocketsAreInherited(t *testing.T) {
 	} else {
 		c.Close()
 	}
-	next.keep(unixName(path), heirUnix)
-	next.ours()
-	_ = heirUnix.Close()
+	next.KeepUnix(path, inheritedUnix)
+	next.OwnPaths()
+	_ = inheritedUnix.Close()
 	if _, err := net.Dial("unix", path); err == nil {
-		t.Error("the socket outlives its last process")
+		t.Error("the socket is left over after its last process")
 	}
 	packets, err := next.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil || packets.LocalAddr().String() != udp.LocalAddr().String() {
 		t.Fatalf("%v: %v", packets, err)
 	}
 	_ = packets.Close()
-	if err := next.discard(); err != nil {
+	if err := next.DiscardInherited(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Of what was not asked for nothing stays, neither a descriptor nor a path; what cannot be removed is named.
-func TestWhatNobodyAskedForIsDiscarded(t *testing.T) {
+// An inherited file that was not used leaves neither a descriptor nor a path. The error names a path that cannot be
+// removed.
+func TestDiscardInherited_Unused(t *testing.T) {
 	dir := t.TempDir()
-	old, next := newSockets(), newSockets()
+	old, next := NewSockets(), NewSockets()
 	paths := map[string]string{}
 	for _, name := range []string{"dead", "gone", "replaced", "unreachable"} {
 		paths[name] = filepath.Join(dir, name, "s")
@@ -107,9 +108,9 @@ func TestWhatNobodyAskedForIsDiscarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer ln.Close()
-		old.keep(unixName(paths[name]), ln)
+		old.KeepUnix(paths[name], ln)
 	}
-	names, fds := old.export()
+	names, fds := old.Export()
 	for i, fd := range fds {
 		var err error
 		if fds[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
@@ -125,19 +126,19 @@ func TestWhatNobodyAskedForIsDiscarded(t *testing.T) {
 	if err = errors.Join(err, w.Close(), r.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	next.inherit(append(names, "tcp 192.0.2.1:1"), append(fds, copied))
+	next.Inherit(append(names, "tcp 192.0.2.1:1"), append(fds, copied))
 	for _, name := range []string{"gone", "replaced"} {
 		if err := os.Remove(paths[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, paths["replaced"], "somebody's", 0o600)
+	writeFile(t, paths["replaced"], "another file")
 	if err := os.RemoveAll(filepath.Join(dir, "unreachable")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "unreachable"), "no directory", 0o600)
+	writeFile(t, filepath.Join(dir, "unreachable"), "not a directory")
 
-	err = next.discard()
+	err = next.DiscardInherited()
 	if err == nil || !strings.Contains(err.Error(), paths["unreachable"]) {
 		t.Errorf("%v", err)
 	}
@@ -154,30 +155,30 @@ func TestWhatNobodyAskedForIsDiscarded(t *testing.T) {
 	}
 }
 
-// A process that does not take over after all leaves the old one's unix socket where it is.
-func TestAnInheritedUnixSocketStaysWithoutTheHeir(t *testing.T) {
-	old, next := newSockets(), newSockets()
+// A process that fails to take over leaves the old one's unix socket in place.
+func TestInheritedUnix_Closed(t *testing.T) {
+	old, next := NewSockets(), NewSockets()
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	old.keep(unixName(path), ln)
-	names, fds := old.export()
+	old.KeepUnix(path, ln)
+	names, fds := old.Export()
 	if fds[0], err = unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 		t.Fatal(err)
 	}
-	next.inherit(names, fds)
+	next.Inherit(names, fds)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Dir(path), link); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := next.inheritedUnix(filepath.Join(link, "s")) // the same, under another path
-	if err != nil || heir == nil {
+	inherited, err := next.InheritedUnix(filepath.Join(link, "s")) // the same, under another path
+	if err != nil || inherited == nil {
 		t.Fatal(err)
 	}
-	_ = heir.Close()
+	_ = inherited.Close()
 	c, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -185,14 +186,23 @@ func TestAnInheritedUnixSocketStaysWithoutTheHeir(t *testing.T) {
 	_ = c.Close()
 }
 
-func TestAddressesThatExcludeEachOther(t *testing.T) {
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
 	}{
-		{"127.0.0.1:1", "0.0.0.0:1", true}, {"[::]:1", "10.0.0.1:1", true}, {"10.0.0.1:1", "10.0.0.1:1", true}, {":1", "10.0.0.1:1", true},
+		{"127.0.0.1:1", "0.0.0.0:1", true}, {"[::]:1", "10.0.0.1:1", true}, {"10.0.0.1:1", "10.0.0.1:1", true},
+		{":1", "10.0.0.1:1", true},
 		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:10.0.0.1]:1", "10.0.0.1:1", true},
-		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false}, {"lock", "0.0.0.0:2", false}, {"", "", false},
+		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false},
+		{"lock", "0.0.0.0:2", false}, {"", "", false},
 	} {
 		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
 			t.Errorf("%q and %q: %t", c.a, c.b, !c.want)

@@ -1,4 +1,4 @@
-package daemon
+package takeover
 
 import (
 	"bytes"
@@ -12,24 +12,24 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// What an old process says to the one that takes over, and what that one answers. Numbers are never used again.
+// Kinds of messages between the old and the new process. A number is never used again.
 const (
-	sayHello    handover.Kind = 1  // new: version of the state and of the program
-	sayBase     handover.Kind = 2  // old: what can be told beforehand, and everything that listens
-	sayPrepared handover.Kind = 3  // new: it could take over now
-	sayRefuse   handover.Kind = 4  // new: why it cannot
-	sayPub      handover.Kind = 5  // old: the connections of 4505
-	sayReq      handover.Kind = 6  // old: the connections of 4506
-	sayRest     handover.Kind = 7  // old: everything else, and the subscription to the master
-	sayReady    handover.Kind = 8  // new: it has everything and touches nothing
-	sayGo       handover.Kind = 9  // old: it is yours
-	sayAnswer   handover.Kind = 10 // old: the end of a request that was in flight
-	sayMain     handover.Kind = 11 // old: the service manager knows the new process
-	sayFree     handover.Kind = 12 // old: consensus and everything on disk is let go of
-	sayEnd      handover.Kind = 13 // old: there will be no more answers
+	msgHello    handover.Kind = 1  // new: version of the state and of the program
+	msgBase     handover.Kind = 2  // old: what can be sent before the freeze, and all listening sockets
+	msgPrepared handover.Kind = 3  // new: it could take over now
+	msgRefuse   handover.Kind = 4  // new: why it cannot
+	msgPublish  handover.Kind = 5  // old: the connections of 4505
+	msgRequests handover.Kind = 6  // old: the connections of 4506
+	msgFinal    handover.Kind = 7  // old: the final state, and the subscription to the master
+	msgReady    handover.Kind = 8  // new: it has imported everything and uses nothing of it yet
+	msgGo       handover.Kind = 9  // old: the new process serves from now on
+	msgAnswer   handover.Kind = 10 // old: the end of a request that was in flight
+	msgMain     handover.Kind = 11 // old: the service manager has the new process as the main one
+	msgFree     handover.Kind = 12 // old: consensus and everything on disk is closed
+	msgEnd      handover.Kind = 13 // old: there will be no more answers
 )
 
-// hello is the new process's first word.
+// hello is the first message, from the new process.
 type hello struct {
 	State   uint64
 	Version string
@@ -42,32 +42,32 @@ func (h hello) encode() []byte {
 	return e.Record()
 }
 
-// parseHello reads the hello of any version, which may have more to say.
+// parseHello parses the hello of any version, which may contain more.
 func parseHello(b []byte) (hello, error) {
 	d := handover.NewDecoder(b)
 	h := hello{State: d.Uint(), Version: d.String()}
 	return h, d.Err()
 }
 
-// base is what can be told while the old process still serves.
+// base is what the old process sends while it still serves.
 type base struct {
 	UUID     string
-	Names    []string // of the files that come with it
+	Names    []string // of the descriptors of the message
 	Snapshot []byte   // of consensus
 	Jobs     jobList
 }
 
-// rest is what only holds while everything stands still.
-type rest struct {
-	Snapshot []byte // of consensus, empty: as before
-	Clock    hlc.Timestamp
-	Jobs     jobList // the latest
-	Nodes    []router.Node
-	Leader   node.ID
-	Hub      []byte
-	Recent   []byte // what the hub may give late
-	Intake   []byte
-	Sub      []byte // of the subscription to the master, whose descriptor comes with it; empty: there is none
+// finalState is what the old process has when it is frozen.
+type finalState struct {
+	Snapshot     []byte // of consensus; empty: unchanged since base
+	Clock        hlc.Timestamp
+	Jobs         jobList // the latest
+	Nodes        []router.Node
+	Leader       node.ID
+	Hub          []byte
+	Recent       []byte // what the hub may deliver late
+	Intake       []byte
+	Subscription []byte // to the master; its descriptor is in the message; empty: there is none
 }
 
 // jobList is jobs and their publishers, the latest first.
@@ -99,34 +99,34 @@ func parseBase(record []byte) (b base, err error) {
 	return b, d.End()
 }
 
-func (r rest) encode() []byte {
+func (f finalState) encode() []byte {
 	e := &handover.Encoder{}
-	e.Bytes(r.Snapshot)
-	e.Uint(uint64(r.Clock))
-	r.Jobs.encode(e)
-	e.Int(len(r.Nodes))
-	for _, n := range r.Nodes {
+	e.Bytes(f.Snapshot)
+	e.Uint(uint64(f.Clock))
+	f.Jobs.encode(e)
+	e.Int(len(f.Nodes))
+	for _, n := range f.Nodes {
 		encodeNode(e, n)
 	}
-	e.String(string(r.Leader))
-	e.Bytes(r.Hub)
-	e.Bytes(r.Recent)
-	e.Bytes(r.Intake)
-	e.Bytes(r.Sub)
+	e.String(string(f.Leader))
+	e.Bytes(f.Hub)
+	e.Bytes(f.Recent)
+	e.Bytes(f.Intake)
+	e.Bytes(f.Subscription)
 	return e.Record()
 }
 
-func parseRest(record []byte) (r rest, err error) {
+func parseFinalState(record []byte) (f finalState, err error) {
 	d := handover.NewDecoder(record)
-	r.Snapshot = d.Bytes()
-	r.Clock = hlc.Timestamp(d.Int(math.MaxInt64))
-	r.Jobs = parseJobs(d)
+	f.Snapshot = d.Bytes()
+	f.Clock = hlc.Timestamp(d.Int(math.MaxInt64))
+	f.Jobs = parseJobs(d)
 	for range d.Count() {
-		r.Nodes = append(r.Nodes, decodeNode(d))
+		f.Nodes = append(f.Nodes, decodeNode(d))
 	}
-	r.Leader = node.ID(d.String())
-	r.Hub, r.Recent, r.Intake, r.Sub = d.Bytes(), d.Bytes(), d.Bytes(), d.Bytes()
-	return r, d.End()
+	f.Leader = node.ID(d.String())
+	f.Hub, f.Recent, f.Intake, f.Subscription = d.Bytes(), d.Bytes(), d.Bytes(), d.Bytes()
+	return f, d.End()
 }
 
 func encodeNode(e *handover.Encoder, n router.Node) {
@@ -164,14 +164,14 @@ func parseJobs(d *handover.Decoder) (l jobList) {
 	return l
 }
 
-// record notes the jobs, the oldest first, so that the table has them in order.
+// record adds the jobs to a table, the oldest first, because the table keeps their order.
 func (l jobList) record(jobs *router.Jobs) {
 	for i := len(l.JIDs) - 1; i >= 0; i-- {
 		jobs.Record(l.JIDs[i], l.Publishers[i], 0)
 	}
 }
 
-// of lists what a node published, the latest first.
+// of returns the ids of the jobs that a node published, the latest first.
 func (l jobList) of(id node.ID) (jids []string) {
 	for i, jid := range l.JIDs {
 		if l.Publishers[i] == id {
@@ -181,12 +181,13 @@ func (l jobList) of(id node.ID) (jids []string) {
 	return jids
 }
 
-func latestJobs(jobs *router.Jobs, n int) (l jobList) {
+// listJobs returns the n latest jobs.
+func listJobs(jobs *router.Jobs, n int) (l jobList) {
 	l.JIDs, l.Publishers = jobs.Latest(n)
 	return l
 }
 
-func snapshotOf(v state.View) ([]byte, error) {
+func writeSnapshot(v state.View) ([]byte, error) {
 	var b bytes.Buffer
 	if err := v.WriteSnapshot(&b); err != nil {
 		return nil, fmt.Errorf("write consensus down: %w", err)

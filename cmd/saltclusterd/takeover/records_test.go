@@ -1,4 +1,4 @@
-package daemon
+package takeover
 
 import (
 	"reflect"
@@ -9,20 +9,21 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-func TestHandoverRecords(t *testing.T) {
+func TestRecords_RoundTrip(t *testing.T) {
 	jobs := jobList{JIDs: []string{"2", "1"}, Publishers: []node.ID{"m1", "m2"}}
 	b := base{UUID: "u", Names: []string{"lock", "tcp 10.0.0.1:4505"}, Snapshot: []byte("snapshot"), Jobs: jobs}
 	got, err := parseBase(b.encode())
 	if err != nil || !reflect.DeepEqual(got, b) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	r := rest{
-		Clock: 1 << 60, Jobs: jobs, Hub: []byte("hub"), Intake: []byte("intake"), Sub: []byte("sub"),
-		Nodes: []router.Node{everyField(t, router.Node{}), {ID: "m2", Draining: true}}, Leader: "m2",
+	r := finalState{
+		Clock: 1 << 60, Jobs: jobs, Hub: []byte("hub"), Recent: []byte("recent"), Intake: []byte("intake"),
+		Subscription: []byte("sub"),
+		Nodes:        []router.Node{everyField(t, router.Node{}), {ID: "m2", Draining: true}}, Leader: "m2",
 	}
-	rest, err := parseRest(r.encode())
-	if err != nil || !reflect.DeepEqual(rest, r) {
-		t.Errorf("%+v, %v", rest, err)
+	final, err := parseFinalState(r.encode())
+	if err != nil || !reflect.DeepEqual(final, r) {
+		t.Errorf("%+v, %v", final, err)
 	}
 	h, err := parseHello(append(hello{State: 7, Version: "v"}.encode(), "what a later version adds"...))
 	if err != nil || h.State != 7 || h.Version != "v" {
@@ -34,12 +35,12 @@ func TestHandoverRecords(t *testing.T) {
 	}
 	table := router.NewJobs(0)
 	jobs.record(table)
-	if l := latestJobs(table, 10); !reflect.DeepEqual(l, jobs) {
+	if l := listJobs(table, 10); !reflect.DeepEqual(l, jobs) {
 		t.Errorf("%+v", l)
 	}
 }
 
-// everyField sets all fields of a struct, so that one which is added later and not handed over is noticed.
+// everyField sets all fields of a struct, so that the test fails for a new field that is not handed over.
 func everyField[T any](t *testing.T, v T) T {
 	t.Helper()
 	for i, s := 0, reflect.ValueOf(&v).Elem(); i < s.NumField(); i++ {
@@ -57,13 +58,13 @@ func everyField[T any](t *testing.T, v T) T {
 	return v
 }
 
-func FuzzHandoverRecords(f *testing.F) {
+func FuzzRecords(f *testing.F) {
 	f.Add(base{UUID: "u", Names: []string{"lock"}}.encode())
-	f.Add(rest{Nodes: []router.Node{{ID: "m1"}}}.encode())
+	f.Add(finalState{Nodes: []router.Node{{ID: "m1"}}}.encode())
 	f.Add(hello{State: 1, Version: "v"}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = parseBase(b)
-		_, _ = parseRest(b)
+		_, _ = parseFinalState(b)
 		_, _ = parseHello(b)
 	})
 }

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
 
-// A node that belongs to no cluster is restarted as the other program, unless that does not like the configuration.
-func TestUpgradeWithNothingToHandOver(t *testing.T) {
+// A node without a cluster is restarted as the other program, unless that refuses the configuration.
+func TestUpgrade_WithoutCluster(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
-	n.halt() // its files are what is wanted
+	n.halt() // only its files are used
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	broken := filepath.Join(n.dir, "broken")
 	write(t, good, "#!/bin/sh\ntest ! -e "+broken+" || { echo 'line 8: no_such_option'; exit 2; }\n", 0o755)
 	write(t, bad, "#!/bin/sh\necho 'line 7: no_such_option'\nexit 2\n", 0o755)
-	d.SetProcess(Process{Binary: good})
+	d.SetProcess(takeover.Process{Binary: good})
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- d.Run(t.Context(), func() { close(ready) }) }()
 	select {
@@ -41,14 +42,14 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil || !strings.Contains(err.Error(), "line 7") {
 		t.Errorf("a bad configuration: %v", err)
 	}
-	if r := d.checkReload(t.Context()); r.Level != health.OK {
+	if r := d.upgrader.CheckReload(t.Context()); r.Level != health.OK {
 		t.Errorf("another program's mistake: %+v", r)
 	}
 	write(t, broken, "", 0o600)
 	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, say); err == nil {
 		t.Error("a reload with a bad configuration succeeded")
 	}
-	if r := d.checkReload(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "line 8") {
+	if r := d.upgrader.CheckReload(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "line 8") {
 		t.Errorf("a reload that failed: %+v", r)
 	}
 	if err := os.Remove(broken); err != nil {
@@ -58,13 +59,13 @@ func TestUpgradeWithNothingToHandOver(t *testing.T) {
 	if err != nil || o.PID == 0 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if r, ok := errors.AsType[*RestartError](<-done); !ok || r.Binary != good {
+	if r, ok := errors.AsType[*takeover.RestartError](<-done); !ok || r.Binary != good {
 		t.Errorf("Run ended with %v", r)
 	}
 }
 
-// A process that is taking over from another one, and gets the signal that was meant for that one, too, does not restart itself.
-func TestUpgradeOfAProcessThatIsTakingOver(t *testing.T) {
+// A process that is taking over from another one does not restart itself by a signal that was sent to both.
+func TestUpgrade_WhileTakingOver(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
 	n.halt()
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
@@ -77,11 +78,11 @@ func TestUpgradeOfAProcessThatIsTakingOver(t *testing.T) {
 	}
 	good := filepath.Join(n.dir, "good")
 	write(t, good, "#!/bin/sh\nexit 0\n", 0o755)
-	d.SetProcess(Process{Binary: good, Takeover: 3})
+	d.SetProcess(takeover.Process{Binary: good, Takeover: 3})
 	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
 		t.Errorf("%v", err)
 	}
-	if len(d.restarts) > 0 {
+	if len(d.upgrader.Restarts()) > 0 {
 		t.Error("it will be restarted when its membership ends")
 	}
 }
