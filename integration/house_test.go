@@ -17,7 +17,7 @@ const (
 	// maxPackageLines bounds the lines of a package, tests excepted.
 	maxPackageLines = 5000
 	// maxDaemonLines bounds package daemon, which only composes. The goal is 2,500.
-	maxDaemonLines = 11000
+	maxDaemonLines = 4900
 	// maxFields bounds the fields of a struct.
 	maxFields = 20
 )

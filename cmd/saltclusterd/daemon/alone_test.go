@@ -43,7 +43,7 @@ func cluster(t *testing.T, dirs ...string) []*testNode {
 func acceptKey(t *testing.T, n *testNode, id, pub string) {
 	t.Helper()
 	m := n.current()
-	results, err := m.cons.Propose(t.Context(), state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.audit("test")})
+	results, err := m.Consensus.Propose(t.Context(), state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.Audit("test")})
 	if err == nil {
 		err = results[0].Err()
 	}
@@ -113,7 +113,7 @@ func TestServeAlone(t *testing.T) {
 
 	startNode(t, "a", dirs[0])
 	eventually(t, "the cluster is found again", func() error {
-		if s.alone.Serving() || !b.current().cons.CaughtUp() {
+		if s.alone.Serving() || !b.current().Consensus.CaughtUp() {
 			return errors.New("still alone")
 		}
 		return s.keys.Settled(context.Background())
@@ -126,7 +126,7 @@ func TestServeAlone_Removed(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	nodes[1].halt()
 	m := nodes[0].current()
-	results, err := m.cons.Propose(t.Context(), state.MemberRemove{ID: "b", Audit: m.audit("test")})
+	results, err := m.Consensus.Propose(t.Context(), state.MemberRemove{ID: "b", Audit: m.Audit("test")})
 	if err == nil {
 		err = results[0].Err()
 	}
@@ -134,7 +134,7 @@ func TestServeAlone_Removed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "b is off the roster", func() error {
-		if _, ok := m.roster.Lookup("b"); ok {
+		if _, ok := m.Roster.Lookup("b"); ok {
 			return errors.New("still on it")
 		}
 		return nil

@@ -61,7 +61,7 @@ func (s *service) buildMaster() error {
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.cons}, Founder: s.m.seed.Founder, Current: s.m.cons.CaughtUp, Shared: s.turns(), Store: d.keyStore().Geometry(),
+		Log: keyLog{s.m.Consensus}, Founder: s.m.Record.Founder, Current: s.m.Consensus.CaughtUp, Shared: s.turns(), Store: d.keyStore().Geometry(),
 		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err
@@ -119,7 +119,7 @@ func (s *service) buildProxy() error {
 	if s.cache, err = s.newJobs(); err != nil {
 		return err
 	}
-	s.relay = relay.NewClient(m.port.HTTPClient())
+	s.relay = relay.NewClient(m.Port.HTTPClient())
 	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
 	s.followed = s.newFollowedOptions()
 	if err := s.followed.Use(d.master); err != nil {
@@ -138,15 +138,15 @@ func (s *service) buildProxy() error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.Algorithm, Clock: s.clock,
-		HTTP: m.port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
-		Withhold: func() bool { return m.cons.Behind() >= sidecar.BehindTolerated },
-		Away:     func(id node.ID) bool { return !m.gossip.Alive(id) },
-		Minority: func() bool { return !m.cons.Status().HasQuorum },
+		HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
+		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
+		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
+		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
 		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
-		View: m.cons.View, Manager: s.epochs, Seeds: s.keys.seeds, Publisher: s.pub, SignIns: s.signin, Nudge: s.hub.Nudge,
+		View: m.Consensus.View, Manager: s.epochs, Seeds: s.keys.seeds, Publisher: s.pub, SignIns: s.signin, Nudge: s.hub.Nudge,
 		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
@@ -165,7 +165,7 @@ func (s *service) buildProxy() error {
 	})
 	s.heard = eventlog.New()
 	s.proxy = sidecar.NewProxy(sidecar.Config{
-		Guard: s.buildGuard(), View: m.routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
+		Guard: s.buildGuard(), View: m.Routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
 		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole,
 		Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
 		Mines: native.ServedMines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/router"
 )
 
 // Names of the parts that catch up, for people and for peers.
@@ -140,7 +138,7 @@ func (s *service) newRunner() *catchup.Runner {
 			return s.cache.Pull(ctx, s.asker(partJobs, from), tell)
 		}),
 	}
-	return catchup.New(catchup.Config{Parts: parts, Peers: s.m.catchupPeers, Logger: s.m.log})
+	return catchup.New(catchup.Config{Parts: parts, Peers: s.m.Sources, Logger: s.m.log})
 }
 
 // pulled is a part that is fetched from one peer. Until it is, others do not send what is new of it.
@@ -158,7 +156,7 @@ func (s *service) asker(part string, from node.ID) func(context.Context, []byte)
 	return func(ctx context.Context, question []byte) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, maxWait)
 		defer cancel()
-		answer, err := s.m.call(ctx, http.MethodPost, from, pathCatchup+part, question, datacache.MaxBody)
+		answer, err := s.m.Call(ctx, http.MethodPost, from, pathCatchup+part, question, datacache.MaxBody)
 		if err != nil && strings.Contains(err.Error(), http.StatusText(http.StatusNotFound)) {
 			return nil, catchup.ErrOlder
 		}
@@ -166,40 +164,9 @@ func (s *service) asker(part string, from node.ID) func(context.Context, []byte)
 	}
 }
 
-// catchupPeers lists the other members with a master: of those that are there the ones that serve come first, then the least
-// loaded.
-func (m *member) catchupPeers() (there, absent []node.ID) {
-	for _, id := range m.otherMasters() {
-		if m.alive(id) {
-			there = append(there, id)
-		} else {
-			absent = append(absent, id)
-		}
-	}
-	bestFirst(there, m.routes().Nodes)
-	return there, absent
-}
-
-// bestFirst sorts nodes by whom to ask first for much: those that serve, the least loaded before the others.
-func bestFirst(ids []node.ID, nodes []router.Node) {
-	serving, load := map[node.ID]bool{}, map[node.ID]int{}
-	for _, n := range nodes {
-		serving[n.ID], load[n.ID] = n.Alive, n.Load
-	}
-	slices.SortStableFunc(ids, func(a, b node.ID) int {
-		if serving[a] != serving[b] {
-			if serving[a] {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(load[a], load[b])
-	})
-}
-
 // awaitKeys waits until the key files are as the cluster has decided.
 func (s *service) awaitKeys(ctx context.Context, tell func(catchup.Report)) error {
-	rev := s.m.cons.View().Rev()
+	rev := s.m.Consensus.View().Rev()
 	for {
 		done, total := s.dir.Writing()
 		tell(catchup.Report{Done: int64(done), Total: int64(total), Note: "writing the key files"})
@@ -276,9 +243,9 @@ func (m *member) syncing() []catchup.Status {
 	if runner := m.svc.late.runner.Load(); runner != nil {
 		return runner.Status()
 	}
-	st := m.cons.Status()
+	st := m.Consensus.Status()
 	return []catchup.Status{{
-		Name: partLog, State: catchup.StateSyncing, Since: m.since,
+		Name: partLog, State: catchup.StateSyncing, Since: m.Since,
 		Report: catchup.Report{Done: int64(min(st.Applied, st.Commit)), Total: int64(st.Commit), From: st.Leader},
 	}}
 }

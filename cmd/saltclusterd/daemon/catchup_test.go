@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/msgpack"
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
-	"saltclusterd/sidecar/router"
 )
 
 // lay writes what the master of a node has: keys, grains and mines of minions.
@@ -91,7 +89,7 @@ func TestWhoJoinsIsWholeBeforeItServes(t *testing.T) {
 	if err := b.has(t, minions); err != nil {
 		t.Errorf("b is ready: %v", err)
 	}
-	if st := b.current().cons.Status(); st.Leader == b.id {
+	if st := b.current().Consensus.Status(); st.Leader == b.id {
 		t.Fatal("the founder does not lead")
 	}
 	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
@@ -154,14 +152,17 @@ func TestProgressIsTold(t *testing.T) {
 	}
 }
 
-// Who has least to do is asked first, and nobody before those that serve.
-func TestBestFirst(t *testing.T) {
-	ids := []node.ID{"starting", "busy", "idle", "unknown", "busier"}
-	bestFirst(ids, []router.Node{
-		{ID: "idle", Alive: true}, {ID: "busier", Alive: true, Load: 90}, {ID: "busy", Alive: true, Load: 7}, {ID: "starting"},
-	})
-	if want := []node.ID{"idle", "busy", "busier", "starting", "unknown"}; !slices.Equal(ids, want) {
-		t.Errorf("%v, want %v", ids, want)
+// A cluster agrees on the level that all its members support.
+func TestLevel_Agreed(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t, t.TempDir(), t.TempDir())
+	for _, n := range nodes {
+		eventually(t, "the level on "+string(n.id), func() error {
+			if now := n.current().Consensus.View().Level(); now != state.Level {
+				return fmt.Errorf("it is %d", now)
+			}
+			return nil
+		})
 	}
 }
 

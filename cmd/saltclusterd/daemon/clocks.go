@@ -12,7 +12,7 @@ import (
 // newClocks returns what compares this host's clock with those of the other members. It is made before the service.
 func (m *member) newClocks() *clocks.Watch {
 	return clocks.NewWatch(clocks.Config{
-		Self: m.d.id, Log: m.cons, Wall: m.d.wall, Interval: m.d.clockInterval, Logger: m.log,
+		Self: m.d.id, Log: m.Consensus, Wall: m.d.wall, Interval: m.d.clockInterval, Logger: m.log,
 		Read: func(ctx context.Context, id node.ID) (clocks.Reading, error) {
 			s, err := m.nodeStats(ctx, id)
 			return clocks.Reading{Wall: s.Now, Serial: s.Serial}, err

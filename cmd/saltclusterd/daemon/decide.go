@@ -21,14 +21,14 @@ func undecided(ctx context.Context, err error) bool {
 
 // lacksQuorum says whether something was not decided because a majority was missing.
 func (m *member) lacksQuorum(err error) bool {
-	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && !m.cons.Status().HasQuorum
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && !m.Consensus.Status().HasQuorum
 }
 
 // decide proposes a command for an operator. Errors say what an operator can do.
 func (m *member) decide(ctx context.Context, c state.Command) (state.Result, error) {
 	deciding, cancel := context.WithTimeout(ctx, decidedWithin)
 	defer cancel()
-	results, err := m.cons.Propose(deciding, c)
+	results, err := m.Consensus.Propose(deciding, c)
 	if undecided(ctx, err) {
 		return state.Result{}, m.noQuorum(err)
 	}

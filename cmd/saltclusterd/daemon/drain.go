@@ -13,12 +13,12 @@ import (
 func (s *service) newDrain() *drain.Runner {
 	m := s.m
 	return drain.New(drain.Config{
-		Self: m.d.id, Log: m.cons, Routes: m.routes,
+		Self: m.d.id, Log: m.Consensus, Routes: m.Routes,
 		Publish: s.pub, Requests: s.reqs, Returns: s.native.Returns, Cache: s.cache, Jobs: s.published,
 		Announce: func(draining bool) {
 			m.d.checks.SetDraining(draining)
-			m.gossip.UpdateMeta()
-			m.updateRoutes()
+			m.Gossip.UpdateMeta()
+			m.UpdateRoutes()
 		},
 		Resign: m.leadership.Resign, Reopen: s.reopenEdges, Fail: m.fail,
 		AnnounceTime: m.d.cfg.Edge.DrainAnnounce, DrainTime: m.d.cfg.Edge.DrainTime, Logger: m.log,
@@ -38,9 +38,9 @@ func (s *service) reopenEdges(ctx context.Context) error {
 // newDrains makes what decides about drains of all members; a witness has it as well.
 func (m *member) newDrains() *drain.Cluster {
 	return drain.NewCluster(drain.ClusterConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons,
+		Self: m.d.id, ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Log: m.Consensus,
 		Own:    func() *drain.Runner { return m.svc.drain },
-		Voters: m.voters, Alive: m.alive, Routes: m.routes, Client: m.client(), Audit: m.audit,
+		Voters: m.voters, Alive: m.Alive, Routes: m.Routes, Client: m.Client(), Audit: m.Audit,
 		Find: m.findMaster, Undecided: undecided, NoQuorum: m.noQuorum,
 		DrainTime: m.d.cfg.Edge.DrainAnnounce + m.d.cfg.Edge.DrainTime,
 	})
@@ -61,7 +61,7 @@ func (m *member) findMaster(name string) (node.ID, error) {
 		id = node.ID(name)
 	}
 	var known []string
-	for _, mem := range m.cons.View().Members() {
+	for _, mem := range m.Consensus.View().Members() {
 		if mem.ID == id && mem.Witness {
 			return "", adminapi.Errorf(adminapi.CodeInvalid, "", "%s is a witness: it has no minions", id)
 		}

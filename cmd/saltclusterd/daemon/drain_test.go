@@ -84,7 +84,7 @@ func TestDrain(t *testing.T) {
 	}
 	eventually(t, "the others are known to be ready", func() error {
 		for _, n := range nodes {
-			if !n.current().routes().OthersServe(n.id) {
+			if !n.current().Routes().OthersServe(n.id) {
 				return fmt.Errorf("%s sees no other node", n.id)
 			}
 		}
@@ -116,7 +116,7 @@ func TestDrain(t *testing.T) {
 		t.Error("a drained node lets minions in")
 	}
 	eventually(t, "another leader", func() error {
-		if l := b.current().cons.Leader(); l == "a" || l == "" {
+		if l := b.current().Consensus.Leader(); l == "a" || l == "" {
 			return fmt.Errorf("leader %q", l)
 		}
 		return nil
@@ -183,7 +183,7 @@ func TestDrain_TakenBack(t *testing.T) {
 		eventually(t, "serving", serves(n))
 	}
 	eventually(t, "the other is ready", func() error {
-		if !a.current().routes().OthersServe("a") {
+		if !a.current().Routes().OthersServe("a") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -226,7 +226,7 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	for _, n := range []*testNode{a, b} {
 		eventually(t, "serving", serves(n))
 		eventually(t, "the other is ready", func() error {
-			if !n.current().routes().OthersServe(n.id) {
+			if !n.current().Routes().OthersServe(n.id) {
 				return errors.New("not yet")
 			}
 			return nil
@@ -336,7 +336,7 @@ func TestDrain_AllAtOnce(t *testing.T) {
 		}
 		for _, n := range []*testNode{a, b} {
 			eventually(t, "the other is ready", func() error {
-				if !n.current().routes().OthersServe(n.id) {
+				if !n.current().Routes().OthersServe(n.id) {
 					return errors.New("not yet")
 				}
 				return nil

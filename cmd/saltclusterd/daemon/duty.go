@@ -28,8 +28,8 @@ type duty struct {
 // duties lists what the membership does in the background.
 func (m *member) duties() []duty {
 	return []duty{
-		{"follow consensus", consensusOpen, consensusOpen, m.follow},
-		{"routes", consensusOpen, consensusOpen, m.watchRoutes},
+		{"follow consensus", consensusOpen, consensusOpen, m.Follow},
+		{"routes", consensusOpen, consensusOpen, m.followRoutes},
 		{"standing", consensusOpen, consensusOpen, m.standing.Run},
 		{"former members", consensusOpen, consensusOpen, m.former.Run},
 		{"contact", consensusOpen, consensusOpen, m.keepContact},
@@ -62,7 +62,7 @@ func (s *service) duties() []duty {
 // lead runs the leader's duties until ctx ends (consensus.Config.Lead).
 func (m *member) lead(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.keepLevel, m.resignWhenShareHangs} {
+	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.KeepLevel, m.resignWhenShareHangs} {
 		wg.Go(func() { run(ctx) })
 	}
 	wg.Wait()

@@ -28,12 +28,12 @@ func (s *service) buildEvents() (err error) {
 // mirrorPeers implements mirror.Peers.
 type mirrorPeers struct{ m *member }
 
-func (p mirrorPeers) Members() []node.ID { return p.m.otherMasters() }
+func (p mirrorPeers) Members() []node.ID { return p.m.OtherMasters() }
 
 // maxMirrorAnswer bounds what a peer answers to events, which is nothing.
 const maxMirrorAnswer = 1 << 10
 
 func (p mirrorPeers) Send(ctx context.Context, to node.ID, batch []byte) error {
-	_, err := p.m.call(ctx, http.MethodPost, to, mirror.Path, batch, maxMirrorAnswer)
+	_, err := p.m.Call(ctx, http.MethodPost, to, mirror.Path, batch, maxMirrorAnswer)
 	return err
 }

@@ -48,7 +48,7 @@ var fine = health.Result{Level: health.OK}
 // leads says whether this node leads the cluster, as far as it knows.
 func (d *Daemon) leads() bool {
 	m := d.current()
-	return m != nil && m.cons.Status().Leader == d.id
+	return m != nil && m.Consensus.Status().Leader == d.id
 }
 
 func (d *Daemon) checkMember(context.Context) health.Result {
@@ -63,9 +63,9 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	if m == nil {
 		return fine // said by the check "member"
 	}
-	st := m.cons.Status()
+	st := m.Consensus.Status()
 	return operator.CheckConsensus(operator.Consensus{
-		TakenOver: m.arriving(), Detached: m.cons.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
+		TakenOver: m.arriving(), Detached: m.Consensus.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
 		Rejoin: membership.RejoinHint, QuorumHint: m.remover.QuorumHint,
 	})
 }
@@ -73,8 +73,8 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 func (s *service) checkBehind(context.Context) health.Result {
 	m := s.m
 	return m.d.behind.Check(operator.Behind{
-		For: m.cons.Behind(), LogError: m.cons.LogError(), StateDir: m.d.cfg.Paths.StateDir,
-		OthersServe: func() bool { return m.routes().OthersServe(m.d.id) },
+		For: m.Consensus.Behind(), LogError: m.Consensus.LogError(), StateDir: m.d.cfg.Paths.StateDir,
+		OthersServe: func() bool { return m.Routes().OthersServe(m.d.id) },
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/leadership"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/operator"
@@ -43,7 +44,7 @@ var rpcPaths = []string{
 	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
 	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
-	pathPropose, operator.StatsPath, leadership.Path, rotation.PathCertificate, identity.PathPins,
+	membership.PathPropose, operator.StatsPath, leadership.Path, rotation.PathCertificate, identity.PathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
 }
@@ -85,8 +86,8 @@ func TestHostilePeer(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, thief := nodes[0], nodes[1]
 	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
-	client := thief.current().port.HTTPClient()
-	before := a.current().cons.View().Rev()
+	client := thief.current().Port.HTTPClient()
+	before := a.current().Consensus.View().Rev()
 	rng := rand.New(rand.NewPCG(1, 2))
 	answers := map[int]int{}
 	for _, path := range rpcPaths {
@@ -103,22 +104,22 @@ func TestHostilePeer(t *testing.T) {
 	if answers[0] > len(answers)*20 {
 		t.Errorf("%d requests were not answered at all", answers[0])
 	}
-	hostileStreams(t, thief.current().port, a.id, rng)
+	hostileStreams(t, thief.current().Port, a.id, rng)
 	if _, err := a.Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 	noEvil(t, filepath.Dir(dirs[0]))
 	for _, n := range nodes {
-		for k := range n.current().cons.View().Keys {
+		for k := range n.current().Consensus.View().Keys {
 			if k.ID != "m1" {
 				t.Errorf("%s knows a key of %q", n.id, k.ID)
 			}
 		}
 	}
-	if k, ok := a.current().cons.View().Key("m1"); !ok || k.State != state.KeyAccepted {
+	if k, ok := a.current().Consensus.View().Key("m1"); !ok || k.State != state.KeyAccepted {
 		t.Errorf("the key of m1: %+v", k)
 	}
-	t.Logf("revision %d, then %d", before, a.current().cons.View().Rev())
+	t.Logf("revision %d, then %d", before, a.current().Consensus.View().Rev())
 	eventually(t, "a decision", func() error { // consensus goes on
 		_, err := a.Rotate(t.Context(), adminapi.RotateRequest{}, quiet)
 		return err

@@ -20,9 +20,9 @@ import (
 func (m *member) buildIdentity() {
 	d := m.d
 	cfg := identity.Config{
-		Self: d.id, Log: m.cons, Key: m.key, Fingerprint: m.fingerprint, MasterKeys: d.masterKeys(),
+		Self: d.id, Log: m.Consensus, Key: m.key, Fingerprint: m.fingerprint, MasterKeys: d.masterKeys(),
 		PinsFile: filepath.Join(d.cfg.Paths.StateDir, "pins.json"),
-		Alive:    m.alive, Decide: m.decide, NoQuorum: m.noQuorum, Knows: m.knows, NotOnWitness: d.notOnWitness,
+		Alive:    m.Alive, Decide: m.decide, NoQuorum: m.noQuorum, Knows: m.Knows, NotOnWitness: d.notOnWitness,
 		ReplaceAES: func(ctx context.Context) error {
 			_, err := m.secrets.ReplaceAES(ctx)
 			return err
@@ -31,13 +31,13 @@ func (m *member) buildIdentity() {
 			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, p)
 			return err
 		},
-		Status: m.identityStatus, Client: m.client(), Logger: m.log,
+		Status: m.identityStatus, Client: m.Client(), Logger: m.log,
 		Accelerate: func(key *saltcrypt.MasterKey) signin.SecondIdentity {
 			accelerated, _ := d.accelerate(key)
 			return accelerated
 		},
 	}
-	if m.seed.Witness {
+	if m.Record.Witness {
 		cfg.WriteKeys = func(_, public []byte) error { return membership.WritePublicIdentity(d.cfg.Cluster.PKIDir, public) }
 	} else {
 		cfg.Master = identityMaster{m}

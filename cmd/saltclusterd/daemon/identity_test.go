@@ -25,7 +25,7 @@ func TestRotateIdentity(t *testing.T) {
 	first := a.current().fingerprint
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare})
 	eventually(t, "the staged identity at b", func() error {
-		c := b.current().cons.View().IdentityChange()
+		c := b.current().Consensus.View().IdentityChange()
 		if c.Stage != state.IdentityStaged {
 			return errors.New("it is not known")
 		}
@@ -48,7 +48,7 @@ func TestRotateIdentity(t *testing.T) {
 	}
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityAbort})
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare})
-	next := b.current().cons.View().IdentityChange()
+	next := b.current().Consensus.View().IdentityChange()
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentitySwitch})
 
 	has := func(n *testNode, fp string) error {
@@ -92,7 +92,7 @@ func TestRotateIdentity(t *testing.T) {
 	}
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityFinish, Force: true})
 	eventually(t, "the end", func() error {
-		v := b.current().cons.View()
+		v := b.current().Consensus.View()
 		if v.IdentityChange().Stage != state.NoIdentity || v.Identity().IdentityFP != next.FP {
 			return fmt.Errorf("%q, %s", v.IdentityChange().Stage, v.Identity().IdentityFP)
 		}

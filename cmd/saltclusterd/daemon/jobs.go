@@ -25,7 +25,7 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		Self: d.id, Master: masterlink.JobsMaster(d.master, owner, s.umask.Mask),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
 		Received: s.missed.Seen,
-		Off:      s.jobsOff(), Members: s.m.otherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.cons.Watch,
+		Off:      s.jobsOff(), Members: s.m.OtherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.Consensus.Watch,
 		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
 }
@@ -54,7 +54,7 @@ func (s *service) returnStored(job *jobcache.Job) {
 // jobReplicas lists the nodes that shall have a job. A node that is down or drained for a while stays one of them.
 func (m *member) jobReplicas(jid string) []node.ID {
 	want := m.d.cfg.Cluster.JobReplicas
-	masters := m.ringOf(m.cons.View())
+	masters := m.ringOf(m.Consensus.View())
 	if len(masters) > want {
 		return ring.Ranked(jid, masters)[:want]
 	}
@@ -80,5 +80,5 @@ func (m *member) ringOf(v state.View) []ring.Node {
 type jobPeers struct{ m *member }
 
 func (p jobPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {
-	return p.m.call(ctx, http.MethodPost, to, jobs.Path, body, limit)
+	return p.m.Call(ctx, http.MethodPost, to, jobs.Path, body, limit)
 }

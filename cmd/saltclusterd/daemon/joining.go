@@ -4,7 +4,10 @@ import (
 	"context"
 
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -24,8 +27,8 @@ func (d *Daemon) joinProgress() joining.Progress {
 	if m == nil {
 		return joining.Progress{}
 	}
-	st := m.cons.Status()
-	p := joining.Progress{Running: true, CaughtUp: st.CaughtUp, Voter: m.isVoter(st), View: m.cons.View()}
+	st := m.Consensus.Status()
+	p := joining.Progress{Running: true, CaughtUp: st.CaughtUp, Voter: m.isVoter(st), View: m.Consensus.View()}
 	if s := m.svc; s != nil {
 		p.HasMaster, p.Serving, p.WaitsFor = true, m.ready(), s.waitsFor()
 		p.PortsHeld, p.KeysAdopted = s.held.Load(), s.dir.Settled()
@@ -33,12 +36,14 @@ func (d *Daemon) joinProgress() joining.Progress {
 	return p
 }
 
-// newAdmission builds what admits other nodes.
-func (m *member) newAdmission() *joining.Admission {
+// newAdmission builds what admits other nodes. Its functions are called when the membership has been made.
+func (m *member) newAdmission(record *membership.Record) *joining.Admission {
 	return joining.NewAdmission(joining.AdmissionConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public,
-		Log:   func() joining.Log { return m.cons },
-		Alive: m.alive, Supported: m.knows, Decide: m.decide, Audit: m.audit, AwaitRoots: func(ctx context.Context) error { return m.svc.roots.AwaitFirst(ctx) }, Logger: m.log,
+		Self: m.d.id, ClusterID: record.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public,
+		Log:   func() joining.Log { return m.Consensus },
+		Alive: func(id node.ID) bool { return m.Alive(id) }, Supported: func(level uint16) error { return m.Knows(level) },
+		Decide: m.decide, Audit: func(cause string) state.Audit { return m.Audit(cause) },
+		AwaitRoots: func(ctx context.Context) error { return m.svc.roots.AwaitFirst(ctx) }, Logger: m.log,
 	})
 }
 

@@ -33,7 +33,7 @@ type keyView struct {
 
 // Accepted returns the accepted key of a minion (sidecar.Keys, guard).
 func (k *keyView) Accepted(id string) (pub string, ok bool) {
-	key, found := k.m.cons.View().Key(id)
+	key, found := k.m.Consensus.View().Key(id)
 	if !found || key.State != state.KeyAccepted {
 		return "", false
 	}
@@ -42,21 +42,21 @@ func (k *keyView) Accepted(id string) (pub string, ok bool) {
 
 // CatchUp implements sidecar.Keys. The epoch that was found is in force when it returns.
 func (k *keyView) CatchUp(ctx context.Context) error {
-	if err := k.m.cons.Barrier(ctx); err != nil {
+	if err := k.m.Consensus.Barrier(ctx); err != nil {
 		if errors.Is(err, consensus.ErrBehind) || k.Behind() > 0 {
 			return fmt.Errorf("%w: %w", sidecar.ErrBehind, err)
 		}
 		return err
 	}
-	return k.m.svc.beginEpoch(k.m.cons.View())
+	return k.m.svc.beginEpoch(k.m.Consensus.View())
 }
 
 // Behind implements sidecar.Keys.
-func (k *keyView) Behind() time.Duration { return k.m.cons.Behind() }
+func (k *keyView) Behind() time.Duration { return k.m.Consensus.Behind() }
 
 // OnDisk implements sidecar.Keys: a key of a later revision than the key directory has written is waited for.
 func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {
-	rev := k.m.cons.View().KeyRev(id)
+	rev := k.m.Consensus.View().KeyRev(id)
 	if k.synced(rev) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (k *keyView) OnDisk(id string) (wait func(context.Context) error) {
 
 // Standing implements signin.Keys.
 func (k *keyView) Standing(id string) signin.Standing {
-	v := k.m.cons.View()
+	v := k.m.Consensus.View()
 	st := signin.Standing{Rev: v.KeyRev(id), Seen: v.Rev()}
 	if key, ok := v.Key(id); ok {
 		st.Pub, st.Known, st.Accepted = key.Pub, true, key.State == state.KeyAccepted
@@ -90,12 +90,14 @@ func (k *keyView) FormerSessions(id, pub string) (keys []saltcrypt.Key) {
 }
 
 // Settled waits until the local master's key files show what consensus knows now.
-func (k *keyView) Settled(ctx context.Context) error { return k.settled(ctx, k.m.cons.View().Rev()) }
+func (k *keyView) Settled(ctx context.Context) error {
+	return k.settled(ctx, k.m.Consensus.View().Rev())
+}
 
 // Accept proposes the key that the local master accepted.
 func (k *keyView) Accept(ctx context.Context, id, pub string, st signin.Standing) error {
-	results, err := k.m.cons.Propose(ctx, state.KeySet{
-		ID: id, State: state.KeyAccepted, Pub: pub, BaseRev: st.Rev, SeenRev: st.Seen, Audit: k.m.audit("auto-accept"),
+	results, err := k.m.Consensus.Propose(ctx, state.KeySet{
+		ID: id, State: state.KeyAccepted, Pub: pub, BaseRev: st.Rev, SeenRev: st.Seen, Audit: k.m.Audit("auto-accept"),
 	})
 	switch {
 	case errors.Is(err, consensus.ErrNoLeader), errors.Is(err, context.DeadlineExceeded):
@@ -107,7 +109,7 @@ func (k *keyView) Accept(ctx context.Context, id, pub string, st signin.Standing
 		return results[0].Err()
 	}
 	// The key directory may have seen the master's file and proposed the same before us; the leader knew before this node.
-	if err := k.m.awaitRev(ctx, results[0].Rev); err != nil {
+	if err := k.m.AwaitRevision(ctx, results[0].Rev); err != nil {
 		return fmt.Errorf("%w: %w", signin.ErrNoQuorum, err)
 	}
 	if now, ok := k.Accepted(id); ok && saltcrypt.CleanKey(now) == saltcrypt.CleanKey(pub) {
@@ -119,7 +121,7 @@ func (k *keyView) Accept(ctx context.Context, id, pub string, st signin.Standing
 // IDs implements jobcache.Keys.
 func (k *keyView) IDs() []string {
 	var ids []string
-	k.m.cons.View().Keys(func(key state.Key) bool {
+	k.m.Consensus.View().Keys(func(key state.Key) bool {
 		if key.State == state.KeyAccepted {
 			ids = append(ids, key.ID)
 		}

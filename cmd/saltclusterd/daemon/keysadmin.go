@@ -14,8 +14,8 @@ func (d *Daemon) minionKeys() (*keysadmin.Keys, error) {
 		return nil, d.errNoMember()
 	}
 	cfg := keysadmin.Config{
-		Self: d.id, Log: m.cons, HeldChanged: func() { d.checks.Kick("keys") },
-		AwaitRev: m.awaitRev, Audit: m.audit, LacksQuorum: m.lacksQuorum, NoQuorum: m.noQuorum,
+		Self: d.id, Log: m.Consensus, HeldChanged: func() { d.checks.Kick("keys") },
+		AwaitRev: m.AwaitRevision, Audit: m.Audit, LacksQuorum: m.lacksQuorum, NoQuorum: m.noQuorum,
 	}
 	if m.svc != nil {
 		cfg.Held = m.svc.dir

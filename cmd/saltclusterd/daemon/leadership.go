@@ -9,17 +9,17 @@ import (
 
 func (m *member) newLeadership() *leadership.Control {
 	return leadership.New(leadership.Config{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons,
-		Voters: m.voters, Alive: m.alive, Leaving: m.leavingByGossip, Routes: m.routes,
-		Client: m.client(), NoQuorum: m.noQuorum, Logger: m.log,
+		Self: m.d.id, ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Log: m.Consensus,
+		Voters: m.voters, Alive: m.Alive, Leaving: m.leavingByGossip, Routes: m.Routes,
+		Client: m.Client(), NoQuorum: m.noQuorum, Logger: m.log,
 	})
 }
 
-func (m *member) voters() []node.ID { return m.cons.Status().Voters }
+func (m *member) voters() []node.ID { return m.Consensus.Status().Voters }
 
 // leavingByGossip says whether another member reports that its minions leave it.
 func (m *member) leavingByGossip(id node.ID) bool {
-	g, ok := m.gossip.Member(id)
+	g, ok := m.Gossip.Member(id)
 	return ok && id != m.d.id && g.Meta.Draining
 }
 

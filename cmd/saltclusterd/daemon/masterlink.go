@@ -92,7 +92,7 @@ func (m *member) pusher() func(path string) string {
 	}
 	return func(path string) string {
 		id := now.PushedBy(path)
-		if _, known := m.cons.View().Key(id); !known {
+		if _, known := m.Consensus.View().Key(id); !known {
 			return ""
 		}
 		return id

@@ -42,8 +42,8 @@ func (s *service) keepLearning(ctx context.Context) {
 		s.rereadOptions()
 		for s.req.Up() {
 			err := s.intake.Learn(ctx)
-			s.m.gossip.UpdateMeta()
-			s.m.lookAtRoutes()
+			s.m.Gossip.UpdateMeta()
+			s.m.RequestRoutes()
 			if err == nil {
 				said = ""
 				s.m.log.Info("signed in at the local master")

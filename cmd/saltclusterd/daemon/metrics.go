@@ -41,7 +41,7 @@ func (n numbers) Collect(out chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v uint64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
-	epoch := s.m.cons.View().Epochs().Current
+	epoch := s.m.Consensus.View().Epochs().Current
 	gauge(descEpoch, float64(epoch.N))
 	if epoch.At > 0 {
 		gauge(descAge, max(0, now.Sub(time.UnixMilli(epoch.At)).Seconds()))

@@ -24,7 +24,7 @@ func (d *Daemon) leftToShare(path string) bool { return !d.migration.StandsIn() 
 func (s *service) newMigrationSteps() *migration.Steps {
 	d := s.m.d
 	return migration.NewSteps(migration.StepsConfig{
-		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.cons, RootsStored: func() bool { return s.roots.Stored() },
+		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.Consensus, RootsStored: func() bool { return s.roots.Stored() },
 		Go: func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
 		Upgrade: func(ctx context.Context, progress func(string)) error {
 			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(_, message string, _ ...int) { progress(message) })
@@ -33,14 +33,14 @@ func (s *service) newMigrationSteps() *migration.Steps {
 		RestartMaster: func(ctx context.Context, progress func(string)) error {
 			return d.restartMaster(ctx, func(_, message string, _ ...int) { progress(message) })
 		},
-		Announce: s.m.gossip.UpdateMeta, Behind: s.behindCluster,
+		Announce: s.m.Gossip.UpdateMeta, Behind: s.behindCluster,
 		Members: func(ctx context.Context) []adminapi.Member { return s.m.reports.Members(ctx) }, // made after the service
 		Ready:   func() bool { return d.checks.Report(health.ScopeReady).OK },
 	})
 }
 
 func (m *member) migrationPeers() migration.Peers {
-	return migration.Peers{List: m.otherMasters, Client: m.client()}
+	return migration.Peers{List: m.OtherMasters, Client: m.Client()}
 }
 
 // migrationCluster is what operators ask about migrations.
@@ -64,13 +64,13 @@ func (s *service) behindCluster(ctx context.Context) string {
 	switch {
 	case !s.opened.Load() || !s.settled.Load():
 		return "4505 and 4506 are being opened"
-	case !s.m.cons.CaughtUp():
+	case !s.m.Consensus.CaughtUp():
 		return "catching up with the cluster"
 	case s.m.d.migration.MasterOutdated():
 		return "the salt-master has not been restarted"
 	case s.masterProblem(ctx) != "":
 		return s.masterProblem(ctx)
-	case !s.dir.Synced(s.m.cons.View().Rev()):
+	case !s.dir.Synced(s.m.Consensus.View().Rev()):
 		return "bringing the key files up to date"
 	}
 	if pending := s.roots.Pending(); pending != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"saltclusterd/fsync/datacache"
@@ -29,7 +28,7 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.leftToShare(s.dataDir(k)),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
-		Members: s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
+		Members: s.m.OtherMasters, Changed: s.m.Consensus.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
 		Clock: datacache.Clock{
 			Now:     func() uint64 { return uint64(s.stamps.Now()) },
 			Observe: func(stamp uint64) error { return s.stamps.Observe(hlc.Timestamp(stamp)) },
@@ -73,28 +72,10 @@ func (s *service) carriedOut(id, cmd string) (settle func(context.Context)) {
 // takesMines says whether this node writes mines that other masters have written.
 func (s *service) takesMines() bool { return s.mines.Off() == "" }
 
-// otherMasters lists the other members that have a master.
-func (m *member) otherMasters() []node.ID {
-	var out []node.ID
-	for _, mem := range m.cons.View().Members() {
-		if mem.ID != m.d.id && !mem.Witness {
-			out = append(out, mem.ID)
-		}
-	}
-	return out
-}
-
-// masters lists the members that have a master, this node included.
-func (m *member) masters() []node.ID {
-	out := append(m.otherMasters(), m.d.id)
-	slices.Sort(out)
-	return out
-}
-
 // Known implements datacache.Keys. A minion without a key counts as known while this node has not caught up, unless the
 // key was deleted: what it knows less than the cluster must not remove anything.
 func (k *keyView) Known(id string) bool {
-	v := k.m.cons.View()
+	v := k.m.Consensus.View()
 	if _, ok := v.Key(id); ok {
 		return true
 	}
@@ -102,12 +83,12 @@ func (k *keyView) Known(id string) bool {
 		return true
 	}
 	_, deleted := v.Tombstone(id)
-	return !deleted && (!v.Initialized() || !k.m.cons.CaughtUp())
+	return !deleted && (!v.Initialized() || !k.m.Consensus.CaughtUp())
 }
 
 // Life implements datacache.Keys.
 func (k *keyView) Life(id string) uint64 {
-	key, _ := k.m.cons.View().Key(id)
+	key, _ := k.m.Consensus.View().Key(id)
 	return key.Again
 }
 
@@ -121,6 +102,6 @@ type dataPeers struct {
 const maxDataAnswer = 1 << 10
 
 func (p dataPeers) Push(ctx context.Context, to node.ID, body []byte) error {
-	_, err := p.m.call(ctx, http.MethodPost, to, p.path, body, maxDataAnswer)
+	_, err := p.m.Call(ctx, http.MethodPost, to, p.path, body, maxDataAnswer)
 	return err
 }

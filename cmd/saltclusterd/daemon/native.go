@@ -42,12 +42,12 @@ func (s *service) newNative() (*native.Service, error) {
 // returnPeers returns the other nodes as the returns' service sees them.
 func (m *member) returnPeers() native.Peers {
 	return native.NewPeers(native.PeersConfig{
-		Self: m.d.id, Log: m.cons, Routes: m.routes, Replicas: m.jobReplicas, Client: m.client(),
+		Self: m.d.id, Log: m.Consensus, Routes: m.Routes, Replicas: m.jobReplicas, Client: m.Client(),
 		Reachable: func(id node.ID) bool {
-			g, ok := m.gossip.Member(id)
+			g, ok := m.Gossip.Member(id)
 			return ok && g.State == gossip.Alive && g.Meta.Ready
 		},
-		Masters: func() []ring.Node { return m.ringOf(m.cons.View()) },
+		Masters: func() []ring.Node { return m.ringOf(m.Consensus.View()) },
 	})
 }
 

@@ -51,7 +51,7 @@ func (d *Daemon) ledgers() (*operator.Ledgers, error) {
 
 func (s *service) newLedgers() *operator.Ledgers {
 	return operator.NewLedgers(operator.LedgersConfig{
-		Self: s.m.d.id, Others: s.m.otherMasters, Client: s.m.client(), Sections: s.sections,
+		Self: s.m.d.id, Others: s.m.OtherMasters, Client: s.m.Client(), Sections: s.sections,
 	})
 }
 
@@ -83,7 +83,7 @@ func (m *member) allStats(ctx context.Context, roster []state.Member) map[node.I
 
 // localStats is what this node reports.
 func (m *member) localStats() nodeStats {
-	s := nodeStats{PeerStats: m.cons.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
+	s := nodeStats{PeerStats: m.Consensus.LocalStats(), Sync: m.syncReport(), Now: m.d.wall().UTC()}
 	s.Syncing = len(s.Sync) > 0
 	s.Reasons = operator.Reasons(m.d.checks.Report(health.ScopeReady))
 	s.Identity, s.IdentityShown = m.fingerprint, m.svc != nil && m.identity.Shown() && m.svc.masterServes()
@@ -102,8 +102,8 @@ func (m *member) row(mem state.Member, st consensus.Status) adminapi.Member {
 // newReports returns the membership as operators see it.
 func (m *member) newReports() *operator.Cluster {
 	cfg := operator.ClusterConfig{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Fingerprint: m.fingerprint,
-		Log: m.cons, Gossip: m.gossip, Client: m.client(), Meta: m.meta, Stats: m.localStats,
+		Self: m.d.id, ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Fingerprint: m.fingerprint,
+		Log: m.Consensus, Gossip: m.Gossip, Client: m.Client(), Meta: m.meta, Stats: m.localStats,
 		Sync: m.syncReport, ClockFresh: m.clocks.IsFresh, Problems: m.problems, Usable: m.ringNodes,
 		Publisher:   func(string) (node.ID, bool) { return "", false },
 		DrainWanted: func() bool { return false },
@@ -227,7 +227,7 @@ func (d *Daemon) outcome(ctx context.Context) (adminapi.Outcome, error) {
 		Message: fmt.Sprintf("%s is a member of the cluster %s", d.id, seed.ClusterID),
 	}
 	if m := d.current(); m != nil {
-		if m.isVoter(m.cons.Status()) {
+		if m.isVoter(m.Consensus.Status()) {
 			out.Role = adminapi.RoleVoter
 		}
 		out.Ready = m.ready()

@@ -43,7 +43,7 @@ func (s *service) buildPublishing() {
 		Send: func(p fanout.Publication) error { return s.hub.Local(p) }, Logger: d.log,
 	})
 	s.known = publishing.NewKnownJobs(publishing.KnownConfig{
-		Self: d.id, Master: d.master, View: s.m.cons.View, Table: s.jobs, Since: time.Now(), Seen: s.missed.Seen,
+		Self: d.id, Master: d.master, View: s.m.Consensus.View, Table: s.jobs, Since: time.Now(), Seen: s.missed.Seen,
 		Cached: func(jid string) (string, bool) { return s.cache.Whole(jid) }, Logger: d.log,
 	})
 }

@@ -7,8 +7,8 @@ func (d *Daemon) Pulse() {
 	if m == nil {
 		return
 	}
-	m.cons.View()
-	m.routes()
+	m.Consensus.View()
+	m.Routes()
 	if m.ready() {
 		m.svc.pub.Stats()
 		m.svc.reqs.Stats()

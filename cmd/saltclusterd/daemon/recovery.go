@@ -32,7 +32,7 @@ func (d *Daemon) runningMembership() (recovery.Membership, error) {
 		return recovery.Membership{}, d.errNoMember()
 	}
 	return recovery.Membership{
-		Record: m.seed, Log: m.cons, Public: m.public, Address: m.port.Advertise().String(), Alive: m.alive, Describe: m.row,
+		Record: m.Record, Log: m.Consensus, Public: m.public, Address: m.Port.Advertise().String(), Alive: m.Alive, Describe: m.row,
 		Clock: func() hlc.Timestamp { return m.svc.clock.Last() },
 		Restart: func(offline func()) {
 			m.haste.Store(true)
@@ -47,25 +47,25 @@ func (d *Daemon) runningMembership() (recovery.Membership, error) {
 // leadsAndServes says whether a membership that is not about to end leads and serves.
 func (d *Daemon) leadsAndServes() bool {
 	m := d.current()
-	return m != nil && !m.haste.Load() && m.cons.Serving() && m.ready()
+	return m != nil && !m.haste.Load() && m.Consensus.Serving() && m.ready()
 }
 
 // newFormer makes what asks the members that a recovery has dropped.
 func (m *member) newFormer() *recovery.Former {
 	return recovery.NewFormer(recovery.FormerConfig{
-		ClusterID: m.seed.ClusterID, StateDir: m.d.cfg.Paths.StateDir, View: m.cons.View, Ask: m.port.AskFormer,
+		ClusterID: m.Record.ClusterID, StateDir: m.d.cfg.Paths.StateDir, View: m.Consensus.View, Ask: m.Port.AskFormer,
 		Interval: m.d.formerEvery, Logger: m.log,
 	})
 }
 
 // keepContact is a duty of the member.
-func (m *member) keepContact(ctx context.Context) { m.d.contact.Keep(ctx, m.cons.CaughtUp) }
+func (m *member) keepContact(ctx context.Context) { m.d.contact.Keep(ctx, m.Consensus.CaughtUp) }
 
 // newAlone makes what lets this node serve without a majority.
 func (s *service) newAlone() *recovery.Alone {
 	m := s.m
 	return recovery.NewAlone(recovery.AloneConfig{
-		Self: m.d.id, Log: m.cons, Contact: m.d.contact, Dial: m.port.Dial,
+		Self: m.d.id, Log: m.Consensus, Contact: m.d.contact, Dial: m.Port.Dial,
 		AwaitKeys: func(ctx context.Context, rev uint64) error { return s.dir.WaitSynced(ctx, rev) },
 		Arriving:  m.arriving, Waiting: func(step string) { s.step.Store(step) },
 		End:             func(reason string) { m.fail(&ending{reason, func() error { return nil }}) },

@@ -36,7 +36,7 @@ func TestRecover(t *testing.T) {
 	if _, err := a.RecoverPlan(t.Context()); adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "majority") {
 		t.Errorf("a plan while all is well: %v", err)
 	}
-	uuid := a.current().seed.UUID
+	uuid := a.current().Record.UUID
 	b.halt()
 	nodes[2].halt()
 	var plan adminapi.RecoverPlan
@@ -105,7 +105,7 @@ func TestRecover_OthersStepDown(t *testing.T) {
 	a.halt()
 	b, c := startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
 	eventually(t, "the old majority goes on", func() error {
-		if m := c.current(); m == nil || !m.cons.CaughtUp() || b.current() == nil || !b.current().cons.CaughtUp() {
+		if m := c.current(); m == nil || !m.Consensus.CaughtUp() || b.current() == nil || !b.current().Consensus.CaughtUp() {
 			return errors.New("not yet")
 		}
 		return nil
@@ -161,7 +161,7 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		t.Errorf("nothing is said of deletions since: %q", out.Next)
 	}
 	eventually(t, "another session seed, for whoever was left behind knows the one in the snapshot", func() error {
-		if z.current().svc.keys.Session("m1", pub) == session || z.current().cons.View().SeedDue() {
+		if z.current().svc.keys.Session("m1", pub) == session || z.current().Consensus.View().SeedDue() {
 			return errors.New("it is the one in the snapshot")
 		}
 		return nil
@@ -360,14 +360,14 @@ func TestWitness(t *testing.T) {
 		dir := map[string]string{"a": dirs[0], "b": dirs[1], "w": dirs[2]}[dead]
 		*all[dead] = startNode(t, dead, dir)
 		eventually(t, dead+" is back", func() error {
-			if m := (*all[dead]).current(); m == nil || !m.cons.CaughtUp() {
+			if m := (*all[dead]).current(); m == nil || !m.Consensus.CaughtUp() {
 				return fmt.Errorf("not yet")
 			}
 			return nil
 		})
 	}
 	eventually(t, "a node with a master leads", func() error {
-		if l := w.current().cons.Leader(); l != "a" && l != "b" {
+		if l := w.current().Consensus.Leader(); l != "a" && l != "b" {
 			return fmt.Errorf("%q leads", l)
 		}
 		return nil
@@ -396,7 +396,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 		t.Errorf("join with a vote: %v", err)
 	}
 	eventually(t, "b is seen dead", func() error {
-		if nodes[0].current().alive("b") {
+		if nodes[0].current().Alive("b") {
 			return errors.New("alive")
 		}
 		return nil

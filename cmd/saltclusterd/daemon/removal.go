@@ -8,8 +8,8 @@ import (
 // newRemover makes what removes members; a witness has it as well.
 func (m *member) newRemover() *removal.Remover {
 	return removal.New(removal.Config{
-		Self: m.d.id, ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Log: m.cons, Alive: m.alive,
-		Drains: m.drains, Transfer: m.leadership.Transfer, Audit: m.audit, Left: m.standing.Left,
+		Self: m.d.id, ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Log: m.Consensus, Alive: m.Alive,
+		Drains: m.drains, Transfer: m.leadership.Transfer, Audit: m.Audit, Left: m.standing.Left,
 		Running: func() bool { return m.d.current() == m }, Logger: m.log,
 	})
 }
@@ -17,8 +17,11 @@ func (m *member) newRemover() *removal.Remover {
 // newStanding makes what notices that this node was removed.
 func (m *member) newStanding() *removal.Watch {
 	return removal.NewWatch(removal.WatchConfig{
-		Self: m.d.id, Log: m.cons, Roster: m.roster, Generation: m.seed.Generation, Alive: m.alive, Ask: m.port.AskStanding,
-		End:    func(reason string) { m.fail(m.d.endForGood(reason)) },
+		Self: m.d.id, Log: m.Consensus, Roster: m.Roster, Generation: m.Record.Generation, Alive: m.Alive, Ask: m.Port.AskStanding,
+		End: func(reason string) {
+			m.Leave()
+			m.fail(m.d.endForGood(reason))
+		},
 		Logger: m.log,
 	})
 }

@@ -41,7 +41,7 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 				}
 			}
 			eventually(t, "the nodes that are left decide", func() error {
-				if !nodes[0].current().cons.Status().HasQuorum {
+				if !nodes[0].current().Consensus.Status().HasQuorum {
 					return errors.New("a has no quorum")
 				}
 				return nil
@@ -49,11 +49,11 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 			var ids []node.ID
 			eventually(t, "voters are members", func() error {
 				ids = nil
-				v := nodes[0].current().cons.View()
+				v := nodes[0].current().Consensus.View()
 				for _, m := range v.Members() {
 					ids = append(ids, m.ID)
 				}
-				for _, id := range nodes[0].current().cons.Status().Voters {
+				for _, id := range nodes[0].current().Consensus.Status().Voters {
 					if _, ok := v.Member(id); !ok {
 						return fmt.Errorf("%s votes and is no member", id)
 					}

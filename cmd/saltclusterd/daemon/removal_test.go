@@ -44,7 +44,7 @@ func wantMembers(n *testNode, want ...string) func() error {
 	return func() error {
 		var got []string
 		if m := n.current(); m != nil {
-			for _, mem := range m.cons.View().Members() {
+			for _, mem := range m.Consensus.View().Members() {
 				got = append(got, string(mem.ID))
 			}
 		}
@@ -129,7 +129,7 @@ func TestRemove_ReturnsAside(t *testing.T) {
 		!strings.Contains(err.Error(), "not handed over: return aa: returns: the file is damaged") {
 		t.Fatalf("error %v", err)
 	}
-	if mem, ok := a.current().cons.View().Member("c"); !ok || mem.Draining {
+	if mem, ok := a.current().Consensus.View().Member("c"); !ok || mem.Draining {
 		t.Errorf("after the refusal: %+v, %v", mem, ok)
 	}
 	out, err := a.Remove(t.Context(), adminapi.RemoveRequest{Node: "c", Force: true}, quiet)
@@ -197,7 +197,7 @@ func TestRemove(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, b, c, d := nodes[0], nodes[1], nodes[2], nodes[3]
 	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
-	before := a.current().cons.View().GossipKeys()[0].N
+	before := a.current().Consensus.View().GossipKeys()[0].N
 
 	if err := remove(t, a, "d", false); err != nil {
 		t.Fatalf("remove a living node: %v", err)
@@ -211,7 +211,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("status of the removed node: %+v, %v", st, err)
 	}
 	eventually(t, "one new gossip key", func() error {
-		keys := b.current().cons.View().GossipKeys()
+		keys := b.current().Consensus.View().GossipKeys()
 		if len(keys) != 1 || keys[0].N <= before {
 			return fmt.Errorf("%d keys, the first is %d", len(keys), keys[0].N)
 		}
@@ -232,7 +232,7 @@ func TestRemove(t *testing.T) {
 
 	c.halt()
 	eventually(t, "c is seen dead", func() error {
-		if a.current().alive("c") {
+		if a.current().Alive("c") {
 			return errors.New("alive")
 		}
 		return nil
@@ -255,7 +255,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "a is off the roster", wantMembers(b, "b", "d"))
 	var leader node.ID
 	eventually(t, "a leader", func() error {
-		if leader = b.current().cons.Leader(); leader == "" {
+		if leader = b.current().Consensus.Leader(); leader == "" {
 			return errors.New("nobody")
 		}
 		return nil
@@ -287,7 +287,7 @@ func TestRemove_CostsMajority(t *testing.T) {
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	nodes[2].halt()
 	eventually(t, "c is seen dead", func() error {
-		if nodes[0].current().alive("c") {
+		if nodes[0].current().Alive("c") {
 			return errors.New("alive")
 		}
 		return nil
@@ -298,7 +298,7 @@ func TestRemove_CostsMajority(t *testing.T) {
 	}
 	nodes[1].halt()
 	eventually(t, "the majority is seen lost", func() error { // an answer of b may be on its way to raft's heartbeat for as long as a machine is busy
-		if nodes[0].current().cons.Status().HasQuorum {
+		if nodes[0].current().Consensus.Status().HasQuorum {
 			return errors.New("it is there")
 		}
 		return nil
@@ -325,7 +325,7 @@ func TestTransfer(t *testing.T) {
 			if _, err := n.Transfer(t.Context(), adminapi.TransferRequest{To: to, Timeout: time.Minute}, quiet); err != nil {
 				t.Fatalf("%s: transfer to %s: %v", n.id, to, err)
 			}
-			if l := n.current().cons.Leader(); string(l) != to {
+			if l := n.current().Consensus.Leader(); string(l) != to {
 				t.Errorf("%s: %s leads, not %s", n.id, l, to)
 			}
 		}
@@ -340,7 +340,7 @@ func TestTransfer(t *testing.T) {
 		}
 		for _, n := range nodes {
 			eventually(t, to+" leads", func() error {
-				if l := n.current().cons.Leader(); string(l) != to {
+				if l := n.current().Consensus.Leader(); string(l) != to {
 					return fmt.Errorf("%s: %q leads", n.id, l)
 				}
 				return nil
@@ -357,7 +357,7 @@ func TestTransfer(t *testing.T) {
 	for _, n := range nodes {
 		if n != leader {
 			eventually(t, "another leader", func() error {
-				if l := n.current().cons.Leader(); l == "" || l == leader.id {
+				if l := n.current().Consensus.Leader(); l == "" || l == leader.id {
 					return fmt.Errorf("%q leads", l)
 				}
 				return nil

@@ -14,9 +14,9 @@ func (s *service) newRoots() (*rootsadmin.Roots, error) {
 	m, d := s.m, s.m.d
 	return rootsadmin.New(rootsadmin.Config{
 		Self: d.id, Options: d.cfg.Roots, Paths: d.cfg.Paths, Shared: d.shares() && !d.migration.StandsIn(), Master: d.master,
-		Log: m.cons, HTTP: m.port.HTTPClient(),
-		Others: m.otherMasters, Sources: func() []node.ID { there, _ := m.catchupPeers(); return there }, Alive: m.alive,
-		Versions:    m.membersWithoutRoots,
+		Log: m.Consensus, HTTP: m.Port.HTTPClient(),
+		Others: m.OtherMasters, Sources: func() []node.ID { there, _ := m.Sources(); return there }, Alive: m.Alive,
+		Versions:    m.WithoutRoots,
 		HoldFiles:   func(ctx context.Context) (func(), error) { return s.proxy.HoldFiles(ctx) },
 		ForgetFiles: func() { s.native.Files.Forget() },
 		Serving:     m.ready, Outcome: m.outcome,
@@ -48,15 +48,15 @@ func (d *Daemon) agreed() (state.View, error) {
 	if m == nil {
 		return state.View{}, d.errNoMember()
 	}
-	return m.cons.View(), nil
+	return m.Consensus.View(), nil
 }
 
 // outcome describes this node as the result of an operation, without a message.
 func (m *member) outcome() adminapi.Outcome {
 	out := adminapi.Outcome{
-		Node: string(m.d.id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleLearner, Ready: m.ready(),
+		Node: string(m.d.id), ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Role: adminapi.RoleLearner, Ready: m.ready(),
 	}
-	if m.isVoter(m.cons.Status()) {
+	if m.isVoter(m.Consensus.Status()) {
 		out.Role = adminapi.RoleVoter
 	}
 	return out

@@ -14,8 +14,8 @@ import (
 func (m *member) buildRotation() {
 	cfg := m.d.cfg
 	of := rotation.Membership{
-		Self: m.d.id, Log: m.cons, Alive: m.alive, Decide: m.decide, Undecided: undecided, NoQuorum: m.noQuorum,
-		Knows: m.knows, Logger: m.log,
+		Self: m.d.id, Log: m.Consensus, Alive: m.Alive, Decide: m.decide, Undecided: undecided, NoQuorum: m.noQuorum,
+		Knows: m.Knows, Logger: m.log,
 	}
 	m.secrets = rotation.NewSecrets(rotation.SecretsConfig{
 		Membership: of, RotateInterval: cfg.Edge.RotateInterval, RotateWindow: cfg.Edge.RotateWindow,
@@ -24,7 +24,7 @@ func (m *member) buildRotation() {
 	})
 	m.certificates = rotation.NewCertificates(rotation.CertificatesConfig{
 		Membership: of, Identity: m.d.identity, StateDir: cfg.Paths.StateDir, MaxAge: cfg.Cluster.CertificateAge,
-		Roster: m.roster, Client: m.client(), Claim: m.d.claimOperation, NotMember: m.d.errNoMember,
+		Roster: m.Roster, Client: m.Client(), Claim: m.d.claimOperation, NotMember: m.d.errNoMember,
 	})
 }
 
@@ -55,7 +55,7 @@ func (d *Daemon) rotations() (map[string]rotation.Func, adminapi.Outcome, error)
 	kinds[adminapi.RotateSecret] = m.admission.RotateSecret
 	kinds[adminapi.RotateCertificates], kinds[adminapi.RotateIdentity] = m.certificates.Rotate, m.identity.Rotate
 	return kinds, adminapi.Outcome{
-		Node: string(d.id), ClusterID: m.seed.ClusterID, UUID: m.seed.UUID, Role: adminapi.RoleVoter,
+		Node: string(d.id), ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Role: adminapi.RoleVoter,
 	}, nil
 }
 
@@ -72,9 +72,9 @@ const epochRetry = time.Second
 
 // followEpochs keeps the epoch and the links for publications up to date with consensus until ctx ends.
 func (s *service) followEpochs(ctx context.Context) {
-	changed := s.m.cons.Watch(ctx)
+	changed := s.m.Consensus.Watch(ctx)
 	for {
-		v := s.m.cons.View()
+		v := s.m.Consensus.View()
 		var again <-chan time.Time
 		if err := s.beginEpoch(v); err != nil {
 			s.m.log.Error("epoch not begun", "err", err)

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"sync/atomic"
 
@@ -19,16 +17,6 @@ import (
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/returns"
-)
-
-// Paths of peer RPC that the daemon itself answers; relay and fanout have their own.
-const (
-	pathPropose = "/v1/propose"
-)
-
-const (
-	maxProposal = consensus.MaxForward
-	maxResults  = 16 << 20
 )
 
 // rpcSwitch is the peer port's handler before it is known who answers.
@@ -54,8 +42,7 @@ func (s *rpcSwitch) handle(m *member) {
 		m.svc.roots.Handle(mux)
 		m.handleService(mux)
 	}
-	mux.Handle("POST "+pathPropose, http.HandlerFunc(m.handlePropose))
-	mux.Limit(pathPropose, 128)
+	m.Handle(mux)
 	m.reports.Handle(mux)
 	m.leadership.Handle(mux)
 	m.certificates.Handle(mux)
@@ -108,40 +95,8 @@ func (m *member) handleService(mux *peerrpc.Mux) {
 	m.svc.drain.Handle(mux)
 }
 
-// forward hands a proposal to the leader (consensus.Config.Forward).
-func (m *member) forward(ctx context.Context, leader node.ID, req []byte) ([]byte, error) {
-	return m.call(ctx, http.MethodPost, leader, pathPropose, req, maxResults)
-}
-
 // stats asks another node how far it is (consensus.Config.Stats).
 func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, error) {
 	s, err := m.nodeStats(ctx, id)
 	return s.PeerStats, err
-}
-
-// client calls other members.
-func (m *member) client() peerrpc.Client { return peerrpc.Client{HTTP: m.port.HTTPClient()} }
-
-// call sends bytes to a member, for engines that encode what they say themselves.
-func (m *member) call(ctx context.Context, method string, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
-	return m.client().Do(ctx, method, to, path, body, limit)
-}
-
-func (m *member) handlePropose(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProposal))
-	if err != nil {
-		http.Error(w, "proposal too large", http.StatusRequestEntityTooLarge)
-		return
-	}
-	from, _ := peer.FromContext(r.Context())
-	answer, err := m.cons.HandleForward(r.Context(), from, body)
-	if err != nil {
-		status := http.StatusInternalServerError
-		if errors.Is(err, consensus.ErrInvalid) {
-			status = http.StatusBadRequest
-		}
-		http.Error(w, err.Error(), status)
-		return
-	}
-	_, _ = w.Write(answer)
 }

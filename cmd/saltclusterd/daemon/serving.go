@@ -16,7 +16,7 @@ func (s *service) Open(ctx context.Context) error {
 		return err
 	}
 	s.keepClock()
-	if err := s.beginEpoch(s.m.cons.View()); err != nil {
+	if err := s.beginEpoch(s.m.Consensus.View()); err != nil {
 		return err
 	}
 	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {
@@ -48,7 +48,7 @@ func (s *service) keepClock() {
 // openEdges opens 4505 and 4506. A port that is taken is tried again: the master may not have moved to loopback yet.
 func (s *service) openEdges(ctx context.Context) error {
 	s.serving.Store(true)
-	s.m.gossip.UpdateMeta()
+	s.m.Gossip.UpdateMeta()
 	drained := func() { s.step.Store("this node is drained (saltclusterctl undrain " + string(s.m.d.id) + ")") }
 	if err := s.drain.AwaitUndrained(ctx, drained); err != nil {
 		return err

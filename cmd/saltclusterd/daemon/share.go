@@ -25,7 +25,7 @@ func (s *service) newShareWatch() (*sharewatch.Watch, error) {
 	return sharewatch.New(sharewatch.Config{
 		Self: d.id, Shared: d.shares(), PKIDir: d.master.PkiDir,
 		StateDir: d.cfg.Paths.StateDir, SockDir: d.master.SockDir, CacheDir: d.master.CacheDir,
-		Others: s.m.otherMasters, Client: s.m.client(), Logger: d.log, Registerer: d.reg,
+		Others: s.m.OtherMasters, Client: s.m.Client(), Logger: d.log, Registerer: d.reg,
 	})
 }
 
@@ -34,7 +34,7 @@ func (s *service) turns() *keydir.Shared {
 	if !s.share.Shared() {
 		return nil
 	}
-	return &keydir.Shared{Latest: s.m.cons.Barrier}
+	return &keydir.Shared{Latest: s.m.Consensus.Barrier}
 }
 
 // hiddenID returns the id with which this node signs in at its master. In a shared pki_dir each node has a key of its

@@ -13,7 +13,7 @@ import (
 // newcomers are the limits on keys that nobody knows yet.
 func (s *service) newcomers() signin.Newcomers {
 	c := s.m.d.cfg.SignIn
-	p := &pendingKeys{view: s.m.cons.View, now: time.Now}
+	p := &pendingKeys{view: s.m.Consensus.View, now: time.Now}
 	return signin.Newcomers{
 		Rate: float64(c.NewRate), PerAddress: float64(c.NewRatePerAddress), MaxPending: c.MaxPendingKeys, Pending: p.count,
 		Waiting: p.has,
@@ -22,7 +22,7 @@ func (s *service) newcomers() signin.Newcomers {
 
 // wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is asked, too, when nobody's is known to answer.
 func (s *service) wayOfSignIn(id string) (here bool, others []node.ID) {
-	d := s.m.routes().SignIn(id)
+	d := s.m.Routes().SignIn(id)
 	if d.Kind == router.ToNode {
 		return false, append([]node.ID{d.Node}, d.Others...)
 	}

@@ -61,12 +61,12 @@ func (d *Daemon) takeoverService() *takeover.Service {
 		return nil
 	}
 	svc := &takeover.Service{
-		ClusterID: m.seed.ClusterID, UUID: m.seed.UUID,
+		ClusterID: m.Record.ClusterID, UUID: m.Record.UUID,
 		Fail: m.fail, Failed: func() bool { return len(m.failed) > 0 }, Serving: m.ready(),
 	}
 	if svc.Serving {
 		svc.Parts, svc.Drain, svc.Settled = m.takeoverParts(), m.svc.drain, m.svc.settled.Load
-		svc.Resign, svc.RetirePort, svc.Release = m.leadership.Resign, m.port.Retire, m.releaseExclusive
+		svc.Resign, svc.RetirePort, svc.Release = m.leadership.Resign, m.Port.Retire, m.releaseExclusive
 	}
 	return svc
 }
@@ -76,15 +76,15 @@ func (m *member) takeoverParts() takeover.Parts {
 	s := m.svc
 	return takeover.Parts{
 		Self: m.d.id, Publish: s.pub, Requests: s.reqs, Subscription: s.sub, Hub: s.hub, Intake: s.intake,
-		Log: m.cons, Clock: s.clock, Jobs: s.jobs, Published: s.published,
-		Routes: m.routes, SetRoutes: m.setInheritedRoutes,
+		Log: m.Consensus, Clock: s.clock, Jobs: s.jobs, Published: s.published,
+		Routes: m.Routes, SetRoutes: m.setInheritedRoutes,
 	}
 }
 
 // setInheritedRoutes sets the routes of the old process, until this one has found the other members.
 func (m *member) setInheritedRoutes(nodes []router.Node, leader node.ID) {
 	s := m.svc
-	m.view.Store(&router.View{
+	m.SetRoutes(&router.View{
 		Self: m.d.id, Nodes: nodes, Jobs: s.jobs, Leader: leader, Events: s.eventRules, Relaying: s.relay.InFlight,
 		Pusher: m.pusher(),
 	})
@@ -103,9 +103,9 @@ func (m *member) releaseExclusive() error {
 			g.Go(func() error { return s.closePart(p) })
 		}
 	}
-	g.Go(m.gossip.Hand)
+	g.Go(m.Gossip.Hand)
 	g.Go(s.hub.Close)
-	g.Go(m.cons.Close)
+	g.Go(m.Consensus.Close)
 	return g.Wait()
 }
 
@@ -163,10 +163,10 @@ func (s *successor) build(ctx context.Context, uuid string) (parts takeover.Part
 	if s.m, err = d.newMember(seed); err != nil {
 		return parts, err
 	}
-	if err := s.m.port.Bind(ctx); err != nil {
+	if err := s.m.Port.Bind(ctx); err != nil {
 		return parts, err
 	}
-	if err := s.m.gossip.Bind(ctx); err != nil {
+	if err := s.m.Gossip.Bind(ctx); err != nil {
 		return parts, err
 	}
 	return s.m.takeoverParts(), nil
@@ -206,7 +206,7 @@ func (s *successor) serve(ctx context.Context, open *[]closer, ready func()) (er
 // openShared opens what two processes can have open.
 func (s *service) openShared(ctx context.Context) error {
 	s.alone.Begin() // until consensus is open
-	if err := s.beginEpoch(s.m.cons.View()); err != nil {
+	if err := s.beginEpoch(s.m.Consensus.View()); err != nil {
 		return err
 	}
 	return s.openPhase(ctx, shared)
@@ -228,10 +228,9 @@ func (m *member) serveInherited(ctx context.Context) error {
 	s.opened.Store(true)
 	m.log.Info("taken over", "node", m.d.id, "count", s.pub.Conns()+s.reqs.Stats().Conns)
 	m.rpc.handle(m)
-	if err := m.port.Open(ctx); err != nil {
+	if err := m.OpenPort(ctx); err != nil {
 		return err
 	}
-	m.open = append(m.open, m.port)
 	startDuties(s.ctx, &s.wg, s.duties(), edgesTaken, true)
 	return nil
 }
@@ -256,14 +255,9 @@ func (m *member) openExclusive(ctx context.Context, side *takeover.NewSide) erro
 	if err := side.AwaitFree(ctx); err != nil {
 		return err
 	}
-	if err := m.cons.Open(ctx); err != nil {
+	if err := m.OpenConsensus(ctx); err != nil {
 		return err
 	}
-	m.open = append(m.open, m.cons)
-	if err := m.gossip.Open(ctx, nil); err != nil {
-		return err
-	}
-	m.open = append(m.open, m.gossip)
 	if err := m.d.sockets.DiscardInherited(); err != nil {
 		m.log.Warn("a socket on which nobody answers any more is left over: remove it", "err", err)
 	}
@@ -296,11 +290,11 @@ func (s *service) openExclusive(ctx context.Context) error {
 
 // awaitPeers waits until gossip has found the members that the old process considered alive.
 func (m *member) awaitPeers(ctx context.Context) {
-	known := m.routes().Nodes
+	known := m.Routes().Nodes
 	for end := time.Now().Add(routesFor); time.Now().Before(end); {
 		missing := 0
 		for _, n := range known {
-			if g, ok := m.gossip.Member(n.ID); n.Alive && n.ID != m.d.id && (!ok || !g.Meta.Ready) {
+			if g, ok := m.Gossip.Member(n.ID); n.Alive && n.ID != m.d.id && (!ok || !g.Meta.Ready) {
 				missing++
 			}
 		}

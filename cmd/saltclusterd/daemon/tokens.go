@@ -23,7 +23,7 @@ func (s *service) newTokens() (*tokens.Store, error) {
 			Shared: d.leftToShare(filepath.Join(d.master.CacheDir, "tokens")),
 		},
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "tokens"),
-		Members:  s.m.otherMasters, Changed: s.m.cons.Watch, Peers: dataPeers{s.m, tokens.Path}, From: peer.FromContext,
+		Members:  s.m.OtherMasters, Changed: s.m.Consensus.Watch, Peers: dataPeers{s.m, tokens.Path}, From: peer.FromContext,
 		Logger: d.log, Registerer: d.reg,
 	})
 }

@@ -1,7 +1,6 @@
-package daemon
+package membership
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,26 +49,12 @@ func TestLeastLevel(t *testing.T) {
 		{"an older one", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(1, gossip.Alive)}, 1},
 		{"one from before levels", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(0, gossip.Alive)}, 0},
 		{"one that went down", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level, gossip.Dead)}, state.Level},
-		{"one that nobody has heard of", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive)}, 0},
+		{"one that was never seen", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive)}, 0},
 	} {
 		got := leastLevel([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { m, ok := tc.seen[id]; return m, ok })
 		if got != tc.want {
 			t.Errorf("%s: %d", tc.name, got)
 		}
-	}
-}
-
-// A cluster agrees on the level that all its members support.
-func TestLevel_Agreed(t *testing.T) {
-	t.Parallel()
-	nodes := cluster(t, t.TempDir(), t.TempDir())
-	for _, n := range nodes {
-		eventually(t, "the level on "+string(n.id), func() error {
-			if now := n.current().cons.View().Level(); now != state.Level {
-				return fmt.Errorf("it is %d", now)
-			}
-			return nil
-		})
 	}
 }
 

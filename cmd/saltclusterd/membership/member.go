@@ -1,0 +1,219 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
+	"saltclusterd/consensus"
+	"saltclusterd/consensus/state"
+	"saltclusterd/gossip"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/router"
+)
+
+// ErrLogLost means that this node has forgotten what it voted for. It must not vote again.
+var ErrLogLost = errors.New("the consensus log is gone")
+
+// Config configures a Member.
+type Config struct {
+	Self      node.ID
+	Options   *config.Config
+	Record    *Record
+	Identity  *peer.Identity // of this node
+	Public    string         // clean text of the cluster's public key
+	Advertise string         // address of the peer port for the others
+	Join      peer.JoinHandler
+	// Standing answers members that ask what this node's roster says of them.
+	Standing func(node.ID, node.Fingerprint) peer.Standing
+	// Handler answers what members ask of each other.
+	Handler      http.Handler
+	Listen       func(ctx context.Context, network, address string) (net.Listener, error)
+	ListenPacket func(ctx context.Context, network, address string) (net.PacketConn, error)
+	// Meta is what this node tells the others about itself, and Stats what another node tells when it is asked.
+	Meta  func() node.Meta
+	Stats func(context.Context, node.ID) (consensus.PeerStats, error)
+	// Lead does what only the leader does, until its context ends.
+	Lead func(context.Context)
+	// CaughtUpChanged is called when Consensus.CaughtUp has changed.
+	CaughtUpChanged func()
+	// Complete adds to a view what the service for minions knows. RoutesChanged is called when other requests can be
+	// sent than before.
+	Complete      func(*router.View)
+	RoutesChanged func()
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
+}
+
+// Member is this node's running membership: peer port, consensus and gossip, and what follows from them.
+type Member struct {
+	Roster    *peer.Book
+	Port      *peer.Port
+	Consensus *consensus.Node
+	Gossip    *gossip.Gossip
+	Record    *Record // as it was at the start
+	Since     time.Time
+
+	cfg    Config
+	log    *slog.Logger
+	stored *Record  // as it is on disk; Follow's
+	keys   [][]byte // the gossip keys in force; Follow's
+	ended  atomic.Bool
+
+	view    atomic.Pointer[router.View]
+	viewing sync.Mutex    // held while the view is made anew
+	reroute chan struct{} // has a token when it is to be made anew at once
+
+	open []interface{ Close() error }
+}
+
+// New puts the parts together; nothing runs before Open.
+func New(cfg Config) (*Member, error) {
+	stateDir := cfg.Options.Paths.StateDir
+	roster, err := peer.OpenBook(RosterPath(stateDir))
+	if err != nil {
+		return nil, WithRecoveryHint(err)
+	}
+	m := &Member{
+		Roster: roster, Record: cfg.Record, Since: time.Now(), cfg: cfg, log: cfg.Logger, stored: cfg.Record,
+		keys: cfg.Record.GossipKeys, reroute: make(chan struct{}, 1),
+	}
+	m.Port, err = peer.NewPort(peer.Config{
+		Listen: cfg.Options.PeerListen(), Advertise: cfg.Advertise, Identity: cfg.Identity,
+		Roster: m.Roster, Standing: cfg.Standing, Handler: cfg.Handler, Join: cfg.Join, ListenWith: cfg.Listen,
+		Logger: cfg.Logger, Registerer: cfg.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Consensus, err = consensus.New(consensus.Config{
+		ID: cfg.Self, Dir: RaftDir(stateDir), Port: m.Port, Remote: peer.Remote,
+		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
+		MaxVoters: cfg.Options.Cluster.MaxVoters, VoterTimeout: cfg.Options.Cluster.VoterTimeout,
+		Logger: cfg.Logger, Registerer: cfg.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Gossip, err = gossip.New(gossip.Config{
+		ID: cfg.Self, Port: m.Port, Roster: m.Roster, Keys: cfg.Record.GossipKeys, Label: cfg.Record.UUID, Meta: cfg.Meta,
+		ListenPacket: cfg.ListenPacket, Logger: cfg.Logger, Registerer: cfg.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.view.Store(&router.View{Self: cfg.Self})
+	return m, nil
+}
+
+// Open opens peer port, consensus and gossip. ErrLogLost and consensus.ErrDamaged mean that this node is not a member
+// any more.
+func (m *Member) Open(ctx context.Context) error {
+	if err := m.OpenPort(ctx); err != nil {
+		return err
+	}
+	return m.OpenConsensus(ctx)
+}
+
+// OpenPort opens the peer port.
+func (m *Member) OpenPort(ctx context.Context) error {
+	if err := m.Port.Open(ctx); err != nil {
+		return err
+	}
+	m.open = append(m.open, m.Port)
+	return nil
+}
+
+// OpenConsensus opens consensus and gossip, after the peer port.
+func (m *Member) OpenConsensus(ctx context.Context) error {
+	if err := m.Consensus.Open(ctx); err != nil {
+		return err
+	}
+	m.open = append(m.open, m.Consensus)
+	if m.Record.Born && !m.Consensus.HasState() {
+		return ErrLogLost
+	}
+	if err := m.Gossip.Open(ctx, nil); err != nil { // it finds the others on the roster by itself
+		return err
+	}
+	m.open = append(m.open, m.Gossip)
+	if m.Record.Founder {
+		return m.found(ctx)
+	}
+	return nil
+}
+
+// Close closes what is open, backwards.
+func (m *Member) Close() error {
+	var err error
+	for i := len(m.open) - 1; i >= 0; i-- {
+		err = errors.Join(err, m.open[i].Close())
+	}
+	return err
+}
+
+// Watch returns when ctx ends, or why consensus or the peer port has ended before.
+func (m *Member) Watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-m.Consensus.Done():
+		return fmt.Errorf("consensus ended: %w", m.Consensus.Err())
+	case <-m.Port.Done():
+		return errors.New("the peer port ended")
+	}
+}
+
+// Leave stops Follow from writing the record: this node is not a member any more.
+func (m *Member) Leave() { m.ended.Store(true) }
+
+// Audit says who proposes a change, when and why.
+func (m *Member) Audit(cause string) state.Audit {
+	return state.Audit{By: m.cfg.Self, At: time.Now().UnixMilli(), Cause: cause}
+}
+
+// Alive says whether a node is this one, or gossip sees it.
+func (m *Member) Alive(id node.ID) bool { return id == m.cfg.Self || m.Gossip.Alive(id) }
+
+// AwaitRevision waits until this node's view is at rev or later.
+func (m *Member) AwaitRevision(ctx context.Context, rev uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for changed := m.Consensus.Watch(ctx); m.Consensus.View().Rev() < rev; {
+		if _, ok := <-changed; !ok {
+			return fmt.Errorf("wait for revision %d: %w", rev, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Client calls other members.
+func (m *Member) Client() peerrpc.Client { return peerrpc.Client{HTTP: m.Port.HTTPClient()} }
+
+// Call sends bytes to a member, for engines that encode them themselves.
+func (m *Member) Call(
+	ctx context.Context, method string, to node.ID, path string, body []byte, limit int64,
+) ([]byte, error) {
+	return m.Client().Do(ctx, method, to, path, body, limit)
+}
+
+// Others lists the members but this node.
+func (m *Member) Others() (others []node.ID) {
+	for _, mem := range m.Consensus.View().Members() {
+		if mem.ID != m.cfg.Self {
+			others = append(others, mem.ID)
+		}
+	}
+	return others
+}
